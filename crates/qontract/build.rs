@@ -1,4 +1,5 @@
-//! Tells the binary which commit it is built from: what `QONTRACT_COMMIT` says, else what Git says, else nothing.
+//! Sets the commit that the binary is built from: `QONTRACT_COMMIT`, else the commit of the checkout, else
+//! none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ fn main() {
     );
 }
 
-/// The version with what is known of the commit: `COMMIT DATE`, `COMMIT`, or nothing.
+/// The version with the commit, which is `COMMIT DATE`, `COMMIT`, or empty.
 pub fn version(version: &str, commit: &str) -> String {
     let mut words = commit.split_whitespace();
     match (words.next(), words.next()) {
@@ -28,9 +29,10 @@ pub fn version(version: &str, commit: &str) -> String {
     }
 }
 
-/// Commit and day of the checkout that this package's folder is a part of, and the files that change when it moves on.
+/// Commit and date of the checkout that contains this package, and the files that change with the next
+/// commit.
 pub fn checkout(folder: &Path) -> Option<(String, Vec<PathBuf>)> {
-    // a source archive may lie in somebody else's repository, whose commits say nothing about it
+    // A source archive may be unpacked inside an unrelated repository.
     if git(folder, &["rev-parse", "--show-prefix"])? != "crates/qontract/" {
         return None;
     }
@@ -38,14 +40,14 @@ pub fn checkout(folder: &Path) -> Option<(String, Vec<PathBuf>)> {
     let branch = place(&git(folder, &["rev-parse", "--symbolic-full-name", "HEAD"])?)?;
     let mut watched = vec![place("HEAD")?];
     if !branch.exists() {
-        // It is among the packed ones, and the next commit gives it a file of its own: that changes the folder.
+        // The ref is packed, and the next commit creates a file for it, which changes the folder.
         watched.push(place("packed-refs")?);
     }
     watched.extend(branch.ancestors().find(|path| path.exists()).map(Path::to_owned));
     Some((git(folder, &["log", "-1", "--no-show-signature", "--format=%H %cs"])?, watched))
 }
 
-/// What Git answers, if it is there and knows.
+/// The output of a Git command; `None` if it fails or Git is not installed.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").current_dir(folder).args(arguments).output().ok()?;
     let answer = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;

@@ -1,4 +1,4 @@
-//! Options that every command has.
+//! Options of every command.
 
 use std::ffi::OsString;
 
@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 
 use crate::printer::Verbosity;
 
-/// Options that every command has.
+/// Options of every command.
 #[derive(Args, Debug, Default)]
 pub struct GlobalOptions {
     /// Print results, warnings and errors only
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub quiet: bool,
-    /// Print more: the log level is DEBUG unless `--log-level` says otherwise
+    /// Print more: the log level is DEBUG unless `--log-level` is given
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
     /// Use colours `auto` (on a terminal, unless `$NO_COLOR` is set), `always` or `never`
@@ -31,7 +31,7 @@ pub struct GlobalOptions {
 }
 
 impl GlobalOptions {
-    /// How much is printed.
+    /// The verbosity that `--quiet` and `--verbose` select.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -54,7 +54,7 @@ pub enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// The choice on a command line, before the rest of it is read: errors in it have colours, too.
+    /// Reads `--color` before the rest of the command line is parsed, because parse errors have colours, too.
     pub fn of(arguments: &[OsString]) -> Self {
         let words = || arguments.iter().filter_map(|word| word.to_str());
         let joined = words().find_map(|word| word.strip_prefix("--color="));
@@ -63,7 +63,7 @@ impl ColorWhen {
         when.unwrap_or_default()
     }
 
-    /// The choice for everything that this process prints.
+    /// Applies the choice to everything that this process prints.
     pub fn set(self) {
         match self {
             Self::Auto => {}

@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory as _};
 use super::{Cli, ColorWhen};
 use crate::terminal::Size;
 
-/// Groups of commands. A command that is in none of them is listed with the last one.
+/// Groups of commands. A command that is in no group is listed with the last one.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["up", "init"]),
     ("Data", &["validate", "bundle", "diff", "get", "describe", "query", "serve", "schema"]),
@@ -14,10 +14,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];
 
-/// Most columns of a line.
+/// Maximum number of columns of a line.
 const MAX_WIDTH: usize = 100;
 
-/// The command line, with its commands in groups; `version` is what `--version` prints.
+/// The command line, with its commands in groups; `version` is the output of `--version`.
 pub fn command(color: ColorWhen, version: &'static str) -> Command {
     let command = Cli::command().color(color.into()).long_version(version);
     let template = format!(
@@ -28,7 +28,7 @@ pub fn command(color: ColorWhen, version: &'static str) -> Command {
     command.help_template(template)
 }
 
-/// The commands in groups, each with what it does.
+/// The commands in groups, each with its description.
 fn groups(command: &Command, width: usize) -> String {
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let all: Vec<(&str, String)> = command
@@ -58,7 +58,7 @@ fn heading(text: &str) -> String {
     format!("\x1b[1m\x1b[4m{text}:\x1b[0m")
 }
 
-/// A text in lines of so many columns; all but the first begin with blanks.
+/// Wraps text at `width` columns; all lines but the first are indented.
 fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -1,5 +1,6 @@
-//! The shape of the command line, whose doc comments are the reference, and what is printed: [`printer`] writes to both streams, [`progress`] shows what is
-//! waited for, [`terminal`] knows the size and the modes of the terminal.
+//! The command-line interface. The doc comments of the arguments are the help texts. [`printer`] writes to
+//! stdout and stderr, [`progress`] shows what a command waits for, and [`terminal`] reads the size and sets
+//! the modes of the terminal.
 
 mod global;
 mod groups;
@@ -10,6 +11,7 @@ mod pretty;
 pub mod printer;
 pub mod progress;
 mod records;
+pub mod reference;
 mod run;
 pub mod screen;
 mod serve;
@@ -39,34 +41,36 @@ pub use serve::{PeerServer, Serve};
 #[derive(Debug, Parser)]
 #[command(name = "qontract", version, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
-    /// Options that every command has.
+    /// Options of every command.
     #[command(flatten)]
     pub global: GlobalOptions,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the whole platform in one process: bundle, validate, and continuously reconcile
     ///
-    /// Every integration that the data defines and the binary has runs in a loop, on a directory in place of the target systems. A
-    /// saved file takes effect within a second. Nothing else has to be installed.
+    /// Runs every integration that the data defines and the binary contains in a loop, against a sandbox
+    /// directory instead of the target systems. A saved file takes effect within a second. Nothing else has
+    /// to be installed.
     #[command(after_long_help = examples(&[
-        ("qontract up", "the data repo that the working directory is in, on a sandbox of its own"),
-        ("qontract up --sandbox ./sandbox", "keep the sandbox where it can be looked at"),
-        ("qontract up --once --dry-run", "show what would change, then end"),
+        ("qontract up", "the data repo of the working directory, with its own sandbox"),
+        ("qontract up --sandbox ./sandbox", "use a sandbox that you can inspect"),
+        ("qontract up --once --dry-run", "show what would change, then exit"),
     ]))]
     Up(Up),
     /// Show what a change to the data would do: a dry run of every integration that it affects
     ///
-    /// Compares BASE with HEAD, plans each affected integration against the configured targets or the sandbox, and prints one report. Nothing is changed, and addresses and secrets
-    /// that only HEAD names are not used.
+    /// Compares BASE with HEAD, plans each affected integration against the configured targets or the
+    /// sandbox, and prints one report. Nothing is changed, and addresses and secrets that only HEAD names are
+    /// not used.
     ///
-    /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error. With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage
-    /// error.
+    /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
+    /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
     Plan(Plan),
     /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
@@ -74,13 +78,15 @@ pub enum Command {
         ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
     ]))]
     Bundle(Bundle),
-    /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the folder
+    /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the
+    /// folder
     ///
     /// Exit code: 0 no differences, 1 differences, 2 error.
     Diff(Diff),
-    /// Check a data repo, some of its files, a Git revision or a bundle, and show every mistake at once
+    /// Check a data repo, some of its files, a Git revision or a bundle, and report all errors at once
     ///
-    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it depends on their findings alone.
+    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it
+    /// depends on their findings alone.
     #[command(after_long_help = examples(&[
         ("qontract validate", "the data repo that the working directory is in"),
         ("qontract validate data/services/billing/app.yml", "show the findings of one file"),
@@ -103,7 +109,7 @@ pub enum Command {
         ("qontract query - < query.graphql | jq .data", "a query from a file"),
     ]))]
     Query(Query),
-    /// Serve GraphQL over HTTP, for many bundles, each by its sha
+    /// Serve bundles as GraphQL over HTTP, each by its SHA-256
     #[command(after_long_help = examples(&[
         ("qontract serve --watch", "serve the data repo as it changes, on http://127.0.0.1:4000/graphql"),
         ("qontract serve --bundle bundle.json --listen 8080", "serve a bundle on another port"),
@@ -111,8 +117,9 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run an integration: make its targets match the data
     ///
-    /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define the integration, 5 it reads a schema that it must not read, 75 only transient
-    /// failures. With --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
+    /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define
+    /// the integration, 5 it reads a schema that it must not read, 75 only transient failures. With --dry-run
+    /// --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
     #[command(after_long_help = examples(&[
         ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "what would change"),
         ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "one cluster"),
@@ -137,7 +144,7 @@ pub enum Command {
     Approve(Approve),
     /// Work with the configuration
     Config(Config),
-    /// Work with the journal: what all processes remember together, such as recent removals
+    /// Work with the journal: state that all processes share, such as recent removals
     Journal(Journal),
     /// Drop-in replacements for qontract-server, -bundler, -validator, -reconcile and run-integration
     Peer(Peer),
@@ -156,21 +163,24 @@ pub enum Command {
 pub struct Help {
     /// The command, for example `reconcile` or `integrations schemas`; without one, all commands
     pub command: Vec<String>,
+    /// Print the reference of all commands in Markdown
+    #[arg(long, conflicts_with = "command")]
+    pub markdown: bool,
 }
 
-/// Help of `--config` where the default places are read.
+/// Help of `--config` for commands that also read the default locations.
 pub const CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`";
 
-/// Help of `--config` where only a file that is named is read.
+/// Help of `--config` for commands that read only a file that is named.
 pub const NAMED_CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`. The default places (`./qontract.toml`, `$XDG_CONFIG_HOME/qontract/config.toml`) are not read";
 
-/// Examples below the help of a command: what to type, and what for.
+/// Examples below the help of a command: command lines and their purpose.
 fn examples(rows: &[(&str, &str)]) -> String {
     let rows = rows.iter().map(|(line, what)| format!("  {line}\n      {what}\n"));
     format!("Examples:\n{}", rows.collect::<String>())
 }
 
-/// Where the parts of a data repo are.
+/// Locations of the parts of a data repo.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Layout of the data repo")]
 pub struct LayoutOptions {
@@ -208,19 +218,19 @@ pub struct Bundle {
     /// Bundle this Git revision instead of the files in the folder
     #[arg(long, value_name = "REVISION")]
     pub rev: Option<String>,
-    /// Commit to write into the bundle; the default is the one Git knows
+    /// Commit to write into the bundle; by default the one that Git reports
     #[arg(long, value_name = "COMMIT", requires = "commit_timestamp")]
     pub commit: Option<String>,
     /// Time of that commit, in seconds since 1970
     #[arg(long, value_name = "SECONDS", requires = "commit")]
     pub commit_timestamp: Option<String>,
-    /// Let warnings fail too
+    /// Fail on warnings, too
     #[arg(long)]
     pub strict: bool,
-    /// Only bundle, and do not check what the files say
+    /// Bundle without validating
     #[arg(long)]
     pub no_validate: bool,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
@@ -228,37 +238,37 @@ pub struct Bundle {
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
 pub struct Validate {
-    /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo, whose findings alone
-    /// are shown; by default the data repo that the working directory is in
+    /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo,
+    /// whose findings alone are shown; by default the data repo that the working directory is in
     #[arg(value_name = "WHAT", default_value = ".")]
     pub what: Vec<String>,
-    /// Folder of the data repo that a Git revision is of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Show no warnings
     #[arg(long, conflicts_with = "strict")]
     pub only_errors: bool,
-    /// Let warnings fail too
+    /// Fail on warnings, too
     #[arg(long)]
     pub strict: bool,
     /// Show at most this many findings
     #[arg(long, value_name = "N")]
     pub max: Option<usize>,
-    /// Enforce `format`, which says what a text is
+    /// Check strings against the `format` of their schema
     #[arg(long)]
     pub formats: bool,
-    /// Form of the findings
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: FindingsFormat,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
 
-/// Forms of findings.
+/// Output formats of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FindingsFormat {
-    /// For people, with the lines they are about
+    /// For people, with source lines
     #[default]
     Text,
     /// For machines
@@ -268,12 +278,12 @@ pub enum FindingsFormat {
 /// Arguments of `schema`.
 #[derive(Args, Debug)]
 pub struct Schema {
-    /// What to do with them.
+    /// The action.
     #[command(subcommand)]
     pub action: SchemaAction,
 }
 
-/// What can be done with schemas.
+/// Actions of `schema`.
 #[derive(Debug, Subcommand)]
 pub enum SchemaAction {
     /// Write the schemas as plain JSON Schemas that editors understand
@@ -283,29 +293,29 @@ pub enum SchemaAction {
 /// Arguments of `schema export`.
 #[derive(Args, Debug)]
 pub struct SchemaExport {
-    /// Folder to write into; files in it that are in the way are replaced
+    /// Folder to write into; existing files are overwritten
     pub folder: PathBuf,
-    /// The data repo, a Git revision or a bundle file to take them from
+    /// The data repo, Git revision or bundle file to read them from
     #[arg(long, alias = "data", value_name = "WHAT", default_value = ".")]
     pub from: String,
-    /// Folder of the data repo that a Git revision is of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
 
-/// The data that is asked.
+/// Options that select the data to read.
 #[derive(Args, Debug)]
 pub struct DataOptions {
     /// A folder, a bundle file, or a Git revision
     #[arg(long, value_name = "DATA", default_value = ".")]
     pub data: String,
-    /// Folder of the data repo that a Git revision is of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
@@ -319,16 +329,16 @@ pub struct Query {
     /// Values of its variables, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub variables: Option<String>,
-    /// Which operation of the request is meant
+    /// Operation to execute, if the request has several
     #[arg(long, value_name = "NAME")]
     pub operation: Option<String>,
-    /// Add to the answer where each object comes from: file, JSON pointer, line
+    /// Add the provenance of each object to the answer: file, JSON pointer, line
     #[arg(long)]
     pub provenance: bool,
-    /// Give up an answer that takes longer
+    /// Abort the query after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
-    /// What is asked.
+    /// The data to query.
     #[command(flatten)]
     pub data: DataOptions,
 }
@@ -340,24 +350,24 @@ pub struct Get {
     pub kind: Option<String>,
     /// The name of one of them, or its path
     pub name: Option<String>,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: GetFormat,
-    /// Only those whose field has this value; may be given several times
+    /// List only objects whose field has this value; may be given several times
     #[arg(long, value_name = "FIELD=VALUE")]
     pub filter: Vec<String>,
     /// Order by this field instead of by path
     #[arg(long, value_name = "FIELD")]
     pub sort: Option<String>,
-    /// What is asked.
+    /// The data to query.
     #[command(flatten)]
     pub data: DataOptions,
 }
 
-/// Forms of what `get` shows.
+/// Output formats of `get`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GetFormat {
-    /// The columns that tell most, for people
+    /// The most important columns, for people
     #[default]
     Table,
     /// All columns, for people
@@ -371,7 +381,7 @@ pub enum GetFormat {
 /// Arguments of `integrations`.
 #[derive(Args, Debug)]
 pub struct Integrations {
-    /// What to show; all of them by default.
+    /// The action; lists all integrations by default.
     #[command(subcommand)]
     pub action: Option<IntegrationsAction>,
     /// Configuration file.
@@ -390,11 +400,11 @@ pub enum IntegrationsFormat {
     Text,
     /// A JSON list: name, description, whether it is compiled in or a program of the configuration, flags
     Json,
-    /// Names alone, one in each line
+    /// Names only, one per line
     Name,
 }
 
-/// What can be shown of integrations.
+/// Actions of `integrations`.
 #[derive(Debug, Subcommand)]
 pub enum IntegrationsAction {
     /// List the integrations, as without a subcommand
@@ -412,7 +422,7 @@ pub enum IntegrationsAction {
 pub struct IntegrationSchemas {
     /// The integration
     pub name: String,
-    /// The data whose types it is judged by.
+    /// The data whose GraphQL types decide which schemas a query reads.
     #[command(flatten)]
     pub data: DataOptions,
 }
@@ -420,12 +430,12 @@ pub struct IntegrationSchemas {
 /// Arguments of `shards`.
 #[derive(Args, Debug)]
 pub struct Shards {
-    /// What to show.
+    /// The action.
     #[command(subcommand)]
     pub action: ShardsAction,
 }
 
-/// What can be shown of hash slots.
+/// Actions of `shards`.
 #[derive(Debug, Subcommand)]
 pub enum ShardsAction {
     /// Print the slot of a value
@@ -437,7 +447,7 @@ pub enum ShardsAction {
 pub struct ShardsOf {
     /// The value, for example `cluster/namespace`
     pub value: String,
-    /// How many slots there are
+    /// Number of slots
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub shards: u32,
 }
@@ -445,15 +455,15 @@ pub struct ShardsOf {
 /// Arguments of `inventory`.
 #[derive(Args, Debug)]
 pub struct Inventory {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: InventoryAction,
 }
 
-/// What can be done with Kubernetes objects.
+/// Actions of `inventory`.
 #[derive(Debug, Subcommand)]
 pub enum InventoryAction {
-    /// Print the canonical form and the hash of objects, as they are kept in `qontract.sha256sum`
+    /// Print the canonical form of objects and its hash, as stored in `qontract.sha256sum`
     Hash(InventoryHash),
 }
 
@@ -474,7 +484,7 @@ pub struct Explain {
     /// A run, after the word `run`: its id, the start of its id, `last`, or an integration
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
-    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
 }
@@ -482,19 +492,20 @@ pub struct Explain {
 /// Arguments of `config`.
 #[derive(Args, Debug)]
 pub struct Config {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ConfigAction,
 }
 
-/// What to do with the configuration.
+/// Actions of `config`.
 #[derive(Subcommand, Debug)]
 pub enum ConfigAction {
     /// Check the configuration, the tools, the data, and access to every target system
     ///
-    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it allow what the integrations that the data defines need. For each
-    /// program of `[integrations.*]`: can it be started, and does it answer `describe`.
-    /// Exit code: 0 nothing failed, 1 something failed, 2 usage error.
+    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it allow what
+    /// the integrations that the data defines need. For each program of `[integrations.*]`: can it be
+    /// started, and does it answer `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage
+    /// error.
     Check(Box<ConfigCheck>),
     /// Write a configuration to start from, in which every line is a comment
     Init {
@@ -512,19 +523,24 @@ pub struct ConfigCheck {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the
+    /// configuration, else this folder
     #[arg(long, value_name = "DATA")]
     pub data: Option<String>,
-    /// Folder of the data repo that a Git revision is of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Check only this cluster; may be given several times
     #[arg(long, value_name = "NAME")]
     pub cluster: Vec<String>,
+    /// Folder of the run records, which holds the removal ledger; by default `$QONTRACT_RUNS`, else below the
+    /// user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: FindingsFormat,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
@@ -532,20 +548,22 @@ pub struct ConfigCheck {
 /// Arguments of `journal`.
 #[derive(Args, Debug)]
 pub struct Journal {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: JournalAction,
 }
 
-/// What to do with the journal.
+/// Actions of `journal`.
 #[derive(Subcommand, Debug)]
 pub enum JournalAction {
-    /// Declare that the journal, or what of it is lost or damaged, is new
+    /// Initialise the journal, or the parts of it that are lost or damaged
     ///
-    /// Without a journal nothing is removed without approval, because earlier removals are not known. Run this once for a new installation, and after
-    /// a loss, when it is clear what was removed in the last 24 hours. A journal that is whole is left as it is.
+    /// Without a journal every removal needs approval, because earlier removals are unknown. Run this once
+    /// for a new installation, and after a loss once you know what was removed in the last 24 hours. An
+    /// intact journal is not changed.
     Init {
-        /// Folder of the records of runs, which holds the journal for real targets; by default `$QONTRACT_RUNS`, else below the user's state folder
+        /// Directory of the run records, which holds the journal for real targets; by default
+        /// `$QONTRACT_RUNS`, else below the user's state directory
         #[arg(long, value_name = "DIR")]
         runs: Option<PathBuf>,
         /// Folder of a sandbox, which holds a journal of its own
@@ -557,15 +575,15 @@ pub enum JournalAction {
 /// Arguments of `peer`.
 #[derive(Args, Debug)]
 pub struct Peer {
-    /// Which tool.
+    /// The tool.
     #[command(subcommand)]
     pub tool: PeerTool,
 }
 
-/// The established tools.
+/// The peer tools that this binary replaces.
 #[derive(Debug, Subcommand)]
 pub enum PeerTool {
-    /// qontract-bundler: write the bundle of four places to stdout
+    /// qontract-bundler: write a bundle of the given directories to stdout
     Bundler(PeerBundler),
     /// qontract-reconcile: run an integration
     #[command(mut_arg("config", |arg| arg.help(NAMED_CONFIG_HELP)))]
@@ -593,7 +611,7 @@ pub struct PeerValidator {
 /// Arguments of `qontract-bundler`.
 #[derive(Args, Debug)]
 pub struct PeerBundler {
-    /// Accepted and not needed: all cores are used
+    /// Ignored: all cores are used
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub thread_pool_size: u32,
     /// Folder of JSON Schemas
@@ -613,13 +631,13 @@ pub struct PeerBundler {
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct Completions {
-    /// Which shell
+    /// The shell
     pub shell: Shell,
 }
 
 /// Arguments of `man`.
 #[derive(Args, Debug)]
 pub struct Man {
-    /// Folder to write into; pages in it that are in the way are replaced
+    /// Folder to write into; existing pages are overwritten
     pub folder: PathBuf,
 }

@@ -1,21 +1,22 @@
-//! By whose name the program runs integrations, and what that means for its configuration.
+//! The command line by which the program runs integrations, ours or the peer's, and how it reads the
+//! configuration.
 
 use super::RunOptions;
 use qontract_config::Config;
 
-/// Whose command line it is.
+/// The command line that is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandLine {
-    /// Ours: with a base, only what is affected runs, and real clusters need a table in the configuration.
+    /// Ours: with a base, only affected shards run, and real clusters need a table in the configuration.
     #[default]
     Own,
-    /// The established runtime's: everything runs unless asked otherwise, and clusters are those of the data.
+    /// The peer's: all shards run by default, and clusters are those of the data.
     Peer,
 }
 
 impl RunOptions {
-    /// The configuration as this command line reads it: by the established runtime's name, one is needed unless `--data` replaces its server, and
-    /// the data's clusters are used without further settings.
+    /// Reads the configuration. The peer's command line requires one unless `--data` replaces its server, and
+    /// uses the data's clusters without further settings.
     pub fn configuration(&self) -> anyhow::Result<Config> {
         let config = Config::read(self.config.as_deref())?;
         match self.line {

@@ -10,9 +10,11 @@ use super::{CONFIG_HELP, LayoutOptions};
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Plan {
-    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else HEAD]
+    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
+    /// HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data
+    /// repo]
     pub head: Option<String>,
     /// Plan only this integration; may be given several times
     #[arg(short, long, value_name = "NAME")]
@@ -20,7 +22,7 @@ pub struct Plan {
     /// Plan every integration and shard, not only those that the change affects
     #[arg(long)]
     pub all: bool,
-    /// Show every field, and the content of what is created
+    /// Show every field, and the content of created objects
     #[arg(long)]
     pub full: bool,
     /// Output format
@@ -35,13 +37,14 @@ pub struct Plan {
     /// Plan against a folder in place of every target system
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
-    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
     /// Folder of the data repo
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Use addresses and secrets that the change adds or modifies, which a plan otherwise does not contact or read
+    /// Use addresses and secrets that the change adds or modifies, which a plan otherwise does not contact or
+    /// read
     #[arg(long)]
     pub trust_head: bool,
     /// Plan data that does not validate
@@ -64,9 +67,11 @@ pub enum PlanFormat {
 /// Arguments of `affected`.
 #[derive(Args, Debug)]
 pub struct Affected {
-    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else HEAD]
+    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
+    /// HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data
+    /// repo]
     pub head: Option<String>,
     /// Only this integration; may be given several times
     #[arg(short, long, value_name = "NAME")]
@@ -77,13 +82,13 @@ pub struct Affected {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// Folder of the data repo that Git revisions are of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: ReportFormat,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
@@ -108,7 +113,7 @@ pub struct Diff {
     pub base: String,
     /// The data after: a Git revision, a folder or a bundle file [default: the folder of the data repo]
     pub head: Option<String>,
-    /// Folder of the data repo that Git revisions are of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Show all fields and lines of every file
@@ -117,7 +122,7 @@ pub struct Diff {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: DiffFormat,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }

@@ -6,12 +6,13 @@ use qontract_report::{FileName, PlanReport, markdown};
 use crate::PlanFormat;
 use crate::printer::Printer;
 
-/// How much of a plan is shown.
+/// The level of detail for `--full`.
 pub fn detail(full: bool) -> Detail {
     if full { Detail::FULL } else { Detail::default() }
 }
 
-/// Prints a report. In text, files have names that lead there from the working directory; in other formats they are relative to the data repo.
+/// Prints a report. In text, file names are relative to the working directory; in other formats, to the data
+/// repo.
 pub fn print(
     report: &PlanReport,
     format: PlanFormat,

@@ -1,6 +1,6 @@
-//! JSON with line breaks and indentation, for people. Order and spelling stay as they are.
+//! Pretty-prints JSON for people. The order of keys and the spelling of values do not change.
 
-/// The JSON text, indented by two blanks for each level. What is not JSON stays as it is.
+/// The JSON text, indented by two blanks for each level. Text that is not JSON is returned without an error.
 pub fn json(text: &str) -> String {
     let (mut out, mut depth, mut in_text, mut is_escaped) =
         (String::with_capacity(text.len() * 2), 0, false, false);

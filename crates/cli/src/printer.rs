@@ -1,8 +1,9 @@
-//! The one place that prints: data to stdout, talk to stderr.
+//! The only module that prints: results to stdout, messages to stderr.
 //!
-//! **Invariant:** no character of the data commands a terminal or changes what is seen (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
-//! command did before; terminal styles pass only in [`Styled`], in which data is escaped. What a command prints as one line goes through `shown` beforehand, so that data does not begin
-//! lines of its own.
+//! **Invariant:** no character of the data controls the terminal or changes how output looks
+//! (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
+//! command did before; terminal styles pass only in [`Styled`], in which data is escaped. A command escapes
+//! single lines with `shown` beforehand, so that data cannot start a new line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ use qontract_runtime::Fault;
 use crate::pretty;
 use crate::progress;
 
-/// How much is printed besides results.
+/// The amount of output besides results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verbosity {
@@ -30,12 +31,12 @@ pub enum Verbosity {
 /// The verbosity of the process, set once from the command line.
 static VERBOSITY: AtomicU8 = AtomicU8::new(Verbosity::Normal as u8);
 
-/// Sets how much this process prints.
+/// Sets the verbosity of this process.
 pub fn set_verbosity(verbosity: Verbosity) {
     VERBOSITY.store(verbosity as u8, Ordering::Relaxed);
 }
 
-/// How much this process prints.
+/// The verbosity of this process.
 pub fn verbosity() -> Verbosity {
     match VERBOSITY.load(Ordering::Relaxed) {
         0 => Verbosity::Quiet,
@@ -54,7 +55,7 @@ pub struct Printer {
 /// Whether stdout is still read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// It is.
+    /// The pipe is open.
     There,
     /// The other end of the pipe is closed.
     Gone,
@@ -77,12 +78,12 @@ impl MessageSink for Printer {
 }
 
 impl Printer {
-    /// Where a bundle is written to, byte for byte. Its JSON is printable ASCII, as Python writes it.
+    /// Stdout, to which a bundle is written byte for byte. Its JSON is printable ASCII, as Python writes it.
     pub fn bundle_out(&self) -> &io::Stdout {
         &self.out
     }
 
-    /// Writes JSON to stdout, with unsafe characters as escapes: the same value.
+    /// Writes JSON to stdout, with unsafe characters as escapes, which does not change the value.
     pub fn json(&self, json: &[u8]) -> anyhow::Result<()> {
         self.write(shown_json(&String::from_utf8_lossy(json)).as_bytes())
     }
@@ -103,7 +104,8 @@ impl Printer {
         written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
     }
 
-    /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are escapes.
+    /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are
+    /// escapes.
     pub fn follow(&self, text: &str) -> anyhow::Result<Reader> {
         progress::erase();
         let mut out = self.out.lock();
@@ -131,7 +133,8 @@ impl Printer {
         };
     }
 
-    /// Writes lines to stderr, with unsafe characters as escapes; if the process is quiet, only warnings and errors.
+    /// Writes lines to stderr, with unsafe characters as escapes; if the process is quiet, only warnings and
+    /// errors.
     pub fn note(&self, line: &str) {
         if verbosity() == Verbosity::Quiet && !["error", "warning"].iter().any(|word| line.starts_with(word))
         {
@@ -140,11 +143,11 @@ impl Printer {
         progress::erase();
         let line = shown_lines(line);
         let line = if has_colours(&self.err) { coloured(&line) } else { line };
-        // A stderr that is closed is no reason to fail.
+        // A closed stderr is not a reason to fail.
         let _ = writeln!(self.err.lock(), "{line}");
     }
 
-    /// Writes to stderr why a command failed; the lines and the hint of a fault go below it.
+    /// Writes the error of a command to stderr, followed by the details and the hint of a fault.
     pub fn error(&self, error: &anyhow::Error) {
         let mut text = format!("error: {}", shown(&format!("{error:#}")));
         if let Some(fault) = error.chain().find_map(|cause| cause.downcast_ref::<Fault>()) {
@@ -154,8 +157,8 @@ impl Printer {
         self.note(&text);
     }
 
-    /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them; colours stay only where a terminal shows them and `NO_COLOR` is
-    /// not set.
+    /// Writes findings to stderr, with source lines where `sources` has them, and a summary line; colours
+    /// stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn report(&self, report: &Report, sources: &dyn Sources) {
         if report.is_empty() {
             return;
@@ -190,7 +193,8 @@ pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
     AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
-/// What came of writing to stdout. A reader that went away has its right: it does not change what the exit code tells.
+/// Turns a broken pipe into success: a reader that closes stdout early, such as `head`, does not change the
+/// exit code.
 pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

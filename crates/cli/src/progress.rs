@@ -1,6 +1,7 @@
-//! One line on the terminal that shows what a command waits for, once that takes long.
+//! Progress line on the terminal: shows what a command waits for if it takes long.
 //!
-//! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first ([`erase`]); it is drawn again below that.
+//! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first
+//! ([`erase`]); it is drawn again below that output.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -13,16 +14,16 @@ use qontract_telemetry::activity::{Activities, Activity};
 
 use qontract_config::variable;
 
-/// How long nothing is shown.
+/// Time until the line is drawn for the first time.
 const DELAY: Duration = Duration::from_secs(2);
 
-/// How often the line is drawn.
+/// Interval at which the line is drawn.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How many characters of what is waited for are shown: the line must not wrap, or it could not be erased.
+/// Maximum number of characters of the activity: a line that wraps could not be erased.
 const MAX_WIDTH: usize = 60;
 
-/// Whether the line is on the terminal; output happens under this lock.
+/// Whether the line is on the terminal. The lock is held while the line is drawn or erased.
 static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
 /// Erases the line, if it is there. All output calls it first.
@@ -33,14 +34,14 @@ pub fn erase() {
     }
 }
 
-/// A line about one piece of work, as long as this lives.
+/// Shows the progress line until it is dropped.
 pub struct Progress {
     stop: Arc<StopSignal>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Shows `what` is being done, or what its activities wait for. Does nothing if stderr is not a terminal, or in CI.
+    /// Shows `what` or the current activity. Does nothing if stderr is not a terminal, or in CI.
     pub fn start(what: impl Into<String>, activities: Activities) -> Self {
         let stop: Arc<StopSignal> = Arc::default();
         if !is_watched() {
@@ -68,7 +69,7 @@ impl Drop for Progress {
     }
 }
 
-/// Whether the line is drawn at all.
+/// Whether the line is drawn: on a terminal that is not dumb, and not in CI.
 fn is_watched() -> bool {
     std::io::stderr().is_terminal()
         && variable("CI").is_none_or(|ci| ci == "false")
@@ -88,7 +89,7 @@ impl StopSignal {
         self.changed.notify_all();
     }
 
-    /// Waits for it; whether it came before `timeout`.
+    /// Waits for the signal; returns whether it was set before `timeout`.
     fn wait(&self, timeout: Duration) -> bool {
         let mut is_set = self.is_set.lock();
         self.changed.wait_while_for(&mut is_set, |is_set| !*is_set, timeout);
@@ -102,7 +103,7 @@ fn draw(line: &str) {
     let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
 
-/// `waiting for GET https://c1/api (12s), and 2 more…`, or `validating . (3s)…` if nothing in particular is waited for.
+/// `waiting for GET https://c1/api (12s), and 2 more…`, or `validating . (3s)…` without an activity.
 fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
     let is_request = |one: &&Activity| one.what.contains("://");
     let mut requests = doing.iter().filter(is_request);
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_is_waited_for_and_for_how_long() {
+    fn the_line_names_the_activity_and_its_duration() {
         let activity =
             |what: &str, seconds| Activity { what: what.to_owned(), since: Duration::from_secs(seconds) };
         let check = |doing: &[Activity], expect: &str| {

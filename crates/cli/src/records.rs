@@ -1,4 +1,4 @@
-//! The part of the command line about runs that are over: `runs`, and `approve`.
+//! Arguments of the commands about past runs: `runs` and `approve`.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ pub struct Runs {
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RecordFormat,
-    /// What to do; by default, list.
+    /// The action; by default, list.
     #[command(subcommand)]
     pub action: Option<RunsAction>,
 }
 
-/// How many runs are listed by default.
+/// Number of runs that are listed by default.
 const DEFAULT_LAST: usize = 20;
 
-/// What to do with run records.
+/// Actions of `runs`.
 #[derive(Subcommand, Debug)]
 pub enum RunsAction {
     /// List runs, the newest last
@@ -53,7 +53,7 @@ pub struct RunsList {
     /// Only runs that started since then: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Also dry runs that the change did not affect, so that they had nothing to do
+    /// Also list dry runs that had nothing to do because the change did not affect them
     #[arg(long)]
     pub all: bool,
     /// Keep listing new runs until interrupted
@@ -82,13 +82,16 @@ pub enum RecordFormat {
 /// Arguments of `approve`.
 #[derive(Args, Debug)]
 pub struct Approve {
-    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run that held something is meant
+    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run
+    /// that held something is meant
     #[arg(value_name = "RUN")]
     pub run: String,
-    /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the run. An existing file is not replaced
+    /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the
+    /// run. An existing file is not replaced
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// The last day on which the removals are allowed: a date such as `2026-12-01`, or days from today such as `14d`
+    /// The last day on which the removals are allowed: a date such as `2026-12-01`, or days from today such
+    /// as `14d`
     #[arg(long, value_name = "DAY", default_value = "7d")]
     pub expires: String,
     /// Why these things may be removed; it becomes the description of the datafile

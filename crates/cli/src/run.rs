@@ -1,4 +1,4 @@
-//! The part of the command line that runs integrations.
+//! Arguments of the commands that run integrations: `reconcile` and `up`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -18,15 +18,15 @@ use crate::printer::{self, Verbosity};
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
 pub struct Reconcile {
-    /// How it is run.
+    /// Options of the run.
     #[command(flatten)]
     pub options: RunOptions,
-    /// Which integration, with its own flags.
+    /// The integration and its own flags.
     #[command(subcommand)]
     pub integration: SelectedIntegration,
 }
 
-/// How an integration is run.
+/// Options of a run.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RunOptions {
@@ -39,28 +39,31 @@ pub struct RunOptions {
     /// Apply the changes; this is the default
     #[arg(long, global = true)]
     pub no_dry_run: bool,
-    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the
+    /// configuration, else this folder
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
     /// Run on a folder or revision even if it does not validate
     #[arg(long, global = true, conflicts_with = "every")]
     pub no_validate: bool,
-    /// The data before a proposed change: a dry run runs only what the change affects, a real one also looks at what only this has
+    /// The data before a proposed change: a dry run runs only affected shards, a real run also reconciles
+    /// shards that only the base has
     #[arg(long, value_name = "DATA", global = true)]
     pub base: Option<String>,
-    /// Folder of the data repo that Git revisions are of
+    /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".", global = true)]
     pub repo: PathBuf,
     /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
     #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
     pub early_exit_compare_sha: Option<String>,
-    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
+    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if
+    /// `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
     #[arg(long, global = true)]
     pub check_only_affected_shards: bool,
     /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
     pub all_shards: bool,
-    /// Use addresses that the change brings or changes, which is otherwise not done in a dry run
+    /// Use addresses that the change adds or modifies, which a dry run otherwise does not contact
     #[arg(long, global = true)]
     pub trust_head: bool,
     /// Enforce the list of schemas that the integration may read; this is the default
@@ -84,54 +87,55 @@ pub struct RunOptions {
     /// Do not print the URL of the server
     #[arg(long, global = true)]
     pub no_gql_url_print: bool,
-    /// What is said, and how.
+    /// Log options.
     #[command(flatten)]
     pub talk: LogOptions,
     /// A folder in place of every target system
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
-    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR", global = true)]
     pub runs: Option<PathBuf>,
-    /// How many processes share the work; by default `$SHARDS`, else 1
+    /// Number of processes that share the work; by default `$SHARDS`, else 1
     #[arg(long, value_name = "N", global = true)]
     pub shards: Option<u32>,
-    /// Which of them this one is, counted from 0; by default `$SHARD_ID`, else 0
+    /// Index of this process, counted from 0; by default `$SHARD_ID`, else 0
     #[arg(long, value_name = "I", global = true)]
     pub shard_id: Option<u32>,
-    /// Run again and again: at once, then after this time, and whenever there is new data: `30s`, `10m`, `1h`
+    /// Run in a loop: now, then at this interval, and whenever the data changes: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
-    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on
+    /// the loopback interface
     #[arg(long, value_name = "ADDRESS", global = true, requires = "every", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
-    /// Show every field, and the content of what is created
+    /// Show every field, and the content of created objects
     #[arg(long, global = true)]
     pub full: bool,
     /// With `--dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
     #[arg(long, global = true, requires = "dry_run")]
     pub detailed_exitcode: bool,
-    /// Whose command line it is.
+    /// The command line that is in use.
     #[arg(skip)]
     pub line: CommandLine,
 }
 
-/// What is said, and how.
+/// Log options.
 #[derive(Args, Debug, Default)]
 pub struct LogOptions {
     /// Log level; by default `$QONTRACT_LOG_LEVEL`, else INFO
     #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]
     pub log_level: Option<LogLevel>,
     /// Log format; by default `$QONTRACT_LOG_FORMAT`, else text
-    #[arg(long, value_name = "FORM", global = true, value_enum, help_heading = "Log")]
+    #[arg(long, value_name = "FORMAT", global = true, value_enum, help_heading = "Log")]
     pub log_format: Option<LogForm>,
 }
 
 impl LogOptions {
-    /// With what the environment says where the command line says nothing.
+    /// Fills options that the command line does not set from environment variables.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
         self.log_level =
             self.log_level.map_or_else(|| word("QONTRACT_LOG_LEVEL"), |level| Ok(Some(level)))?;
@@ -159,23 +163,23 @@ impl LogOptions {
     }
 }
 
-/// What an environment variable says, which is one of some words.
+/// Parses an environment variable that holds one of the values of `T`.
 fn word<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
     let Some(value) = variable(name) else { return Ok(None) };
     T::from_str(&value, true).map(Some).map_err(|_| {
         let words = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         let words: Vec<String> = words.map(|word| format!("`{}`", word.get_name())).collect();
-        UsageError(format!("`{name}` is `{value}`, and none of {}", words.join(", ")))
+        UsageError(format!("`{name}` is `{value}`; expected one of {}", words.join(", ")))
     })
 }
 
-/// Forms of what is told while something runs.
+/// Log formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogForm {
     /// Lines for people
     #[default]
     Text,
-    /// An object in each line, for machines
+    /// One JSON object per line
     Json,
 }
 
@@ -188,10 +192,11 @@ pub struct Up {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = NAMED_CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// The folder in place of every target system; by default one below the user's state folder, unless `--config` names real ones
+    /// The folder in place of every target system; by default one below the user's state folder, unless
+    /// `--config` names real ones
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
-    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
     /// Show what would change, and change nothing
@@ -203,7 +208,7 @@ pub struct Up {
     /// With `--once --dry-run`: output format of the plan
     #[arg(short, long, value_enum, default_value_t, requires_all = ["once", "dry_run"])]
     pub output: PlanFormat,
-    /// With `--once --dry-run`: show every field, and the content of what is created
+    /// With `--once --dry-run`: show every field, and the content of created objects
     #[arg(long, requires_all = ["once", "dry_run"])]
     pub full: bool,
     /// With `--once --dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
@@ -212,15 +217,17 @@ pub struct Up {
     /// The time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
-    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback
+    /// interface
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
-    /// What is said, and how.
+    /// Log options.
     #[command(flatten)]
     pub talk: LogOptions,
 }
 
-/// Where to listen: an address and a port, or a port alone (`4000`, `:4000`), which is one of the loopback interface.
+/// Parses a listen address: an IP address and a port, or a port alone (`4000`, `:4000`) on the loopback
+/// interface.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let address = match host {
@@ -230,7 +237,7 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     address.ok_or_else(|| "expected `HOST:PORT` with an IP address as host, or a port".to_owned())
 }
 
-/// A time: a number and `s`, `m` or `h`; without a letter it is in seconds.
+/// Parses a duration: a number and `s`, `m` or `h`; without a unit it is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter),
@@ -240,18 +247,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         's' => 1,
         'm' => 60,
         'h' => 3600,
-        _ => return Err("a time is a number and `s`, `m` or `h`".to_owned()),
+        _ => return Err("expected a number and `s`, `m` or `h`".to_owned()),
     };
-    let number: u64 = number.parse().map_err(|_| "a time is a number and `s`, `m` or `h`".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "expected a number and `s`, `m` or `h`".to_owned())?;
     match number.saturating_mul(seconds) {
-        0 => Err("a time is at least a second".to_owned()),
+        0 => Err("must be at least one second".to_owned()),
         seconds => Ok(Duration::from_secs(seconds)),
     }
 }
 
 impl RunOptions {
-    /// The options with what the environment says where the command line says nothing. It means what it means to the
-    /// established runtime; what concerns a server does not get in the way of `--data`.
+    /// Fills options that the command line does not set from environment variables, which mean the same as
+    /// for the peer. Variables that select a bundle on a server are ignored with `--data`.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
         let path = |name| variable(name).map(PathBuf::from);
         self.config = self.config.or_else(|| path("QONTRACT_CONFIG"));
@@ -259,7 +266,7 @@ impl RunOptions {
         let number = |name: &str| match variable(name).map(|value| value.parse::<u32>()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => Err(UsageError(format!("`{name}` is set to something that is no number"))),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is not a number"))),
         };
         self.shards = if self.shards.is_some() { self.shards } else { number("SHARDS")? };
         self.shard_id = if self.shard_id.is_some() { self.shard_id } else { number("SHARD_ID")? };
@@ -274,20 +281,20 @@ impl RunOptions {
     }
 }
 
-/// How much is said.
+/// Log levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 #[value(rename_all = "UPPER")]
 pub enum LogLevel {
     /// Everything
     Debug,
-    /// What was decided
+    /// Decisions and results
     #[default]
     Info,
-    /// What may be wrong
+    /// Possible problems
     Warning,
-    /// What is wrong
+    /// Errors
     Error,
-    /// The same as ERROR
+    /// Same as ERROR
     Critical,
 }
 
@@ -314,10 +321,10 @@ pub enum RunFormat {
     Md,
 }
 
-/// The integrations that the command line knows; set before it is read.
+/// The integrations that are subcommands of `reconcile`; set before the command line is parsed.
 static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
 
-/// Tells the command line which integrations there are, as long as nobody tells otherwise.
+/// Sets the integrations that the command line offers, and replaces those of an earlier call.
 pub fn register_integrations(abouts: Vec<About>) {
     *KNOWN.write() = abouts;
 }
@@ -338,7 +345,7 @@ pub struct SelectedIntegration {
 impl FromArgMatches for SelectedIntegration {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (name, given) = matches.subcommand().ok_or_else(|| {
-            clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "which integration?\n")
+            clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "an integration is required\n")
         })?;
         let mut options = Options::default();
         let known = known();
@@ -382,11 +389,11 @@ impl Subcommand for SelectedIntegration {
     }
 }
 
-/// A number that is at least 1, as it was written.
+/// Checks that a text is a number from 1 to 65535, and returns it unchanged.
 fn positive_number(text: &str) -> Result<String, String> {
     match text.parse::<u16>() {
         Ok(1..) => Ok(text.to_owned()),
-        Ok(0) | Err(_) => Err("a number from 1 to 65535 is expected".to_owned()),
+        Ok(0) | Err(_) => Err("expected a number from 1 to 65535".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The terminal of `up`: a table below the lines of the log; without a terminal only the lines.
+//! The live screen of `up`: a status table below the log lines. Without a terminal, only the log lines.
 //!
-//! The table is redrawn line by line, and the screen is never cleared: terminals that save what is cleared (tmux) would fill
-//! their history with copies of the table. Only lines of the log scroll away.
+//! The table is redrawn line by line, and the screen is never cleared: terminals that save cleared text
+//! (tmux) would fill their history with copies of the table. Only log lines scroll away.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::sync::Notify;
 
 use crate::terminal::Size;
 
-/// The screen.
+/// The live screen.
 pub struct Screen {
     is_live: bool,
     has_colours: bool,
-    /// What is drawn now.
+    /// The table that is on the terminal now.
     drawn: Mutex<Drawn>,
     /// Notified when nothing reads the output any more.
     gone: Notify,
 }
 
-/// The table as it stands on the terminal.
+/// The table on the terminal, and the size of the terminal when it was drawn.
 #[derive(Debug, Default)]
 struct Drawn {
     lines: Vec<Line>,
@@ -31,12 +31,12 @@ struct Drawn {
 }
 
 impl Screen {
-    /// A screen; on a terminal it is live.
+    /// A screen; `is_live` if stdout is a terminal.
     pub fn new(is_live: bool, has_colours: bool) -> Self {
         Self { is_live, has_colours, drawn: Mutex::default(), gone: Notify::new() }
     }
 
-    /// Where the lines of the log go: above the table.
+    /// A writer for log lines, which go above the table.
     pub fn sink(self: &Arc<Self>) -> Sink {
         Sink(Arc::clone(self))
     }
@@ -51,7 +51,7 @@ impl Screen {
         self.line(shown_lines(text).as_bytes())
     }
 
-    /// Writes lines of the log above the table; they are safe.
+    /// Writes log lines above the table; they are already escaped.
     fn line(&self, bytes: &[u8]) -> io::Result<()> {
         let written = self.write(bytes);
         if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
@@ -80,13 +80,13 @@ impl Screen {
             return;
         }
         let mut out = io::stdout().lock();
-        // A terminal that went away is no reason to end.
+        // A terminal that is gone is not a reason to exit.
         let text = redrawn(&drawn, &lines, size, self.has_colours);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         *drawn = Drawn { lines, size };
     }
 
-    /// Leaves the table as it is: what is written from now on is below it.
+    /// Leaves the table as it is: later output goes below it.
     pub fn close(&self) {
         *self.drawn.lock() = Drawn::default();
     }
@@ -99,7 +99,7 @@ fn text_of(line: &Line, has_colours: bool) -> String {
     if has_colours { line.styled() } else { line.text() }
 }
 
-/// How many rows of a terminal of this size the table takes, and the cursor can go up.
+/// Number of rows that the table takes on a terminal of this size, limited to how far the cursor can move up.
 fn height(drawn: &Drawn, size: Size) -> usize {
     // A terminal that became narrower breaks lines.
     let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
@@ -110,7 +110,7 @@ fn go_up(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
 }
 
-/// What draws `lines` over the table before. A line that stays as it was is passed over.
+/// Terminal output that draws `lines` over the previous table and skips unchanged lines.
 fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> String {
     let before = height(drawn, size);
     let is_same_size = drawn.size == size;
@@ -123,14 +123,14 @@ fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> Stri
             text.push_str(END);
         }
     }
-    // What the table before had more of.
+    // Rows that only the previous table had.
     let more = before.saturating_sub(lines.len());
     text.push_str(&END.repeat(more));
     text.push_str(&go_up(more));
     text
 }
 
-/// What writes text above the table: over its first lines, and then the table again below it.
+/// Terminal output that writes text over the table and then the table below it.
 fn above(drawn: &Drawn, text: &str, size: Size, has_colours: bool) -> String {
     let mut all = go_up(height(drawn, size));
     for line in text.lines() {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_log_stand_above_the_table() {
+    fn log_lines_are_written_above_the_table() {
         let size = Size::default();
         assert_eq!(
             above(&drawn(&["a"], size), "one\ntwo\n", size, false),

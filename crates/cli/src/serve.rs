@@ -1,4 +1,4 @@
-//! The part of the command line that serves bundles.
+//! Arguments of the commands that serve bundles: `serve` and `peer server`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use super::run::{LogOptions, duration, listen_address};
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Folder of the data repo to bundle, check and serve; by default the current one, unless there are bundles
+    /// Folder of the data repo to bundle, check and serve; by default the current one, unless `--bundle` is
+    /// given
     #[arg(conflicts_with = "bundle")]
     pub repo: Option<PathBuf>,
     /// A bundle: a file, `fs://PATH` or `s3://BUCKET/KEY`; may be repeated, and the last one is the latest
@@ -21,54 +22,56 @@ pub struct Serve {
     /// Serve the data repo as it changes
     #[arg(long, conflicts_with = "bundle")]
     pub watch: bool,
-    /// Where bundles are found by their shas, as `SHA.json`: a folder, or `s3://BUCKET/PREFIX`
+    /// Store of bundles, as `SHA.json`: a folder, or `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "WHERE")]
     pub store: Option<String>,
-    /// How long a bundle that is not the latest stays after it was asked
+    /// How long a bundle other than the latest stays loaded after its last request
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = duration)]
     pub ttl: Duration,
-    /// File with what `Authorization` must be; by default `$QONTRACT_SERVER_TOKEN`, else anybody may ask
+    /// File with the required value of the `Authorization` header; by default `$QONTRACT_SERVER_TOKEN`, else
+    /// requests are not authenticated
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Where to listen: `HOST:PORT`, or a port on the loopback interface
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4000", value_parser = listen_address)]
     pub listen: SocketAddr,
-    /// A name that is answered to beside loopback names, if it listens on the loopback interface without a token; may be repeated
+    /// Host name to accept besides loopback names, when listening on the loopback interface without a token;
+    /// may be repeated
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
-    /// How it serves.
+    /// Limits of the server.
     #[command(flatten)]
     pub limits: ServeLimits,
-    /// What is said, and how.
+    /// Log options.
     #[command(flatten)]
     pub talk: LogOptions,
-    /// Where the parts are.
+    /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
 }
 
-/// What a server allows.
+/// Limits of a server.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct ServeLimits {
-    /// Megabytes of answers that are remembered; 0 remembers none
+    /// Size of the answer cache in megabytes; 0 disables it
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub answer_cache: usize,
-    /// How many large answers are made at a time; by default as many as there are cores
+    /// Maximum number of large answers computed concurrently; by default the number of cores
     #[arg(long, value_name = "N")]
     pub concurrency: Option<usize>,
-    /// How many connections are open at a time
+    /// Maximum number of open connections
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub connections: usize,
-    /// How long a client may read nothing of an answer
+    /// Close connections whose client reads nothing for this long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub write_timeout: Duration,
-    /// How long a query may take
+    /// Time limit of a query
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub query_time: Duration,
 }
 
-/// Arguments of `qontract-server`, which is set up by its environment.
+/// Arguments of `qontract-server`, which is configured by environment variables.
 #[derive(Args, Debug)]
 pub struct PeerServer {
     /// Where to listen

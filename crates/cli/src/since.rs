@@ -1,9 +1,9 @@
-//! Points in time on the command line: how long ago, a day, or a time.
+//! Parses points in time on the command line: an age, a day, or a timestamp.
 
 use jiff::{SignedDuration, Timestamp};
 use qontract_config::UsageError;
 
-/// The time that a text means, in seconds since 1970: `30m`, `2h` or `7d` before `now`, a day, or a time as RFC 3339 has it.
+/// Parses a time into seconds since 1970: `30m`, `2h` or `7d` before `now`, a day, or an RFC 3339 timestamp.
 pub fn parse(text: &str, now: Timestamp) -> Result<i64, UsageError> {
     let at = ago(text)
         .and_then(|ago| now.checked_sub(ago).ok())
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_how_long_ago_a_day_or_a_timestamp() {
+    fn a_time_is_an_age_a_day_or_a_timestamp() {
         check("5s", Some(1_799_999_995));
         check("30m", Some(1_799_998_200));
         check("2h", Some(1_799_992_800));

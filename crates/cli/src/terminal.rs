@@ -1,15 +1,16 @@
-//! The terminal that the process runs on: its size, and its modes while a live table is shown.
+//! The terminal of the process: its size, and its modes while a live table is shown.
 //!
-//! What is typed meanwhile is neither echoed into the table nor left to the shell afterwards. The modes are restored when the
-//! guard is dropped, and as soon as the process is asked to end, so that a forced exit later finds them restored. A signal that
-//! kills the process outright (`SIGKILL`, `SIGQUIT`) leaves that to the shell.
+//! Keys that are pressed meanwhile are neither echoed into the table nor passed to the shell afterwards. The
+//! modes are restored when the guard is dropped, and as soon as a shutdown begins, so that a later forced
+//! exit finds them restored. After a signal that kills the process outright (`SIGKILL`, `SIGQUIT`), the shell
+//! has to restore them.
 
 use std::io;
 
 use parking_lot::Mutex;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 
-/// The modes that the terminal had.
+/// The modes of the terminal before the echo was turned off.
 static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Columns and rows of a terminal.
@@ -28,19 +29,19 @@ impl Default for Size {
 }
 
 impl Size {
-    /// The size of the terminal that stdout is; the usual one where it is not known.
+    /// The size of the terminal on stdout; 80×24 if it is unknown.
     pub fn of_stdout() -> Self {
         Self::known().unwrap_or_default()
     }
 
-    /// The size of the terminal that stdout is, if it is one.
+    /// The size of the terminal on stdout; `None` if stdout is not a terminal.
     pub fn known() -> Option<Self> {
         let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0)?;
         Some(Self { width: size.ws_col.into(), height: size.ws_row.into() })
     }
 }
 
-/// Restores the terminal's modes when it is dropped.
+/// Turns the echo of the terminal off, and restores its modes when it is dropped.
 #[derive(Debug)]
 pub struct SilentKeys(());
 
@@ -66,7 +67,7 @@ impl Drop for SilentKeys {
     }
 }
 
-/// Restores the terminal's modes, if they were changed, and drops what was typed.
+/// Restores the terminal's modes, if they were changed, and discards pending input.
 pub fn restore() {
     let saved = SAVED.lock().take();
     if let Some(modes) = saved.filter(|_| is_foreground()) {
@@ -74,7 +75,7 @@ pub fn restore() {
     }
 }
 
-/// Whether the terminal is this process's to change: a job in the background would be stopped for it.
+/// Whether this process may change the terminal: the kernel would stop a background job that tries.
 fn is_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

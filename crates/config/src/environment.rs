@@ -1,15 +1,15 @@
-//! Every environment variable that is read, in one table: help texts and the reference page are made of it.
+//! Table of every environment variable that is read. Help texts and the reference page are generated from it.
 
 use std::fmt::Write as _;
 
 use crate::keys::{KEYS, Key};
 
-/// The value of an environment variable; an empty one is none.
+/// The value of an environment variable; `None` if it is unset or empty.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Who reads a variable.
+/// The programs that read a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
     /// The commands of `qontract`.
@@ -27,13 +27,13 @@ pub enum ReadBy {
 pub struct Variable {
     /// Its name, or several names separated by commas.
     pub name: &'static str,
-    /// Who reads it.
+    /// The program that reads it.
     pub read_by: ReadBy,
-    /// What it holds: a path, a number of seconds.
+    /// The type of its value: a path, a number of seconds.
     pub holds: &'static str,
-    /// What holds without it.
+    /// The value that applies if it is unset.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -89,7 +89,7 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_RUNS",
         "path",
         "`$XDG_STATE_HOME/qontract/runs`",
-        "folder of the records of runs, as `--runs`",
+        "directory of the run records, as `--runs`",
     ),
     own(
         "QONTRACT_CACHE",
@@ -215,7 +215,7 @@ pub const VARIABLES: &[Variable] = &[
         "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, HOME",
         "absolute path",
         "`~/.config`, `~/.local/state`, `~/.cache`",
-        "folders of the configuration, of records of runs, and of caches",
+        "directories of the configuration, run records and caches",
     ),
     common(
         "PATH",
@@ -265,7 +265,7 @@ pub fn page() -> String {
         let default = if default.is_empty() { "required" } else { default };
         let _ = writeln!(text, "| `{path}` | {} | {default} | {meaning} |", holds.as_str());
     }
-    text.push_str("\n## Environment variables\n\nAn empty variable is an unset one. Booleans are `true`, `1`, `yes`, `on`, or `false`, `0`, `no`, `off`.\n");
+    text.push_str("\n## Environment variables\n\nAn empty variable counts as unset. Booleans are `true`, `1`, `yes`, `on`, or `false`, `0`, `no`, `off`.\n");
     for (read_by, title) in [
         (ReadBy::Qontract, "Commands of `qontract`, and the drop-in replacements"),
         (ReadBy::RunIntegration, "`run-integration`"),

@@ -1,11 +1,11 @@
-//! Every key of the configuration, in one table: what is not here is refused, and the reference page is made of it.
+//! Table of every configuration key. Other keys are refused, and the reference page is generated from it.
 
-/// What a key holds.
+/// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyType {
-    /// A text.
+    /// A string.
     Text,
-    /// A text that is never printed.
+    /// A string that is never printed.
     Secret,
     /// The path of a file or folder, relative to the configuration file.
     Path,
@@ -13,7 +13,7 @@ pub enum KeyType {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
 }
 
@@ -21,12 +21,12 @@ impl KeyType {
     /// The type in words: "… must be a whole number".
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Text => "a text",
-            Self::Secret => "a text (secret)",
+            Self::Text => "a string",
+            Self::Secret => "a string (secret)",
             Self::Path => "a path",
             Self::Number => "a whole number",
             Self::Boolean => "`true` or `false`",
-            Self::Texts => "a list of texts",
+            Self::Texts => "a list of strings",
         }
     }
 }
@@ -36,11 +36,11 @@ impl KeyType {
 pub struct Key {
     /// Its path; `*` stands for a name that the operator chooses.
     pub path: &'static str,
-    /// What it holds.
+    /// The type of its value.
     pub holds: KeyType,
-    /// What holds without it; empty if the key is required or there is nothing without it.
+    /// The value that applies without it; empty if the key is required.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -169,26 +169,21 @@ pub const KEYS: &[Key] = &[
     ),
     key("integrations.*.deadline_seconds", KeyType::Number, "60", "time limit of one answer of the program"),
     key("guards.shard_removals", KeyType::Number, "10", "removals of a shard without approval"),
-    key("guards.shard_percent", KeyType::Number, "10", "the same as a percentage; the larger one counts"),
+    key("guards.shard_percent", KeyType::Number, "10", "the same in percent; the larger limit applies"),
     key("guards.caller_removals", KeyType::Number, "20", "removals of a caller without approval"),
-    key("guards.caller_percent", KeyType::Number, "10", "the same as a percentage; the larger one counts"),
+    key("guards.caller_percent", KeyType::Number, "10", "the same in percent; the larger limit applies"),
     key(
         "guards.integration_removals",
         KeyType::Number,
         "30",
         "removals of an integration without approval; formerly `run_removals`",
     ),
-    key(
-        "guards.integration_percent",
-        KeyType::Number,
-        "10",
-        "the same as a percentage; formerly `run_percent`",
-    ),
+    key("guards.integration_percent", KeyType::Number, "10", "the same in percent; formerly `run_percent`"),
     key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
     key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),
     key("guards.window_hours", KeyType::Number, "24", "how long a removal counts"),
-    key("guards.keys.count", KeyType::Number, "5", "an object that loses so many keys counts as a removal"),
-    key("guards.keys.percent", KeyType::Number, "50", "the same as a percentage of its keys"),
+    key("guards.keys.count", KeyType::Number, "5", "an object that loses this many keys counts as a removal"),
+    key("guards.keys.percent", KeyType::Number, "50", "the same in percent of its keys"),
     key(
         "guards.keys.lists",
         KeyType::Boolean,
@@ -234,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_may_follow_are_known() {
+    fn the_names_that_may_follow_a_path_are_listed() {
         assert_eq!(children(&["promtool"]), ["path"]);
         assert_eq!(children(&["kubernetes", "clusters"]), ["*"]);
         assert_eq!(children(&["templates", "github_token"]), ["path", "field"]);

@@ -1,4 +1,4 @@
-//! The operator's configuration: `config.toml`, with the names that the established runtime reads, and our own.
+//! The operator's configuration, `config.toml`: the keys that the peer reads, and our own.
 
 pub mod environment;
 pub mod keys;
@@ -27,39 +27,39 @@ pub use location::{IgnoreReason, IgnoredFile, Location};
 pub use read::ConfigError;
 pub use usage::UsageError;
 
-/// The configuration. Tables that are not named here belong to others.
+/// The configuration. All other tables hold secrets.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Config {
-    /// The server that has the data.
+    /// The data server.
     #[serde(default)]
     pub graphql: Option<Graphql>,
-    /// A folder in place of every target system.
+    /// The sandbox: a folder in place of every target system.
     #[serde(default)]
     pub sandbox: Option<SandboxFolder>,
-    /// Integrations of the process form, by name.
+    /// Process integrations, by name.
     #[serde(default)]
     pub integrations: BTreeMap<String, Registered>,
-    /// How much may be removed without approval.
+    /// Limits on removals without approval.
     #[serde(default)]
     pub guards: Guards,
-    /// Where secrets are kept; without it, in this file.
+    /// The secret store; without it, secrets are tables of this file.
     #[serde(default)]
     pub vault: Option<VaultTable>,
-    /// Real clusters. Without it none is spoken to.
+    /// Real clusters. Without this table, no cluster is contacted.
     #[serde(default)]
     pub kubernetes: Option<KubernetesTable>,
-    /// Where promtool is; without it, on the `PATH`.
+    /// The location of promtool; by default on the `PATH`.
     #[serde(default)]
     pub promtool: PromtoolTable,
-    /// What templates may reach besides secrets and the data.
+    /// Allow-list of sources that templates may read besides secrets and the data.
     #[serde(default)]
     pub templates: TemplatesTable,
-    /// Everything else: the store of secrets where there is no other.
+    /// All other tables: the secret store if there is no Vault.
     #[serde(flatten)]
     store: Store,
 }
 
-/// A Vault, and how we are let in: by a token, by a role with its password, or as a pod.
+/// A Vault server and its login: with a token, with AppRole, or as a pod.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultTable {
@@ -78,11 +78,11 @@ impl std::fmt::Debug for VaultTable {
     }
 }
 
-/// Where Kubernetes puts the token of a pod.
+/// File in which Kubernetes mounts the token of a pod.
 const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 impl VaultTable {
-    /// How we are let in.
+    /// The login method.
     pub fn login(&self) -> anyhow::Result<Login> {
         let secret = |text: &Option<String>| text.as_deref().map(Secret::new);
         if let (Some(role_id), Some(secret_id)) = (secret(&self.role_id), secret(&self.secret_id)) {
@@ -94,16 +94,16 @@ impl VaultTable {
             return Ok(Login::Kubernetes { mount, role, token_file });
         }
         secret(&self.token).map(Login::Token).context(
-            "`[vault]` says how we are let in: `token`, `role_id` and `secret_id`, or `kube_auth_role`",
+            "`[vault]` has no credentials: set `token`, `role_id` and `secret_id`, or `kube_auth_role`",
         )
     }
 }
 
-/// Real clusters, and how they are spoken to.
+/// Real clusters and their connection settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesTable {
-    /// As of a cluster, for those that do not say otherwise.
+    /// CA file for clusters without their own.
     pub ca: Option<PathBuf>,
     requests_per_second: Option<NonZeroU32>,
     validate_in_dry_run: Option<bool>,
@@ -113,32 +113,32 @@ pub struct KubernetesTable {
 }
 
 impl KubernetesTable {
-    /// What holds for clusters that do not say otherwise.
+    /// Default settings of clusters.
     pub fn usual(&self) -> ClusterTable {
         let Self { ca, requests_per_second, validate_in_dry_run, clusters: _ } = self.clone();
         ClusterTable { ca, requests_per_second, validate_in_dry_run, ..ClusterTable::default() }
     }
 }
 
-/// How a cluster is spoken to.
+/// Connection settings of a cluster.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterTable {
-    /// Its server: if it is given, the token goes to no other.
+    /// The only server that gets the token of this cluster.
     pub server: Option<String>,
-    /// A file with the certificates of those who may vouch for it, besides those that the machine trusts.
+    /// PEM file of CAs, in addition to the system's.
     pub ca: Option<PathBuf>,
-    /// How many requests it gets per second.
+    /// Maximum number of requests per second.
     pub requests_per_second: Option<NonZeroU32>,
-    /// Whether dry runs ask it if it would take what is planned.
+    /// Whether dry runs send planned objects to the cluster with `dryRun=All`.
     pub validate_in_dry_run: Option<bool>,
-    /// A kubeconfig that has its server, CA and credentials, instead of the token that the data names.
+    /// Kubeconfig with server, CA and credentials, instead of the token that the data names.
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; by default its current one.
     pub context: Option<String>,
 }
 
-/// The program that checks rules of Prometheus.
+/// The program that checks Prometheus rules.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromtoolTable {
@@ -146,25 +146,25 @@ pub struct PromtoolTable {
     pub path: Option<PathBuf>,
 }
 
-/// What templates may reach besides secrets and the data: what is named here, and by default nothing.
+/// Allow-list of sources that templates may read besides secrets and the data; empty by default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TemplatesTable {
-    /// Addresses that `url` may ask: those that end with a slash stand for all below them.
+    /// Addresses that `url` may read; an address that ends with a slash allows everything below it.
     allow_urls: Vec<String>,
     /// Repositories that `github` may read, as `owner/name` or `owner/*`.
     allow_github: Vec<String>,
-    /// Where GitHub is asked.
+    /// Address of the GitHub API.
     github_api: String,
-    /// The secret that GitHub is shown.
+    /// The secret with the GitHub token.
     github_token: Option<SecretTable>,
     /// Buckets that `s3` and `s3_ls` may read, as `account/bucket`.
     pub allow_s3: Vec<String>,
-    /// Another server than the vendor's.
+    /// Address of an S3 server other than the vendor's.
     pub s3_endpoint: Option<String>,
-    /// How long a look-up may take.
+    /// Time limit of one lookup.
     deadline_seconds: u64,
-    /// How many bytes it may bring.
+    /// Maximum number of bytes of one lookup.
     largest_bytes: usize,
 }
 
@@ -185,10 +185,10 @@ impl Default for TemplatesTable {
 }
 
 impl TemplatesTable {
-    /// What may be reached.
+    /// The allow-list with its limits.
     pub fn allowed(&self) -> anyhow::Result<Allowed> {
         let address = |setting: &str, text: &str| {
-            Url::parse(text).with_context(|| format!("`templates.{setting}` is no address"))
+            Url::parse(text).with_context(|| format!("`templates.{setting}` is not a URL"))
         };
         let api = address("github_api", &self.github_api)?;
         let allowed = Allowed::new(&self.allow_urls, &self.allow_github, &self.allow_s3, api);
@@ -205,7 +205,7 @@ impl TemplatesTable {
     }
 }
 
-/// Where a secret is.
+/// The location of a secret.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretTable {
@@ -213,23 +213,23 @@ struct SecretTable {
     field: String,
 }
 
-/// The server that has the data.
+/// The data server.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Graphql {
     /// Its address: `http://host:port/graphql`.
     pub server: String,
-    /// What is sent as `Authorization`.
+    /// Value of the `Authorization` header.
     pub token: Option<String>,
 }
 
 impl std::fmt::Debug for Graphql {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Graphql").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("GraphqlTable").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-/// A folder in place of every target system.
+/// The sandbox: a folder in place of every target system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxFolder {
@@ -237,32 +237,32 @@ pub struct SandboxFolder {
     pub directory: PathBuf,
 }
 
-/// An integration of the process form.
+/// A process integration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registered {
     /// The executable and its arguments.
     pub command: Vec<String>,
-    /// Variables of our environment that it gets.
+    /// Environment variables that are passed to it.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Variables that it gets only to plan and to apply, whose values are secret.
+    /// Environment variables that are passed only to `plan` and `apply`. Their values are secret.
     #[serde(default)]
     pub secret_environment: Vec<String>,
-    /// Variables that it gets only to apply a step, whose values are secret.
+    /// Environment variables that are passed only to `apply`. Their values are secret.
     #[serde(default)]
     pub write_environment: Vec<String>,
-    /// How long one answer may take.
-    #[serde(default = "usual_deadline")]
+    /// Time limit of one answer.
+    #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
 }
 
-fn usual_deadline() -> u64 {
+fn default_deadline_seconds() -> u64 {
     60
 }
 
 impl Registered {
-    /// How it is started.
+    /// The program with its environment.
     pub fn program(&self) -> Program {
         let values = |names: &[String]| {
             names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
@@ -278,7 +278,7 @@ impl Registered {
     }
 }
 
-/// How much may be removed without approval.
+/// Limits on removals without approval.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guards {
@@ -290,27 +290,27 @@ pub struct Guards {
     integration_removals: Option<usize>,
     #[serde(alias = "run_percent")]
     integration_percent: Option<usize>,
-    /// How long a removal counts.
+    /// Hours for which a removal counts.
     window_hours: Option<NonZeroU32>,
-    /// When a change counts as a removal.
+    /// The limits beyond which a change counts as a removal.
     #[serde(default)]
     keys: GuardKeys,
 }
 
-/// How many keys an object may lose until the change counts as a removal.
+/// The loss of keys from which a change counts as a removal.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardKeys {
-    /// So many keys.
+    /// Number of keys.
     count: Option<usize>,
-    /// So many of a hundred keys.
+    /// Percentage of keys.
     percent: Option<usize>,
     /// Whether a list that loses all of its items counts.
     lists: Option<bool>,
 }
 
 impl Guards {
-    /// The budgets.
+    /// The removal budgets.
     pub fn budgets(self) -> Budgets {
         let usual = Budgets::default();
         let budget = |count: Option<usize>, percent: Option<usize>, usual: Budget| Budget {
@@ -333,7 +333,7 @@ impl Guards {
     }
 }
 
-/// Tables of secrets. They do not print.
+/// Tables of secrets. Their `Debug` output is redacted.
 #[derive(Clone, Default, Deserialize)]
 struct Store(toml::Table);
 
@@ -344,8 +344,8 @@ impl std::fmt::Debug for Store {
 }
 
 impl Config {
-    /// The server that has the data: the one that a word names by its address, or without a word, the configured one. The
-    /// token is the configured one if it is for that server, or `$QONTRACT_SERVER_TOKEN`.
+    /// The data server: the one whose URL `word` is, or without a word, the configured one. The token is the
+    /// configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
     pub fn server(&self, word: Option<&str>) -> Option<Graphql> {
         let Some(word) = word else { return self.graphql.clone() };
         if !word.starts_with("http://") && !word.starts_with("https://") {
@@ -360,20 +360,19 @@ impl Config {
         Some(Graphql { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
     }
 
-    /// The folder in place of every target system: the one that is asked for, else the configured one.
+    /// The sandbox folder: the given one, else the configured one.
     pub fn sandbox_folder<'a>(&'a self, asked: Option<&'a Path>) -> Option<&'a Path> {
         asked.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
     }
 
-    /// The configuration with the clusters of the data as real targets, as the established runtime has them: `[kubernetes]` is
-    /// not needed.
+    /// Uses the clusters of the data as real targets even without `[kubernetes]`, as the peer does.
     #[must_use]
     pub fn with_data_clusters(mut self) -> Self {
         self.kubernetes.get_or_insert_default();
         self
     }
 
-    /// The tables that are the store of secrets where there is no other.
+    /// The tables of secrets, for use without a Vault.
     pub fn tables(&self) -> toml::Table {
         self.store.0.clone()
     }
@@ -388,7 +387,7 @@ impl Config {
         Ok(Self::at(&Location::find(file))?)
     }
 
-    /// As [`Self::find`]; a file that is not read is reported.
+    /// Like [`Self::find`], and reports a file that is not read.
     pub fn find_and_note(file: Option<&Path>, messages: &dyn MessageSink) -> anyhow::Result<Self> {
         let location = Location::find(file);
         location.note().iter().for_each(|note| messages.note(note));

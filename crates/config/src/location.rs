@@ -1,4 +1,4 @@
-//! Where the configuration is: named, or in a default place that is trusted.
+//! The location of the configuration file: a named file, or a trusted file in a default location.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub enum Location {
         /// A file in a place before it that is not read.
         ignored: Option<IgnoredFile>,
     },
-    /// There is none.
+    /// No file is read.
     None {
         /// A file in a default place that is not read.
         ignored: Option<IgnoredFile>,
@@ -44,7 +44,7 @@ pub struct IgnoredFile {
 /// Why a configuration file in a default place is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// A data repo may bring it.
+    /// It may be part of a data repo.
     InRepo,
     /// Another user may have put it there.
     OtherOwner,
@@ -88,8 +88,8 @@ impl Location {
 
     /// The file that is named, else `./qontract.toml`, else `$XDG_CONFIG_HOME/qontract/config.toml`.
     ///
-    /// **Invariant:** a data repo brings no configuration, which could name programs to run: `./qontract.toml` is not read inside a data repo or a Git work tree,
-    /// nor if another user owns it.
+    /// **Invariant:** a data repo never provides the configuration, which could name programs to run:
+    /// `./qontract.toml` is not read inside a data repo or a Git work tree, nor if another user owns it.
     pub fn find(file: Option<&Path>) -> Self {
         let named = Self::named(file);
         if named.file().is_some() {
@@ -107,7 +107,7 @@ impl Location {
         }
     }
 
-    /// What to report about a file that is not read.
+    /// The note about a file that is not read.
     pub fn note(&self) -> Option<String> {
         let IgnoredFile { file, reason } = self.ignored()?;
         let (file, reason) = (file.display(), reason.as_str());
@@ -122,7 +122,8 @@ fn user_file() -> Option<PathBuf> {
     Some(home.join("qontract/config.toml"))
 }
 
-/// Why a file of the working directory is not trusted, if it is not. A working directory without a known path is taken for a repo.
+/// The reason not to read a file of the working directory; `None` if it is trusted. A working directory whose
+/// path is unknown counts as a repo.
 fn distrust(file: &Path) -> Option<IgnoreReason> {
     let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
     let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).collect();
@@ -139,7 +140,8 @@ fn is_in_data_repo(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(DATA_REPO_FILE).is_file())
 }
 
-/// Whether a folder is inside a Git work tree. As for Git, the folders above it are looked at up to the first ceiling; the folder itself always is, even if it is one.
+/// Whether a folder is inside a Git work tree. As in Git, parent folders are searched up to the first
+/// ceiling; the folder itself is always checked, even if it is a ceiling.
 fn is_in_work_tree(folder: &Path, ceilings: &[PathBuf]) -> bool {
     let is_work_tree = |folder: &Path| folder.join(".git").exists();
     let is_ceiling = |folder: &&Path| ceilings.iter().any(|ceiling| ceiling == folder);
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_repo_is_recognised_from_every_folder_below() {
+    fn a_data_repo_is_recognised_from_every_folder_inside() {
         let scratch = Scratch::new();
         scratch.write("repo/graphql-schemas/schema.yml", "[]");
         scratch.write("repo/data/a/here", "");

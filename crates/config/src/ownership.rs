@@ -1,9 +1,11 @@
-//! Whether a file that is found, and not named, is the user's: one that another user left in a shared directory, such as `/tmp`, decides nothing.
+//! Ownership checks for files that are found rather than named: a file that another user left in a shared
+//! directory, such as `/tmp`, is not used.
 
 use std::path::Path;
 
-/// Whether a file belongs to the user, or to the owner of the working directory: a checkout in a container has one owner, which may not be the user. The owner of a
-/// symbolic link counts as well, since it decides which file is read.
+/// Whether a file belongs to the user or to the owner of the working directory: a checkout in a container has
+/// one owner, which may not be the user. The owner of a symbolic link counts as well, since it decides which
+/// file is read.
 #[cfg(unix)]
 pub fn is_trusted(file: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -39,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_our_own_is_trusted_and_one_that_is_not_there_is_not() {
+    fn an_own_file_is_trusted_and_a_missing_file_is_not() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.write("file", "");
         assert!(is_trusted(&scratch.path().join("file")));

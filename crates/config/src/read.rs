@@ -1,7 +1,8 @@
-//! Reads the configuration, and refuses what in it is not a key.
+//! Reads the configuration and refuses unknown keys.
 //!
-//! Secrets share the top level with our tables, as in the established runtime's `config.toml`: a table of another name is a table of secrets. One whose name is almost that of one of our tables,
-//! and that is empty or has a key of that table, is a misspelling and refused.
+//! Secrets share the top level with our tables, as in the peer's `config.toml`: a table of another name is a
+//! table of secrets. A table whose name is almost that of one of our tables, and that is empty or has a key
+//! of that table, is a misspelling and refused.
 
 use std::path::Path;
 
@@ -12,13 +13,35 @@ use toml::de::{DeTable, DeValue};
 use super::Config;
 use super::keys::{children, find};
 
-/// The configuration is missing or wrong. The command ends with exit code 2; a loop tries again, since a mounted file may appear later.
+/// The configuration is missing or wrong. The command ends with exit code 2; a loop tries again, since a
+/// mounted file may appear later.
+///
+/// It displays as its first error with the number of the others, so that it fits a log line.
 #[derive(Debug)]
-pub struct ConfigError(pub String);
+pub struct ConfigError {
+    first: String,
+    more: Vec<String>,
+}
+
+impl ConfigError {
+    /// One error.
+    pub fn new(text: String) -> Self {
+        Self { first: text, more: Vec::new() }
+    }
+
+    /// Every error, in file order.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.first).chain(&self.more).map(String::as_str)
+    }
+}
 
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.first)?;
+        if self.more.is_empty() {
+            return Ok(());
+        }
+        write!(f, " (and {}: `qontract config check` lists them)", counted(self.more.len(), "more error"))
     }
 }
 
@@ -28,35 +51,45 @@ impl std::error::Error for ConfigError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TextError {
     line: usize,
-    /// What is wrong there. **Invariant:** a value of the configuration, which may be secret, is never part of it.
+    /// The message. **Invariant:** it never contains a value of the configuration, which may be secret.
     text: String,
+}
+
+/// The errors in the text of a configuration, in file order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TextErrors {
+    first: TextError,
+    more: Vec<TextError>,
+}
+
+impl From<TextError> for TextErrors {
+    fn from(first: TextError) -> Self {
+        Self { first, more: Vec::new() }
+    }
 }
 
 /// Reads a file.
 pub fn read(file: &Path) -> Result<Config, ConfigError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| ConfigError(format!("cannot read `{}`: {error}", file.display())))?;
-    let mut config = parse(&text).map_err(|TextError { line, text }| {
-        ConfigError(format!("`{}`, line {line}: {text}", file.display()))
+        .map_err(|error| ConfigError::new(format!("cannot read `{}`: {error}", file.display())))?;
+    let in_file = |TextError { line, text }| format!("`{}`, line {line}: {text}", file.display());
+    let mut config = parse(&text).map_err(|TextErrors { first, more }| ConfigError {
+        first: in_file(first),
+        more: more.into_iter().map(in_file).collect(),
     })?;
     config.resolve(file.parent().unwrap_or(Path::new("")));
     Ok(config)
 }
 
 /// Parses the text of a configuration.
-fn parse(text: &str) -> Result<Config, TextError> {
+fn parse(text: &str) -> Result<Config, TextErrors> {
     let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     let wrong =
         |error: &toml::de::Error| TextError { line: line(text, at(error)), text: error.message().to_owned() };
     let root = DeTable::parse(text).map_err(|error| wrong(&error))?;
-    let mut wrong_keys = wrong_keys(root.get_ref(), text);
-    if !wrong_keys.is_empty() {
-        let more = wrong_keys.len() - 1;
-        let mut first = wrong_keys.swap_remove(0);
-        if more > 0 {
-            first.text = format!("{} (and {})", first.text, counted(more, "more error"));
-        }
-        return Err(first);
+    let mut wrong_keys = wrong_keys(root.get_ref(), text).into_iter();
+    if let Some(first) = wrong_keys.next() {
+        return Err(TextErrors { first, more: wrong_keys.collect() });
     }
     toml::from_str(text).map_err(|error| {
         let mut wrong = wrong(&error);
@@ -73,7 +106,7 @@ fn parse(text: &str) -> Result<Config, TextError> {
             None if path.is_empty() => "a value has the wrong type".to_owned(),
             None => format!("`{name}` has the wrong type"),
         };
-        wrong
+        wrong.into()
     })
 }
 
@@ -82,7 +115,7 @@ fn line(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or_default().matches('\n').count() + 1
 }
 
-/// The names of the innermost value that a byte is in.
+/// Collects the path of the innermost value that contains a byte.
 fn descend<'t>(table: &'t DeTable<'_>, at: usize, path: &mut Vec<&'t str>) {
     for (name, value) in table {
         let holds = |table: &DeTable<'_>| contains(table, at);
@@ -97,14 +130,14 @@ fn descend<'t>(table: &'t DeTable<'_>, at: usize, path: &mut Vec<&'t str>) {
     }
 }
 
-/// Whether a byte is in a value of this table; the parts of a table may be in several places.
+/// Whether a byte is in a value of this table. The parts of a table may be in several places of the file.
 fn contains(table: &DeTable<'_>, at: usize) -> bool {
     table.values().any(|value| {
         value.span().contains(&at) || value.get_ref().as_table().is_some_and(|inner| contains(inner, at))
     })
 }
 
-/// Every key that is not one, and every value in place of a table, in the order of the file.
+/// Every unknown key, and every value in place of a table, in file order.
 fn wrong_keys(root: &DeTable<'_>, text: &str) -> Vec<TextError> {
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut found);
@@ -156,7 +189,7 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The table that a table of another name is meant to be, unless it is one of secrets.
+/// The table whose name is misspelt as `name`; `None` if it is a table of secrets.
 fn misspelt(name: &str, value: &DeValue<'_>) -> Option<&'static str> {
     let own = children(&[]);
     let is_derived =
@@ -171,7 +204,7 @@ fn misspelt(name: &str, value: &DeValue<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether a table has a key of ours.
+/// Whether a table has a key that the table at `path` may have.
 fn resembles<'t>(table: &'t DeTable<'_>, path: &mut Vec<&'t str>) -> bool {
     let names = children(path);
     table.iter().any(|(key, value)| {
@@ -192,12 +225,12 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: Result<(), (usize, &str)>) {
-        let read = parse(text).map(drop).map_err(|wrong| (wrong.line, wrong.text));
+        let read = parse(text).map(drop).map_err(|wrong| (wrong.first.line, wrong.first.text));
         assert_eq!(read, expect.map_err(|(line, text)| (line, text.to_owned())), "{text}");
     }
 
     #[test]
-    fn every_key_is_taken() {
+    fn every_key_is_accepted() {
         let values = |key: &crate::keys::Key| match key.holds {
             crate::keys::KeyType::Number => "1",
             crate::keys::KeyType::Boolean => "true",
@@ -230,13 +263,34 @@ mod tests {
             "[graphql]\nserver = \"a\"\ntokn = \"b\"\n",
             Err((3, "unknown key `graphql.tokn`: did you mean `token`?")),
         );
-        check(
-            "[guards]\na = 1\nb = 2\n[promtool]\nc = 1\n",
-            Err((
-                2,
-                "unknown key `guards.a`: expected one of `shard_removals`, `shard_percent`, `caller_removals`, `caller_percent`, `integration_removals`, `integration_percent`, `run_removals`, `run_percent`, `window_hours`, `keys` (and 2 more errors)",
-            )),
+    }
+
+    #[test]
+    fn every_unknown_key_is_reported_in_file_order() {
+        let errors = parse("[guards]\nkeyz = 1\nwindow_hour = 2\n[promtool]\npth = 1\n").unwrap_err();
+        let errors: Vec<String> = std::iter::once(errors.first)
+            .chain(errors.more)
+            .map(|TextError { line, text }| format!("{line}: {text}"))
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                "2: unknown key `guards.keyz`: did you mean `keys`?",
+                "3: unknown key `guards.window_hour`: did you mean `window_hours`?",
+                "5: unknown key `promtool.pth`: did you mean `path`?",
+            ]
         );
+    }
+
+    #[test]
+    fn an_error_displays_as_the_first_one_and_the_number_of_the_others() {
+        let text = |more: &[&str]| {
+            let more = more.iter().map(|text| (*text).to_owned()).collect();
+            ConfigError { first: "a".to_owned(), more }.to_string()
+        };
+        assert_eq!(text(&[]), "a");
+        assert_eq!(text(&["b"]), "a (and 1 more error: `qontract config check` lists them)");
+        assert_eq!(text(&["b", "c"]), "a (and 2 more errors: `qontract config check` lists them)");
     }
 
     #[test]
@@ -276,7 +330,10 @@ mod tests {
             "[guards]\nshard_removals = \"ten\"\n",
             Err((2, "`guards.shard_removals` must be a whole number")),
         );
-        check("[vault]\nserver = \"x\"\ntoken = 12345\n", Err((3, "`vault.token` must be a text (secret)")));
+        check(
+            "[vault]\nserver = \"x\"\ntoken = 12345\n",
+            Err((3, "`vault.token` must be a string (secret)")),
+        );
         check(
             "[kubernetes]\nrequests_per_second = 0\n",
             Err((2, "`kubernetes.requests_per_second` must be a whole number")),
@@ -330,7 +387,9 @@ mod tests {
                 "1979-05-27Tc4nary",
             ] {
                 for text in [format!("{path} = {value}\n"), format!("[{path}]\nc = {value}\n")] {
-                    let Err(TextError { text: message, .. }) = parse(&text) else { continue };
+                    let Err(TextErrors { first: TextError { text: message, .. }, .. }) = parse(&text) else {
+                        continue;
+                    };
                     assert!(!message.contains("c4nary"), "{text}: {message}");
                 }
             }

@@ -1,6 +1,6 @@
-//! Errors of the caller.
+//! Usage errors.
 
-/// An error that is the caller's: a path that does not exist, a revision that is none.
+/// An error of the caller: a path that does not exist, a word that is not a Git revision.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 

@@ -1,4 +1,4 @@
-//! The line before a run: which data goes to which targets.
+//! The line that is logged before a run: the data and the targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,20 +19,21 @@ use crate::run_loop::Part;
 pub struct Announcement<'a> {
     /// The data, if it is named.
     pub data: Option<&'a str>,
-    /// The folder in place of every target system, if one is named.
+    /// The sandbox folder, if one is named.
     pub sandbox: Option<&'a Path>,
-    /// Which part of the work is done here.
+    /// The share of the work that this process does.
     pub part: Part,
     /// The configuration.
     pub config: &'a Config,
     /// The integration.
-    pub room: &'a Room,
-    /// Whether the run may change the world.
+    pub integration: &'a Room,
+    /// Whether the run may change target systems.
     pub mode: Mode,
 }
 
 impl Announcement<'_> {
-    /// Names the data and the targets of a real run, and reports clusters of the configuration that the data does not have.
+    /// Reports the data and the targets of a real run, and warns about configured clusters that the data does
+    /// not have.
     pub fn print(&self, flags: &Options, head: &PinnedData, level: Level, messages: &dyn MessageSink) {
         if level <= Level::Warning {
             for warning in self.unknown_clusters(head) {
@@ -44,9 +45,9 @@ impl Announcement<'_> {
         }
     }
 
-    /// Clusters of the configuration that the data does not have.
+    /// Warnings about configured clusters that the data does not have.
     fn unknown_clusters(&self, head: &PinnedData) -> Vec<String> {
-        let is_real = self.sandbox().is_none() && clusters::need(&self.room.about().name).is_some();
+        let is_real = self.sandbox().is_none() && clusters::need(&self.integration.about().name).is_some();
         let Some(table) = self.config.kubernetes.as_ref().filter(|_| is_real) else { return Vec::new() };
         let names = clusters::names(&*head.source);
         if names.is_empty() { names } else { clusters::unknown(table.clusters.keys(), &names) }
@@ -66,9 +67,10 @@ impl Announcement<'_> {
         self.config.sandbox_folder(self.sandbox)
     }
 
-    /// What the run can touch: the sandbox, the program of a process integration, or the clusters of the selected shards.
+    /// The targets of the run: the sandbox, the program of a process integration, or the clusters of the
+    /// selected shards.
     fn targets(&self, flags: &Options, head: &PinnedData) -> String {
-        let name = &self.room.about().name;
+        let name = &self.integration.about().name;
         let program = self.config.integrations.get(name).and_then(|program| program.command.first());
         let program = program.map(|program| format!("program {program}"));
         let place = match self.sandbox() {
@@ -83,19 +85,19 @@ impl Announcement<'_> {
         let all = || clusters::names(&*head.source);
         let names = if head.source.engine().is_some() {
             let slot = Slot::new(self.part.id, self.part.count);
-            let data = Data::new(Arc::clone(&head.source), Terms::of(self.room.about()));
-            match (slot, self.room.declare(&data, flags)) {
-                (Ok(slot), Ok(Some(declared))) => selected(self.room, flags, slot, &*declared),
-                // What cannot be declared is reported by the run.
+            let data = Data::new(Arc::clone(&head.source), Terms::of(self.integration.about()));
+            match (slot, self.integration.declare(&data, flags)) {
+                (Ok(slot), Ok(Some(declared))) => selected(self.integration, flags, slot, &*declared),
+                // The run reports why it cannot declare.
                 _ => all(),
             }
         } else {
-            // To ask a server for everything twice would cost more than the line is worth.
-            let known = &self.room.about().flags;
+            // Querying a server for everything twice would cost more than the line is worth.
+            let known = &self.integration.about().flags;
             let is_selected =
                 |name: &String| flags.select(known, &ShardKey::new([("cluster", name.as_str())]));
             let chosen: Vec<String> = all().into_iter().filter(is_selected).collect();
-            // A flag that selects something within clusters says nothing about them.
+            // No cluster is left if the flags select by something other than the cluster.
             if chosen.is_empty() { all() } else { chosen }
         };
         if names.is_empty() { "no cluster selected".to_owned() } else { clusters::listed(&names) }
@@ -103,8 +105,8 @@ impl Announcement<'_> {
 }
 
 /// The clusters of the shards that flags and slot select and the data does not disable.
-fn selected(room: &Room, flags: &Options, slot: Slot, declared: &dyn AnyDeclared) -> Vec<String> {
-    let known = &room.about().flags;
+fn selected(integration: &Room, flags: &Options, slot: Slot, declared: &dyn AnyDeclared) -> Vec<String> {
+    let known = &integration.about().flags;
     let is_selected = |key: &ShardKey| {
         flags.select(known, key)
             && flags.select_labelled(known, |label| declared.has_label(label, key))

@@ -1,4 +1,5 @@
-//! A line for every write, when it is made: what, because of which commit and which line of the data, by which run.
+//! The audit log: one line for every write as it happens, with the change, its commit and source line in the
+//! data, and the run.
 
 use std::fmt;
 use std::sync::{Arc, Once};
@@ -13,29 +14,30 @@ use crate::pinned::PinnedData;
 use crate::run_store::RunStore;
 use crate::unfinished::StepFile;
 
-/// Who hears of writes, besides the trail that is kept with the records of runs.
+/// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// Something was written, so many seconds after the commit it follows from, if that is known.
+    /// Called after a write. `since_commit` is the number of seconds since the commit that caused it, if that
+    /// is known.
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>);
-    /// What was written is not kept in the trail, and why.
+    /// Called when the audit log cannot be written.
     fn lost(&self, why: &str);
-    /// A run of the integration did not finish.
+    /// Called when an earlier run of the integration did not finish.
     fn unfinished(&self, warning: &str);
 }
 
-/// The trail that one run leaves.
+/// The audit log of one run.
 pub struct AuditLog {
     /// The integration.
     pub integration: String,
     /// The data it runs on.
     pub head: Arc<PinnedData>,
-    /// Where the trail is kept.
+    /// The store that holds the audit log.
     pub runs: Arc<RunStore>,
-    /// Who hears of it besides.
+    /// Observes the writes.
     pub heard: Arc<dyn WriteObserver>,
-    /// Whether it was told that the trail is not kept.
+    /// Reports only once that the audit log cannot be written.
     pub told: Once,
-    /// Where in the data places are.
+    /// Cache that maps places in the data to lines.
     pub lines: Lines,
     /// The steps in progress.
     pub steps: StepFile,
@@ -76,10 +78,10 @@ impl AuditLog {
 }
 
 impl AuditLog {
-    /// Reports once that something is not kept.
+    /// Reports once that something cannot be written.
     fn check(&self, what: &str, kept: anyhow::Result<()>) {
         if let Err(error) = kept {
-            self.told.call_once(|| self.heard.lost(&format!("{what} is not kept: {error:#}")));
+            self.told.call_once(|| self.heard.lost(&format!("cannot write {what}: {error:#}")));
         }
     }
 }
@@ -102,8 +104,8 @@ impl Audit for AuditLog {
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
         for change in written.changes {
             let line = self.line(written, change);
-            // No reason not to write: the log tells it, too.
-            self.check("the trail of writes", self.runs.trail(&line.print(Form::Json, now)));
+            // Not a reason to stop: the log has the line, too.
+            self.check("the audit log", self.runs.trail(&line.print(Form::Json, now)));
             self.heard.wrote(&line, change.kind, since);
         }
     }

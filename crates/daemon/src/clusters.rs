@@ -1,4 +1,4 @@
-//! The clusters and namespaces of the data, as an operator sees them: which there are, and how they are reached.
+//! The clusters, namespaces and AWS accounts of the data, and the cluster permissions that integrations need.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_diagnostics::suggest::nearest;
@@ -6,14 +6,14 @@ use qontract_runtime::{Ask, DataError, Source};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// What an integration does in clusters.
+/// The cluster permissions that an integration needs.
 #[derive(Debug)]
 pub struct Need {
     /// The integration.
     pub integration: &'static str,
     /// The kinds of objects that it manages.
     pub kinds: KindsNeeded,
-    /// What it does with them.
+    /// The verbs that it needs for them.
     pub verbs: &'static [&'static str],
 }
 
@@ -26,10 +26,10 @@ pub enum KindsNeeded {
     Managed,
 }
 
-/// What it takes to keep objects of a kind.
+/// The verbs that managing objects of a kind needs.
 const MANAGE: &[&str] = &["list", "create", "patch", "delete"];
 
-/// What the integrations of this binary do in clusters.
+/// The cluster permissions that the integrations of this binary need.
 pub const NEEDS: [Need; 11] = [
     fixed("openshift-clusterrolebindings", "ClusterRoleBinding.rbac.authorization.k8s.io", MANAGE),
     fixed("openshift-limitranges", "LimitRange", MANAGE),
@@ -48,7 +48,7 @@ const fn fixed(integration: &'static str, kind: &'static str, verbs: &'static [&
     Need { integration, kinds: KindsNeeded::Fixed(kind), verbs }
 }
 
-/// What an integration does in clusters; nothing if it does not work on them.
+/// The cluster permissions that an integration needs; `None` if it does not work on clusters.
 pub fn need(integration: &str) -> Option<&'static Need> {
     NEEDS.iter().find(|need| need.integration == integration)
 }
@@ -109,7 +109,7 @@ struct AccountRow {
 pub struct DataAccount {
     /// Its name.
     pub name: String,
-    /// Its usual region.
+    /// Its default region.
     pub region: String,
     /// The path of the secret with its key.
     pub secret: String,
@@ -170,12 +170,12 @@ pub fn accounts(source: &dyn Source) -> Result<Vec<DataAccount>, DataError> {
     Ok(rows.into_iter().map(account).collect())
 }
 
-/// The names of the clusters of the data; none if its types do not have clusters.
+/// The names of the clusters of the data; empty if its GraphQL types have no clusters.
 pub fn names(source: &dyn Source) -> Vec<String> {
     all(source).unwrap_or_default().into_iter().map(|cluster| cluster.name).collect()
 }
 
-/// What to report of clusters in the configuration that the data does not have.
+/// Warnings about configured clusters that the data does not have.
 pub fn unknown<'n>(configured: impl IntoIterator<Item = &'n String>, names: &[String]) -> Vec<String> {
     let unknown = configured.into_iter().filter(|name| !names.contains(name));
     let text = |name: &String| {
@@ -188,10 +188,10 @@ pub fn unknown<'n>(configured: impl IntoIterator<Item = &'n String>, names: &[St
     unknown.map(text).collect()
 }
 
-/// How many names are listed before the rest is counted.
+/// Number of names that are listed before the rest is only counted.
 const MAX_LISTED: usize = 8;
 
-/// `clusters a, b`, or nothing if there are none.
+/// `clusters a, b`; empty without clusters.
 pub fn listed(names: &[String]) -> String {
     let first = names.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
     match (names.len(), names.len().saturating_sub(MAX_LISTED)) {

@@ -20,7 +20,9 @@ use qontract_client_http::Settings;
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
 use qontract_config::{Config, IgnoredFile, Location};
-use qontract_diagnostics::MessageSink;
+use qontract_diagnostics::{MessageSink, counted};
+use qontract_journal::JournalStatus;
+use qontract_runtime::guard::LedgerError;
 use qontract_runtime::listing;
 use qontract_telemetry::activity::Activities;
 use tokio::runtime::Runtime;
@@ -28,27 +30,31 @@ use tokio::runtime::Runtime;
 use crate::clusters;
 use crate::exit::UsageError;
 use crate::input::InputResolver;
+use crate::journal;
 use crate::pinned::{Connection, PinnedData};
+use crate::run_store::RunStore;
 use crate::targets::{RealClusters, http_of_vault, secrets};
 
 pub use report::Report;
 
-/// What is checked.
+/// Options of the check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// The configuration file, if one is named.
     pub config: Option<PathBuf>,
     /// The data: a directory, a bundle file, a Git revision or the URL of a server.
     pub data: Option<String>,
-    /// The repo that Git revisions are of.
+    /// The repo in which Git revisions are looked up.
     pub repo: PathBuf,
-    /// Where the parts of a data repo are.
+    /// The layout of the data repo.
     pub layout: Layout,
-    /// Only these clusters; none means all.
+    /// Only these clusters; empty means all.
     pub clusters: Vec<String>,
+    /// The folder of run records, if one is named.
+    pub runs: Option<PathBuf>,
 }
 
-/// Checks everything that the configuration leads to. `activities` has what is waited for.
+/// Checks everything that the configuration refers to. `activities` shows what the check waits for.
 pub fn check(
     options: &CheckOptions,
     messages: &dyn MessageSink,
@@ -65,11 +71,12 @@ pub fn check(
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         check.targets(data.as_ref(), &mut report)?;
+        check.ledger(&mut report);
     }
     Ok(report)
 }
 
-/// What the checks share.
+/// Context that the checks share.
 struct Check<'a> {
     options: &'a CheckOptions,
     config: &'a Config,
@@ -78,7 +85,7 @@ struct Check<'a> {
     activities: &'a Activities,
 }
 
-/// Limits on requests. Someone is waiting: one more attempt is enough.
+/// Request limits. A person is waiting, so that one retry is enough.
 fn limits() -> Settings {
     Settings {
         deadline: Duration::from_secs(15),
@@ -94,11 +101,10 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
     let config = match Config::at(&location) {
         Ok(config) => config,
         Err(error) => {
-            report.failed(
-                "configuration",
-                error.to_string(),
-                "correct the file, or name another one with `--config`",
-            );
+            for text in error.errors() {
+                let hint = "correct the file, or name another one with `--config`";
+                report.failed("configuration", text.to_owned(), hint);
+            }
             return None;
         }
     };
@@ -142,7 +148,7 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
     Some(config)
 }
 
-/// Looks for programs.
+/// Checks that external tools are installed.
 fn tools(config: &Config, report: &mut Report) {
     let path = std::env::var_os("PATH");
     match promtool::find(config.promtool.path.as_deref(), path.as_deref()) {
@@ -188,7 +194,7 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
 /// Lists the buckets that templates may read.
 fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut Report) {
     let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
-    // A Vault that cannot be used is reported on its own.
+    // A Vault that cannot be used is reported separately.
     let Ok(secrets) = secrets(config, Mode::DryRun) else { return };
     let endpoint = match config.templates.s3_endpoint.as_deref().map(str::parse).transpose() {
         Ok(endpoint) => endpoint,
@@ -265,6 +271,30 @@ impl Check<'_> {
                 report.failed("data", format!("{error:#}"), "run `qontract validate`");
                 None
             }
+        }
+    }
+
+    /// Checks the removal ledger of the targets.
+    fn ledger(&self, report: &mut Report) {
+        const CHECK: &str = "removal ledger";
+        let journal = match &self.config.sandbox {
+            Some(sandbox) => journal::of_sandbox(&sandbox.directory),
+            None => match RunStore::new(self.options.runs.clone()) {
+                Ok(runs) => journal::of_runs(&runs),
+                Err(error) => return report.failed(CHECK, format!("{error:#}"), "pass `--runs DIR`"),
+            },
+        };
+        let place = &journal.location().place;
+        let init = || format!("run `{}`", journal.location().init);
+        match self.runtime.block_on(journal.check(&ReadPermit::for_data())) {
+            Ok(JournalStatus::Whole { ledgers }) => {
+                report.ok(CHECK, format!("{place}, {}", counted(ledgers, "integration")));
+            }
+            Ok(JournalStatus::New) => report.ok(CHECK, format!("{place}, created with the first write")),
+            Err(error @ LedgerError::NotInitialised { .. }) => {
+                report.warning(CHECK, format!("{error}; nothing is removed without approval"), &init());
+            }
+            Err(error) => report.failed(CHECK, error.to_string(), &init()),
         }
     }
 

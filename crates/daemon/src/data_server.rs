@@ -1,4 +1,4 @@
-//! Serves bundles over HTTP: what is loaded and followed, and what is logged about it.
+//! The data server: loads bundles, serves them over HTTP, follows a data repo, and logs all of it.
 
 mod file_limit;
 pub mod places;
@@ -23,48 +23,52 @@ use crate::invalid::{DataReporter, DataUse};
 use crate::signals;
 use crate::source::{PollResult, WatchedRepo};
 
-/// How many bundles are held at a time because somebody named their shas.
+/// Maximum number of bundles that are loaded because a request named their sha.
 const MAX_FETCHED: usize = 8;
 
-/// How long a thread that makes large answers waits for the next one.
+/// Time after which an idle thread for large answers ends.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// What is served, and how.
+/// The bundles to serve, and the settings of the server.
 pub struct ServePlan {
-    /// All bundles to begin with; the last one is the latest.
+    /// The bundles to load at the start; the last one is the latest.
     pub first: Vec<Arc<dyn Origin>>,
-    /// What is read again.
+    /// The origin that `/reload` reads again.
     pub again: Option<Arc<dyn Origin>>,
-    /// Where other bundles are found by their shas.
+    /// The store of other bundles, by sha.
     pub store: Option<Store>,
-    /// How long a bundle stays after it was asked.
+    /// How long a bundle stays loaded after its last request.
     pub ttl: Duration,
-    /// Where it listens.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Names that are answered to beside loopback names.
+    /// Host names that are accepted besides loopback names.
     pub allow_host: Vec<String>,
     /// Settings of the server.
     pub settings: Settings,
     /// The data repo to follow.
     pub followed: Option<Arc<WatchedRepo>>,
-    /// Where lines go.
+    /// The log.
     pub log: Arc<Log>,
-    /// Makes the hook that is called when a large answer is gone from memory; threads for large answers live for this time.
+    /// Creates the hook that is called when a large answer has been freed. Its argument is how long idle
+    /// threads for large answers live.
     pub release_hook: fn(Duration) -> ReleaseHook,
 }
 
-/// What `Authorization` must be.
+/// The token that requests must send as `Authorization`; `None` if requests are not authenticated.
 pub fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     let text = match file {
         Some(file) => Some(
             std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
         ),
-        // One that is set and empty is a mistake, and not the wish to let everybody in.
+        // An empty variable is a mistake, and must not disable authentication.
         None => std::env::var("QONTRACT_SERVER_TOKEN").ok(),
     };
     let text = text.map(|text| text.trim().to_owned());
     if text.as_ref().is_some_and(String::is_empty) {
-        return Err(UsageError("the token is empty".to_owned()).into());
+        return Err(UsageError(
+            "the server token is empty: check `--token-file` and `$QONTRACT_SERVER_TOKEN`".to_owned(),
+        )
+        .into());
     }
     Ok(text.map(|text| Token::new(&text)))
 }
@@ -72,11 +76,12 @@ pub fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 /// Runs a server on threads of its own.
 pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    // Memory that another thread freed stays with the thread that allocated it until that one works again, or ends.
+    // Memory that another thread freed stays with the thread that allocated it until that thread works again
+    // or ends.
     threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
-    // What somebody waited for, and does not any more, is not finished.
+    // Answers that no client waits for any more are not finished.
     runtime.shutdown_background();
     exit
 }
@@ -130,7 +135,8 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The names that a server answers to: behind a token, or on an interface that others reach, any.
+/// The host names that a server accepts: any, if it requires a token or listens on more than the loopback
+/// interface.
 fn host_policy(listen: SocketAddr, has_token: bool, allowed: Vec<String>) -> HostPolicy {
     if has_token || !listen.ip().to_canonical().is_loopback() {
         return HostPolicy::Any;
@@ -138,7 +144,7 @@ fn host_policy(listen: SocketAddr, has_token: bool, allowed: Vec<String>) -> Hos
     HostPolicy::Loopback(allowed)
 }
 
-/// All interfaces of a machine that knows only one kind of addresses are those of that kind.
+/// Binds the listener. On a machine without IPv6, `[::]` means all IPv4 interfaces.
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     match TcpListener::bind(address).await {
         Err(_) if address.ip() == std::net::Ipv6Addr::UNSPECIFIED => {
@@ -149,19 +155,20 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     .with_context(|| format!("cannot listen on {address}"))
 }
 
-/// Says what was asked, to whoever looks for a defect.
+/// Logs every request at debug level.
 fn hearer(log: Arc<Log>) -> Hearer {
-    Arc::new(move |heard| {
-        let milliseconds = u64::try_from(heard.took.as_millis()).unwrap_or(u64::MAX);
-        let line = Line::new(Level::Debug, format!("{} {}", heard.method, heard.path));
-        log.write(&line.with("status", heard.status).with("milliseconds", milliseconds));
+    Arc::new(move |request| {
+        let milliseconds = u64::try_from(request.took.as_millis()).unwrap_or(u64::MAX);
+        let line = Line::new(Level::Debug, format!("{} {}", request.method, request.path));
+        log.write(&line.with("status", request.status).with("milliseconds", milliseconds));
     })
 }
 
-/// Logs what happens to the bundles. What fails before the server has started ends it, and is reported then.
+/// Logs bundle events. A failure before the server has started is not logged here: it ends the server with an
+/// error.
 fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> Listener {
-    Arc::new(move |told| {
-        let (level, text) = match told {
+    Arc::new(move |event| {
+        let (level, text) = match event {
             Told::Loaded(sha) => {
                 metrics.loaded();
                 (Level::Info, format!("bundle loaded: {sha}"))
@@ -191,9 +198,9 @@ fn follow(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
             move |text: &str| log.write(&Line::of_lines(Level::Error, text))
         };
         folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
-        folder.watch(&show, |look| {
-            if look == PollResult::New {
-                // The listener of the bundles logs what fails.
+        folder.watch(&show, |result| {
+            if result == PollResult::New {
+                // The listener of the bundles logs failures.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
         });

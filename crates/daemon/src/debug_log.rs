@@ -1,11 +1,11 @@
-//! What a run leaves in the log for debugging: decisions, skipped shards, and everything that it did with its duration.
+//! Debug log lines of a run: decisions, skipped shards, and its activities with their durations.
 
 use qontract_diagnostics::human;
 use qontract_runtime::Record;
 use qontract_telemetry::activity::{Finished, FinishedLog};
 use qontract_telemetry::log::{Level, Line};
 
-/// What a run decided, and which shards it skipped.
+/// Lines about the decisions of a run and its skipped shards.
 pub fn decisions(record: &Record) -> Vec<Line> {
     let mut lines = Vec::new();
     for decision in &record.decisions {
@@ -25,7 +25,7 @@ pub fn decisions(record: &Record) -> Vec<Line> {
     lines
 }
 
-/// The queries, phases and requests of a run.
+/// Lines about the queries, phases and requests of a run.
 pub fn activities(finished: &FinishedLog) -> Vec<Line> {
     let mut lines: Vec<Line> = finished
         .activities

@@ -1,7 +1,7 @@
 //! Finds the data repo that the working directory is in, as Git finds a repository.
 //!
-//! A data repo is recognised by its file of GraphQL types. A path that is named is taken as it is; only `.`, the default of
-//! every command, is looked for in the parent directories, too.
+//! A data repo is recognised by its file of GraphQL types. A named path is used as it is; only for `.`, the
+//! default of every command, parent directories are searched, too.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,10 +11,10 @@ use qontract_config::ownership;
 
 use crate::exit::UsageError;
 
-/// The data repo of the first clone: what `up` runs if the working directory is in no data repo.
+/// The example data repo, which `up` runs if the working directory is not in a data repo.
 pub const EXAMPLE: &str = "examples/app-interface";
 
-/// How a command takes the directory of a data repo.
+/// The way in which a command takes the directory of a data repo, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassedAs {
     /// `--data DIR`.
@@ -32,7 +32,8 @@ impl PassedAs {
     }
 }
 
-/// The root of the data repo that `given` means: for `.` the one that the working directory is in, else `given` itself.
+/// The root of the data repo that `given` means: for `.` the one that the working directory is in, else
+/// `given` itself.
 pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, UsageError> {
     if !is_here(given) {
         return Ok(given.to_owned());
@@ -54,8 +55,19 @@ pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, 
     Ok(root)
 }
 
-/// The directory that Git revisions are looked up in: like [`root`], but without a data repo in the files it is `given` itself,
-/// as the revision may have one.
+/// The directory of the data repo that an argument names: the argument itself, or for a Git revision `repo`.
+/// None for a bundle file or a server.
+pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
+    let path = Path::new(word);
+    match (path.is_dir(), path.exists() || word.contains("://")) {
+        (true, _) => Some(path),
+        (false, true) => None,
+        (false, false) => Some(repo),
+    }
+}
+
+/// The directory that Git revisions are looked up in: like [`root`], but without a data repo in the files it
+/// is `given` itself, as the revision may have one.
 pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }
@@ -78,15 +90,16 @@ pub fn of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     Some((root, below))
 }
 
-/// Whether a root is above the working directory (`..`, `../..`): findings then name files relative to the working directory.
+/// Whether a root is above the working directory (`..`, `../..`): findings then name files relative to the
+/// working directory.
 pub fn is_above(root: &Path) -> bool {
     let is_up = |part: &Component<'_>| matches!(part, Component::ParentDir);
     let mut parts = root.components().filter(|part| !matches!(part, Component::CurDir)).peekable();
     parts.peek().is_some() && parts.all(|part| is_up(&part))
 }
 
-/// Whether text for people names the files of a data repo relative to the working directory: always, unless the root is an absolute path elsewhere. Its files are
-/// named relative to the data repo then.
+/// Whether text for people names the files of a data repo relative to the working directory: always, unless
+/// the root is an absolute path elsewhere. Files are then named relative to the data repo.
 pub fn is_reached(root: &Path) -> bool {
     let is_below = || {
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
@@ -95,7 +108,7 @@ pub fn is_reached(root: &Path) -> bool {
     root.is_relative() || is_below()
 }
 
-/// How a data repo is called in a title: as it was named, or by its directory's name if it was found.
+/// The title of a data repo: as it was named, or the name of its directory if it was found.
 pub fn title(root: &Path) -> String {
     let found = is_here(root) || is_above(root);
     let full = root.canonicalize().ok().filter(|_| found);
@@ -107,12 +120,12 @@ fn is_here(path: &Path) -> bool {
     path.components().eq([Component::CurDir]) || path.as_os_str().is_empty()
 }
 
-/// How many directories above `here` the nearest data repo is.
+/// Number of directories between `here` and the root of the nearest data repo.
 fn depth(here: &Path, layout: &Layout) -> Option<usize> {
     here.ancestors().position(|folder| folder.join(&layout.graphql).is_file())
 }
 
-/// The path that leads up so many directories.
+/// The relative path to the directory `depth` levels up.
 fn up(depth: usize) -> PathBuf {
     if depth == 0 { PathBuf::from(".") } else { std::iter::repeat_n("..", depth).collect() }
 }
@@ -141,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_up_has_a_step_for_each_directory() {
+    fn a_path_up_has_one_component_per_directory() {
         assert_eq!(up(0), Path::new("."));
         assert_eq!(up(1), Path::new(".."));
         assert_eq!(up(3), Path::new("../../.."));
@@ -164,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_directory_is_taken_as_it_is() {
+    fn a_named_directory_is_used_as_it_is() {
         let root = |given: &str| root(Path::new(given), &Layout::default(), PassedAs::Option);
         assert_eq!(root("nowhere").unwrap(), Path::new("nowhere"));
         let error = root(".").unwrap_err().0;

@@ -1,4 +1,4 @@
-//! How the program ends.
+//! Exit codes.
 
 use std::ffi::OsString;
 
@@ -12,11 +12,11 @@ pub use qontract_config::{ConfigError, UsageError};
 /// The exit codes of the command line, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It worked; for commands that compare: nothing differs.
+    /// Success; for commands that compare: no differences.
     Ok,
-    /// It did not work; for commands that compare: something differs.
+    /// Failure; for commands that compare: differences.
     Failure,
-    /// It was asked wrongly; for commands that compare: it could not be done.
+    /// Usage error; for commands that compare: any error.
     Usage,
     /// A dry run would change something, and nothing failed or is held.
     Changes,
@@ -24,7 +24,7 @@ pub enum Exit {
     Run(u8),
 }
 
-/// Which exit codes a command uses.
+/// The convention for exit codes that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitConvention {
     /// 0 whether or not there are changes, 2 for a usage error.
@@ -64,7 +64,7 @@ impl Exit {
 }
 
 impl ExitConvention {
-    /// The convention that a command line asks for.
+    /// The convention that a command line selects.
     pub fn of(arguments: &[OsString]) -> Self {
         let options = || arguments.iter().take_while(|word| *word != "--");
         let is_peer = arguments.get(1).is_some_and(|word| word == "peer");

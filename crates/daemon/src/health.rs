@@ -16,10 +16,10 @@ use crate::invalid::{DataStatus, DataUse, InvalidData};
 use crate::reporter::{LoopPhase, LoopReporter, Status};
 use crate::source::DataSource;
 
-/// How long nothing may be heard of a loop that runs.
+/// Time without progress after which a loop counts as not alive.
 const QUIET: Duration = Duration::from_mins(1);
 
-/// What is asked.
+/// Serves the health of the loops of a process.
 #[derive(Clone)]
 pub struct Health {
     /// The metrics.
@@ -30,11 +30,11 @@ pub struct Health {
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// Where the data comes from, once it is known.
+    /// The source of the data, once it is known.
     pub feed: Arc<OnceLock<Arc<dyn DataSource>>>,
 }
 
-/// The address of a listener, with what it serves.
+/// The address of a listener, with its pages.
 pub fn addresses(bound: SocketAddr) -> String {
     format!(
         "http://{bound}/status (data and loops, as JSON), /healthz (liveness), /readyz (readiness), /metrics (OpenMetrics)"
@@ -52,7 +52,7 @@ struct ProcessStatus {
     not_checked: Vec<String>,
 }
 
-/// What a loop does now, in a word.
+/// The current activity of a loop, in one word.
 fn activity(status: &Status) -> &'static str {
     match (status.next, status.last) {
         (Some(_), _) => "waiting",
@@ -65,7 +65,7 @@ fn activity(status: &Status) -> &'static str {
 #[derive(Serialize)]
 struct LoopStatus {
     integration: String,
-    /// What it does now.
+    /// Its current activity.
     activity: &'static str,
     /// The state of its last run; none if it has not run yet.
     state: Option<&'static str>,
@@ -91,7 +91,8 @@ impl LoopStatus {
 }
 
 impl Health {
-    /// Whether something was heard of every loop not long ago, or it sleeps for a known time.
+    /// Whether every loop has made progress recently or sleeps until a known time; or the first loop that
+    /// does not.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
@@ -100,7 +101,7 @@ impl Health {
             if is_late || status.next.is_none() && quiet > QUIET {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
-                    "{}: nothing was heard for {} s{waits}\n",
+                    "{}: no progress for {} s{waits}\n",
                     reporter.integration(),
                     quiet.as_secs()
                 ));
@@ -109,7 +110,7 @@ impl Health {
         Ok(())
     }
 
-    /// Whether there are loops, every one has run once, and none is missing; or what is missing.
+    /// Whether there are loops, each has run once, and none is missing; or the reasons why not.
     fn is_ready(&self) -> Result<(), String> {
         let reporters = (self.reporters)();
         let mut why = self.missing();
@@ -120,7 +121,7 @@ impl Health {
             why.extend([reporter.integration(), ": has not run yet\n"]);
         }
         match why.is_empty() {
-            true if reporters.is_empty() => Err("there are no loops yet\n".to_owned()),
+            true if reporters.is_empty() => Err("no loops yet\n".to_owned()),
             true => Ok(()),
             false => Err(why),
         }
@@ -131,7 +132,8 @@ impl Health {
         self.feed.get().and_then(|feed| feed.invalid())
     }
 
-    /// A line that says so if the data is invalid. Another process would not make it valid, so that it does not decide whether this one is alive or ready.
+    /// A line about invalid data; empty if the data is valid. A restart would not make it valid, so that it
+    /// does not affect liveness or readiness.
     fn degraded(&self) -> String {
         let summary = |invalid: InvalidData| invalid.summary(Timestamp::now(), DataUse::Reconcile);
         self.invalid().map(|invalid| format!("degraded: {}\n", summary(invalid))).unwrap_or_default()
@@ -153,7 +155,8 @@ impl Health {
         (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
-    /// Answers until the process ends. On the loopback interface it answers to loopback names only, as `serve` does.
+    /// Answers until the process ends. On the loopback interface it answers to loopback names only, as
+    /// `serve` does.
     pub async fn serve(self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -182,7 +185,7 @@ impl Pages for Health {
         Some(match path {
             "/" => Page::text(200, INDEX),
             "/healthz" => match self.is_alive() {
-                // Another process could not start what is missing either; it is named only.
+                // A restart would not help: an integration that cannot be started is only named.
                 Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
                 Err(why) => text(503, &why),
             },
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_status_of_a_loop_is_what_it_does_and_how_its_last_run_ended() {
+    async fn the_status_of_a_loop_has_its_activity_and_the_state_of_its_last_run() {
         let (health, reporter) = health();
         let check = |activity: &str, state: Option<&str>, next: Option<u64>| {
             let status = health.status();
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn invalid_data_degrades_and_without_any_valid_bundle_it_is_not_ready() {
+    async fn invalid_data_is_degraded_and_without_a_valid_bundle_not_ready() {
         let (health, reporter) = health();
         reporter.tell(Event::Began);
         reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_goes_on_is_alive_however_long_it_takes() {
+    async fn a_run_that_makes_progress_is_alive_however_long_it_takes() {
         let (health, reporter) = health();
         reporter.tell(Event::Began);
         for piece in 0..10 {
@@ -320,11 +323,11 @@ mod tests {
             assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
         }
         let why = health.is_alive().unwrap_err();
-        assert_eq!(why, "a: nothing was heard for 69 s: GET https://c1/ for 70.0 s\n");
+        assert_eq!(why, "a: no progress for 69 s: GET https://c1/ for 70.0 s\n");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_sleeps_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
+    async fn a_sleeping_loop_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
         let (health, reporter) = health();
         assert_eq!(health.is_ready().unwrap_err(), "a: has not run yet\n");
         reporter.tell(Event::Began);
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_be_started_is_missed() {
+    async fn an_integration_that_cannot_be_started_is_named() {
         let (health, reporter) = health();
         let health = Health { unstarted: Arc::new(|| vec!["b".to_owned()]), ..health };
         reporter.tell(Event::Began);

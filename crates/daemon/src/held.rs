@@ -1,4 +1,5 @@
-//! What a loop says about changes that guards hold: each when it is first held, when the reason changes, and then once an hour.
+//! Log lines about changes that guards hold: when a change is first held, when the reason changes, and then
+//! once an hour.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::repeats::REPEAT_INTERVAL;
 
-/// The most changes of one run that are reported one by one.
+/// Maximum number of changes of one run that are reported one by one.
 const MAX_REPORTED: usize = 100;
 
 /// A change that a guard holds.
@@ -22,7 +23,7 @@ pub struct HeldChange {
     pub approvable: bool,
 }
 
-/// All changes that a run held, in the order of shards.
+/// All changes that a run held, in shard order.
 pub fn held_changes(record: &Record) -> Vec<HeldChange> {
     let all = record.shards.values().flat_map(record::Shard::held_by_guards);
     let change = |held: &record::Planned| HeldChange {
@@ -33,7 +34,7 @@ pub fn held_changes(record: &Record) -> Vec<HeldChange> {
     all.map(change).collect()
 }
 
-/// Lines that report held changes; how to see and to approve them is part of each.
+/// Log lines about held changes. Each names the commands that explain and approve it.
 pub fn lines(run: &str, held: &[HeldChange]) -> Vec<Line> {
     let mut lines: Vec<Line> = held.iter().take(MAX_REPORTED).map(|held| line(run, held)).collect();
     if held.len() > MAX_REPORTED {
@@ -53,7 +54,7 @@ fn line(run: &str, HeldChange { text, why, approvable }: &HeldChange) -> Line {
     Line::new(Level::Warning, text).with("run", run)
 }
 
-/// What was reported of the held changes of one loop.
+/// The held changes of a loop that were reported, and when.
 #[derive(Debug, Default)]
 pub struct HeldReporter {
     reported: BTreeMap<String, Report>,
@@ -65,7 +66,7 @@ struct Report {
     at: Instant,
 }
 
-/// What is to be reported now.
+/// The changes to report now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HeldReport {
     /// Changes that are held.
@@ -75,7 +76,7 @@ pub struct HeldReport {
 }
 
 impl HeldReporter {
-    /// What is to be reported after a run. A run that is not `complete` may not have seen everything that is held.
+    /// The changes to report after a run. A run that is not complete may not have seen all held changes.
     pub fn update(&mut self, held: &[HeldChange], is_complete: bool, now: Instant) -> HeldReport {
         let mut report = HeldReport::default();
         if is_complete {
@@ -97,7 +98,8 @@ impl HeldReporter {
     }
 }
 
-/// Whether a reason is the one that was reported. Later runs quote the first reason behind the time since when the change is held.
+/// Whether a reason is the one that was reported. Later runs quote the first reason behind the time since
+/// when the change is held.
 fn is_same_reason(reported: &str, now: &str) -> bool {
     now.ends_with(reported)
 }
@@ -134,14 +136,14 @@ mod tests {
         check(3_599, &[("a", "since then: other"), ("b", "many")], true, "");
         check(3_600, &[("a", "since then: other"), ("b", "many")], true, "b:many");
         check(3_620, &[("a", "since then: other"), ("b", "many")], true, "a:since then: other");
-        // A run that failed may not have looked there.
+        // A run that failed may not have planned all shards.
         check(3_630, &[("b", "many")], false, "");
         check(3_640, &[("b", "many")], true, "-a");
         check(3_650, &[("a", "many")], true, "a:many -b");
     }
 
     #[test]
-    fn a_line_names_the_run_and_what_to_do() {
+    fn a_line_names_the_run_and_the_next_commands() {
         let change =
             HeldChange { text: "- remove x".to_owned(), why: "too many".to_owned(), approvable: true };
         let many: Vec<HeldChange> = vec![change; MAX_REPORTED + 2];

@@ -1,4 +1,4 @@
-//! What a word on the command line means: a bundle file, a folder, or a Git revision.
+//! Resolves data specifiers of the command line: a bundle file, a folder, or a Git revision.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -16,27 +16,28 @@ use crate::exit::UsageError;
 use crate::repo_cache::RepoCache;
 use crate::validation::{self, Depth};
 
-/// A bundle and, unless it came as a file, the data repo it is of.
+/// A bundle and, unless it was read from a bundle file, its data repo.
 pub struct Input {
     /// The bundle.
     pub bundle: Bundle,
-    /// Where its lines can be found.
+    /// The data repo, for source lines.
     pub repo: Option<Repo>,
 }
 
 impl Input {
-    /// An engine to ask it; `word` is what was opened.
+    /// A query engine for the bundle; `word` is the specifier that was opened, for errors.
     pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
         Engine::new(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
     }
 
-    /// The same, which shares what it can with another one.
+    /// A query engine for the bundle that shares indexes with the engine of a similar bundle.
     pub fn engine_beside(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
         other.beside(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
     }
 }
 
-/// The texts of its files, as long as they are what was bundled: lines of another text would lead astray.
+/// The texts of its files, as long as they are unchanged since they were bundled: other texts have other
+/// lines.
 impl Sources for Input {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         let repo = self.repo.as_ref()?;
@@ -49,20 +50,20 @@ impl Sources for Input {
 }
 
 fn unusable(word: &str) -> String {
-    format!("the types of `{word}` cannot be used")
+    format!("the GraphQL types of `{word}` are invalid")
 }
 
-/// The base of a change, unless one is named.
+/// The default base of a change.
 const DEFAULT_BASE: &str = "origin/HEAD";
 
 /// A data repo cannot be bundled or has errors, which were reported.
 pub struct ValidationFailed {
     word: String,
-    /// What is wrong.
+    /// The findings.
     pub findings: Report,
     /// The data repo, for the texts of its files.
     pub repo: Repo,
-    /// The commit that it is at, as given.
+    /// Its commit.
     pub commit: String,
     /// The SHA-256 of the bundle, if it could be bundled.
     pub sha: Option<String>,
@@ -85,39 +86,40 @@ impl std::fmt::Debug for ValidationFailed {
 
 impl std::error::Error for ValidationFailed {}
 
-/// What is required of what is opened, besides that it can be bundled.
+/// Checks of the input, besides that it can be bundled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
-    /// It is valid.
+    /// The data must be valid.
     Valid,
-    /// No file is empty.
+    /// No file may be empty.
     Complete,
     Nothing,
 }
 
-/// What commands compare with by default. These words are always revisions: a file of that name in a data repo is not one of its own states.
+/// The revisions that commands compare with by default. These words always name revisions, even if a file has
+/// that name.
 pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
 
-/// Opens what words mean. What is opened shares its documents.
+/// Resolves and opens data specifiers. Inputs opened by one resolver share equal documents.
 pub struct InputResolver<'a> {
-    /// The repo that revisions are of.
+    /// The repo in which revisions are looked up.
     folder: &'a Path,
-    /// How its parts are called.
+    /// The layout of data repos.
     pub layout: Layout,
     pool: Pool,
     messages: &'a dyn MessageSink,
 }
 
 impl<'a> InputResolver<'a> {
-    /// Opens revisions of the repo at `folder`, besides bundle files and folders.
+    /// A resolver that looks up revisions in the repo at `folder`.
     pub fn new(folder: &'a Path, layout: Layout, messages: &'a dyn MessageSink) -> Self {
         Self { folder, layout, pool: Pool::default(), messages }
     }
 
-    /// The two sides that a command compares if it is not told which: the default branch of the remote, and the folder of the data repo. Where there is no such branch, the commit that is
-    /// checked out is the base, and that is noted.
-    /// If head is not ahead of that branch, the base is where both parted: what happened on the branch since then is not part of the
-    /// change.
+    /// The base and head of a comparison, with defaults: the default branch of the remote, and the folder of
+    /// the data repo. Without such a branch, the base is the commit that is checked out, which is noted. If
+    /// the head lacks commits of that branch, the base is their merge base: newer commits of the branch are
+    /// not part of the change.
     pub fn sides(&self, base: Option<String>, head: Option<String>) -> Result<(String, String), UsageError> {
         let of_head =
             head.clone().filter(|word| !Path::new(word).exists()).unwrap_or_else(|| "HEAD".to_owned());
@@ -137,13 +139,13 @@ impl<'a> InputResolver<'a> {
                 return Err(UsageError(text));
             }
             Ok(_) => return Ok((self.parting(&of_head), head)),
-            // What else is wrong is reported when it is opened.
+            // Other errors are reported when the base is opened.
             Err(_) => DEFAULT_BASE,
         };
         Ok((base.to_owned(), head))
     }
 
-    /// Where the default branch and a revision parted.
+    /// The merge base of the default branch and a revision, if it is not the tip of that branch.
     fn parting(&self, revision: &str) -> String {
         let base = |other: &str| merge_base(self.folder, DEFAULT_BASE, other).ok().flatten();
         match base(revision) {
@@ -160,8 +162,8 @@ impl<'a> InputResolver<'a> {
         }
     }
 
-    /// Fails if `word` is a path as well as a revision: a change that adds such a file must not decide what it is compared with. A path
-    /// that begins with a dot or a slash is not a revision.
+    /// Fails if `word` is a path as well as a revision: a change that adds such a file must not decide what
+    /// it is compared with. A path that begins with a dot or a slash is not a revision.
     fn check_unambiguous(&self, word: &str) -> Result<(), UsageError> {
         let is_plain = matches!(Path::new(word).components().next(), Some(Component::Normal(_)));
         if is_plain && !word.starts_with('.') && open_revision(self.folder, word, &self.layout).is_ok() {
@@ -176,12 +178,14 @@ impl<'a> InputResolver<'a> {
         self.open_checked(word, Check::Nothing)
     }
 
-    /// As [`Self::open`]; a data repo that does not validate is reported, and is an error. A bundle file was validated when it was made.
+    /// Like [`Self::open`], but reports findings and fails if a data repo is invalid. A bundle file was
+    /// validated when it was built.
     pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
         self.open_checked(word, Check::Valid)
     }
 
-    /// As [`Self::open`]; a data repo with an empty file is reported, and is an error: what the file declared would be removed.
+    /// Like [`Self::open`], but fails if a data repo has an empty file: objects that the file declared would
+    /// be removed.
     pub fn open_complete(&self, word: &str) -> anyhow::Result<Input> {
         self.open_checked(word, Check::Complete)
     }
@@ -210,7 +214,7 @@ impl<'a> InputResolver<'a> {
             validation::reject_empty_files(&mut outcome);
         }
         let Some(bundle) = outcome.built else {
-            // All that is wrong is said at once, as far as it can be seen.
+            // Reports all findings at once, as far as files could be read.
             let known = remembered.right.known();
             let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
             findings.extend(outcome.findings);
@@ -241,7 +245,7 @@ pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
     Ok(if discovery::is_reached(folder) { repo.seen_from(Path::new(".")) } else { repo })
 }
 
-/// The data repo in a folder, at the commit that Git knows.
+/// The data repo in a folder, with the commit that is checked out.
 pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
     let repo = self::folder(folder, layout)?;
     let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
@@ -253,7 +257,8 @@ pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(R
     open_revision(folder, name, layout).map_err(|error| refused(error, name))
 }
 
-/// The data repo in the Git revision that `word` names, which could have been a file or a folder, too.
+/// The data repo in the Git revision that `word` names. The error says that it is not a file or folder
+/// either.
 pub fn word_as_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
     open_revision(folder, word, layout).map_err(|error| match error {
         GitError::NoRevision(_) => neither(word),
@@ -282,7 +287,7 @@ fn neither(word: &str) -> anyhow::Error {
     UsageError(format!("`{word}` is not a file, directory or Git revision")).into()
 }
 
-/// Bundles a data repo; a part that is missing is the caller's mistake.
+/// Bundles a data repo; a missing part is a usage error.
 pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
     build_with(repo, stamp, pool, aids).map_err(|error| match error {
         RepoError::Missing { name } => UsageError(match repo.folder() {
@@ -307,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_edited_since_it_was_bundled_has_no_lines() {
+    fn a_file_that_was_edited_after_bundling_has_no_lines() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.copy(&qontract_testkit::example(), "repo");
         let (repo, messages) = (scratch.path().join("repo"), Silent);

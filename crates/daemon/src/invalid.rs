@@ -1,7 +1,8 @@
 //! Data that does not validate: since when, with which errors, and when that is logged again.
 //!
-//! Loops go on with the last valid bundle, so what they do is no longer what the data says. **Invariant:** as long as that is so, it is logged at least once an hour, and shown by the table of
-//! `up`, by a metric and by the health listener (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
+//! Loops continue with the last valid bundle, so that targets no longer follow the data. **Invariant:** while
+//! the data is invalid, that is logged at least once an hour, and shown by the table of `up`, by a metric and
+//! by the health listener (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +16,25 @@ use serde::Serialize;
 
 pub use qontract_report::DataUse;
 
-/// How often it is logged that the data is still invalid.
+/// Interval at which it is logged that the data is still invalid.
 const REPORT_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The most characters of a message that a log line repeats.
+/// Maximum number of characters of a message that a log line quotes.
 const MAX_MESSAGE: usize = 200;
 
-/// Why data cannot be used.
+/// The errors of invalid data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataErrors {
-    /// How many errors there are.
+    /// Number of errors.
     pub count: usize,
-    /// Where the first one is, as `file:line:column`; none if the data cannot be read at all.
+    /// Location of the first error, as `file:line:column`; `None` if the data cannot be read at all.
     pub place: Option<String>,
-    /// What the first one is.
+    /// Message of the first error.
     pub message: String,
 }
 
 impl DataErrors {
-    /// The errors among findings; `None` if there are none.
+    /// The errors among findings; `None` without errors.
     pub fn of(report: &Report, sources: &dyn Sources) -> Option<Self> {
         let first = report.findings().iter().find(|finding| finding.is_error())?;
         let file = sources.display(&first.place.file);
@@ -70,16 +71,16 @@ impl DataErrors {
 /// Data that is invalid now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidData {
-    /// Since when.
+    /// When it became invalid.
     pub since: Timestamp,
     /// Its errors.
     pub errors: DataErrors,
-    /// The bundle that is used instead; none if there was no valid one yet.
+    /// The bundle that is used instead; `None` if no bundle has been valid yet.
     pub bundle: Option<String>,
 }
 
 impl InvalidData {
-    /// Since when, and with how many errors: `data invalid since 14:02 UTC (3 errors)`.
+    /// The time and the number of errors: `data invalid since 14:02 UTC (3 errors)`.
     pub fn title(&self, now: Timestamp) -> String {
         let (since, errors) = (clock_time(self.since, now), counted(self.errors.count, "error"));
         format!("data invalid since {since} ({errors})")
@@ -99,18 +100,18 @@ fn clock_time(at: Timestamp, now: Timestamp) -> String {
     at.strftime(if is_today { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// What happened to the validity of data.
+/// A change of the validity of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValidityChange {
     /// It became invalid, or has other errors than before.
     Invalid,
-    /// It is still invalid, which was last logged an interval ago.
+    /// It is still invalid, and due to be logged again.
     StillInvalid,
     /// It is valid again, after this time.
     ValidAgain(Duration),
 }
 
-/// Whether data is valid, over time.
+/// Tracks whether data is valid.
 #[derive(Debug, Default)]
 pub struct DataValidity {
     invalid: Option<InvalidData>,
@@ -124,7 +125,7 @@ impl DataValidity {
         self.invalid.as_ref()
     }
 
-    /// The data has these errors, and `bundle` is used instead of it.
+    /// Records that the data has these errors, and that `bundle` is used instead.
     pub fn fail(&mut self, errors: DataErrors, bundle: Option<String>, now: Timestamp) -> ValidityChange {
         let since = self.invalid.as_ref().map_or(now, |known| known.since);
         self.invalid = Some(InvalidData { since, errors, bundle });
@@ -132,16 +133,16 @@ impl DataValidity {
         ValidityChange::Invalid
     }
 
-    /// The data is valid.
+    /// Records that the data is valid.
     pub fn recover(&mut self, now: Timestamp) -> Option<ValidityChange> {
         self.logged = None;
         self.invalid.take().map(|invalid| ValidityChange::ValidAgain(elapsed(invalid.since, now)))
     }
 
-    /// Whether it has to be logged again that the data is invalid.
+    /// Whether the invalid data is due to be logged again.
     pub fn due(&mut self, now: Timestamp) -> Option<ValidityChange> {
         let logged = self.logged?;
-        // A clock that was set back must not silence it.
+        // A clock that was set back must not suppress the log line.
         let is_due = now < logged || elapsed(logged, now) >= REPORT_INTERVAL;
         is_due.then(|| {
             self.logged = Some(now);
@@ -157,11 +158,11 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
 
 /// Logs and measures whether data is valid.
 pub struct DataReporter {
-    /// Where it is logged.
+    /// The log.
     pub log: Arc<Log>,
-    /// Where it is measured, if anywhere.
+    /// The metrics, if there are any.
     pub metrics: Option<Arc<Metrics>>,
-    /// What the last valid bundle is used for meanwhile.
+    /// The use of the last valid bundle meanwhile.
     pub activity: DataUse,
 }
 
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(validity.due(at(3_601)), None);
         assert_eq!(validity.due(at(7_199)), None);
         assert_eq!(validity.due(at(7_200)), Some(ValidityChange::StillInvalid));
-        // Other errors are reported at once, and do not make it younger.
+        // Other errors are reported at once, and do not reset the start time.
         assert_eq!(validity.fail(errors(2), bundle(), at(7_300)), ValidityChange::Invalid);
         assert_eq!(validity.due(at(10_800)), None);
         assert_eq!(validity.invalid().map(|invalid| invalid.since), Some(at(0)));

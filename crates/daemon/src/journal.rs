@@ -1,4 +1,4 @@
-//! Where the journal of this process is: with the sandbox, if there is one, else with the records of runs.
+//! Opens the journal of this process: in the sandbox, if there is one, else next to the run records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use qontract_journal::{Absence, Journal, JournalLocation};
 
 use crate::run_store::RunStore;
 
-/// The folder of a journal, in a sandbox or beside the records of runs.
+/// The folder of a journal, in a sandbox or next to the run records.
 const FOLDER: &str = "journal";
 
-/// What a sandbox has as soon as anything was written to it.
+/// The folder that exists in a sandbox as soon as anything was written to it.
 const SANDBOX_CONTENT: &str = "clusters";
 
-/// The journal of a sandbox. A sandbox that does not hold anything yet has nothing to remember.
+/// The journal of a sandbox. In an empty sandbox, a missing journal is new and not lost.
 pub fn of_sandbox(sandbox: &Path) -> Journal {
-    // Before the journal is opened: it is created before anything else is written.
+    // Checked before the journal is opened, which creates it.
     let absence = if sandbox.join(SANDBOX_CONTENT).exists() { Absence::Lost } else { Absence::New };
     open(sandbox, "--sandbox", absence)
 }
 
-/// The journal beside the records of runs, for real targets.
+/// The journal next to the run records, for real targets.
 pub fn of_runs(runs: &RunStore) -> Journal {
     open(runs.folder(), "--runs", Absence::Lost)
 }
 
-/// The journal of runs on the sandbox, or on real targets if there is none.
+/// The journal of the sandbox, or of real targets if there is no sandbox.
 pub fn of(sandbox: Option<&Path>, runs: &RunStore) -> Arc<Journal> {
     Arc::new(sandbox.map_or_else(|| of_runs(runs), of_sandbox))
 }

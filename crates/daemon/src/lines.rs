@@ -1,4 +1,4 @@
-//! JSON pointers → lines, by reading a file again when its first line is asked for.
+//! Maps JSON pointers to lines. A file is parsed again when the first of its lines is needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,16 @@ use parking_lot::Mutex;
 use qontract_diagnostics::{LineIndex, Sources};
 use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
-/// So many files are remembered at a time: whoever asks about one mostly asks about it again soon.
+/// Maximum number of cached files. When the cache is full, it is cleared: lookups in one file usually follow
+/// each other.
 const REMEMBERED: usize = 256;
 
-/// The lines of one side, as far as they were asked for.
+/// Cache of parsed files by name; `None` for a file without text. Valid as long as the pinned data, which
+/// does not change.
 #[derive(Default)]
 pub struct Lines(Mutex<HashMap<String, Option<Arc<Read>>>>);
 
-/// A file that was read again.
+/// A parsed file with its line index.
 struct Read {
     text: String,
     lines: LineIndex,

@@ -1,4 +1,4 @@
-//! The data that integrations run on: opened once per run, and pinned.
+//! The data that integrations run on: opened once per run and pinned to one bundle.
 
 mod remote;
 
@@ -17,28 +17,29 @@ use crate::lines::Lines;
 
 pub use remote::Connection;
 
-/// One side of a comparison, or the only one: a bundle that can be asked, and where its lines are.
+/// A pinned bundle that can be queried, with its source lines. A comparison has two of them.
 pub struct PinnedData {
-    /// Where it is asked.
+    /// Answers queries.
     pub source: Arc<dyn Source>,
     input: Option<Input>,
     layout: Layout,
-    /// Whether the files of the folder differ from those of the commit that is checked out; compared when it is first asked for.
+    /// Whether the files of the folder differ from those of the commit that is checked out; computed on first
+    /// use.
     modified: OnceLock<bool>,
 }
 
 impl PinnedData {
-    /// Opens what a word means. Tables are shared with the side that it will be compared with.
+    /// Opens a data specifier. Tables are shared with `beside`, the data that it will be compared with.
     pub fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<Self> {
         Self::of_input(opener.open(word)?, opener, word, beside)
     }
 
-    /// As [`Self::open`], alone; a data repo that does not validate is an error, before an engine is built.
+    /// Opens a data specifier, and fails before an engine is built if a data repo is invalid.
     pub fn open_valid(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
         Self::of_input(opener.open_valid(word)?, opener, word, None)
     }
 
-    /// As [`Self::open`], alone; a data repo with an empty file is an error.
+    /// Opens a data specifier, and fails if a data repo has an empty file.
     pub fn open_complete(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
         Self::of_input(opener.open_complete(word)?, opener, word, None)
     }
@@ -56,7 +57,7 @@ impl PinnedData {
         Ok(Self::asked(input, Arc::new(engine), &opener.layout))
     }
 
-    /// What was opened, to be asked through this engine.
+    /// An input that is queried through this engine.
     pub fn asked(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
         Self {
             source: Arc::new(Loaded::new(engine)),
@@ -66,7 +67,8 @@ impl PinnedData {
         }
     }
 
-    /// A bundle that was made of a data repo; `last` is one that was made of it before.
+    /// A bundle that was built from a data repo; `last` is the previous bundle of the repo, whose tables are
+    /// shared.
     pub fn of(
         bundle: Bundle,
         repo: Repo,
@@ -78,16 +80,17 @@ impl PinnedData {
             Some(last) => last.beside(whole),
             None => Engine::new(whole),
         };
-        let engine = Arc::new(engine.context("its types cannot be used")?);
+        let engine = Arc::new(engine.context("its GraphQL types are invalid")?);
         Ok(Self::asked(Input { bundle, repo: Some(repo) }, engine, layout))
     }
 
-    /// A bundle that is asked elsewhere, and has no lines here.
+    /// A bundle on a server, which has no source lines here.
     pub fn elsewhere(source: Arc<dyn Source>) -> Self {
         Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
     }
 
-    /// Whether it is a folder whose files differ from the commit that is checked out: the commit alone does not tell what it holds.
+    /// Whether it is a folder whose files differ from the commit that is checked out, so that the commit does
+    /// not identify it.
     pub fn is_modified(&self) -> bool {
         *self.modified.get_or_init(|| {
             let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
@@ -102,7 +105,7 @@ impl PinnedData {
         Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
     }
 
-    /// Whether it has the file of a place; a bundle elsewhere is taken to have it.
+    /// Whether it has the file of a place; assumed for a bundle on a server.
     pub fn has(&self, place: &Place) -> bool {
         let Some(input) = &self.input else { return true };
         if place.resource {
@@ -112,9 +115,10 @@ impl PinnedData {
         }
     }
 
-    /// The part of a place that differs from `base`, if all that differs there is in one part: of an entry the variable that was changed.
+    /// The part of a place that contains all differences from `base`: of an entry, for example, the variable
+    /// that was changed.
     ///
-    /// A whole file stays what it is: much of it has nothing to do with what a place is about.
+    /// A place that is a whole file is not narrowed: most of the file is unrelated to the place.
     fn narrowed(&self, base: &Self, place: &Place) -> Place {
         let part = || {
             let (old, new) = (base.document(place)?, self.document(place)?);
@@ -132,8 +136,8 @@ impl PinnedData {
         place.below(&is_part.then(part).flatten().unwrap_or_default())
     }
 
-    /// The part of a place that is to blame for a difference from `base`: the part that differs, or, of a whole file, the one changed line of it that affects the integration. `causes` are all
-    /// changes that do.
+    /// The part of a place that causes a difference from `base`: the part that differs, or, of a whole file,
+    /// its only changed line that affects the integration. `causes` are all changes that affect it.
     fn blamed(&self, base: &Self, place: &Place, causes: &[Place]) -> Place {
         if place.resource || !place.pointer.is_empty() {
             return self.narrowed(base, place);
@@ -167,7 +171,7 @@ impl PinnedData {
         work(&|place| self.line(&lines, place))
     }
 
-    /// The same of one place, for who keeps the lines.
+    /// `file:line` of one place, with a cache of lines that the caller holds.
     pub fn line(&self, lines: &Lines, place: &Place) -> String {
         match &self.input {
             Some(input) if !place.resource => lines.place(input, &self.file(place), &place.pointer),
@@ -175,24 +179,24 @@ impl PinnedData {
         }
     }
 
-    /// Whether places have lines: those of a bundle that came as a file, or is elsewhere, have none.
+    /// Whether places have lines: not in a bundle file or on a server.
     pub fn has_lines(&self) -> bool {
         self.input.as_ref().is_some_and(|input| input.repo.is_some())
     }
 
-    /// The file of a place, as it is called in the data repo.
+    /// The file of a place, relative to the data repo.
     pub fn file(&self, place: &Place) -> String {
         let Self { layout, .. } = self;
         if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
     }
 
-    /// How a file of the data repo is called in text for people: relative to the working directory, if it is there.
+    /// The name of a file in text for people: relative to the working directory if the data repo is there.
     pub fn display(&self, file: &str) -> String {
         let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
         repo.map_or_else(|| file.to_owned(), |repo| repo.display(file).into_owned())
     }
 
-    /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
+    /// The bundle path of a file of the data repo; other words are returned unchanged.
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
     }
@@ -202,11 +206,11 @@ impl PinnedData {
 pub fn is_modified(repo: &Repo) -> bool {
     let Some(folder) = repo.folder() else { return false };
     let committed = Revision::open(folder, "HEAD").map(|head| Repo::revision(head, repo.layout().clone()));
-    // What cannot be compared is not known to be what was committed.
+    // A repo that cannot be compared counts as modified.
     committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
 }
 
-/// Two sides that are compared, and the lines of both as far as they were looked up.
+/// Base and head of a comparison, with a cache of lines for each.
 pub struct ComparedData<'a> {
     base: &'a PinnedData,
     head: &'a PinnedData,
@@ -220,18 +224,19 @@ impl<'a> ComparedData<'a> {
         Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
     }
 
-    /// The file of a place, as it is called in the data repo.
+    /// The file of a place, relative to the data repo.
     pub fn file(&self, place: &Place) -> String {
         self.head.file(place)
     }
 
-    /// `file:line` of a place, whether or not it changed; what only base has is a line of base.
+    /// `file:line` of a place, whether or not it changed; in the base if only the base has it.
     pub fn own_line(&self, place: &Place) -> String {
         let Self { base, head, base_lines, head_lines } = self;
         if head.has(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
     }
 
-    /// `file:line` of what differs at a place; what only base has is a line of base. `causes` are all changes that affect the integration in question.
+    /// `file:line` of the difference at a place; in the base if only the base has it. `causes` are all
+    /// changes that affect the integration.
     pub fn line(&self, place: &Place, causes: &[Place]) -> String {
         let Self { base, head, base_lines, head_lines } = self;
         if !head.has(place) {

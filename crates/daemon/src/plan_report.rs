@@ -1,4 +1,4 @@
-//! Records of runs as a plan report.
+//! Builds plan reports from run records.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,17 @@ pub fn text_of(record: &Record, detail: Detail, file_name: FileName<'_>) -> Styl
     let mut integration = integration(record);
     integration.rename_files(file_name);
     text::render_one(&integration, detail)
+}
+
+/// The note about a shard that only the base declares.
+pub fn orphan_note(key: &str, record: &Record) -> String {
+    let Record { integration, mode, .. } = record;
+    match mode {
+        Mode::Real => format!("`{key}` is no longer declared: its objects are removed"),
+        Mode::DryRun => format!(
+            "`{key}` exists only in the base: its objects are removed by loops that run when the data changes, or by `qontract reconcile {integration} --base REV`"
+        ),
+    }
 }
 
 /// A report of these runs. All of them are of the same data.
@@ -43,12 +54,10 @@ pub fn add(report: &mut PlanReport, record: &Record) {
     }
 }
 
-/// What came of one integration.
+/// The report of one integration.
 pub fn integration(record: &Record) -> IntegrationReport {
     let mut changes = Vec::new();
     let (mut waits, mut notes) = (Vec::new(), Vec::new());
-    // One cluster that cannot be reached is one error, whatever the number of its shards.
-    let mut errors: Vec<ReportedFault> = Vec::new();
     let mut disabled = Vec::new();
     for (key, shard) in &record.shards {
         changes.extend(shard.changes.iter().map(|one| change(key, one)));
@@ -59,19 +68,17 @@ pub fn integration(record: &Record) -> IntegrationReport {
             locations: locations(&wait.places),
         };
         waits.extend(shard.waits.iter().map(wait));
-        for fault in &shard.faults {
-            add_fault(&mut errors, Some(key), fault);
-        }
         match (&shard.why, shard.reason.as_deref()) {
             (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
         }
+        if shard.state == "orphaned" {
+            notes.push(orphan_note(key, record));
+        }
         notes.extend(shard.notes.iter().cloned());
     }
-    for fault in &record.faults {
-        add_fault(&mut errors, None, fault);
-    }
+    let errors = distinct_errors(record);
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
     let mut totals = Totals::of(&changes, &errors);
     if record.mode != Mode::DryRun {
@@ -92,7 +99,7 @@ pub fn integration(record: &Record) -> IntegrationReport {
     }
 }
 
-/// An integration that could not be run at all.
+/// The report of an integration that could not be started.
 pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     let message = format!("cannot start: {error:#}");
     let errors = vec![ReportedFault {
@@ -118,7 +125,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
 }
 
 fn status(record: &Record, totals: &Totals) -> ReportStatus {
-    // A run that was held has no other reason to end with a failure than what is held.
+    // A held run without errors ends with a failure only because of the held changes.
     if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
         ReportStatus::Failed
     } else if record.exit != 0 {
@@ -142,7 +149,8 @@ fn cause_location(record: &Record, cause: &str) -> Location {
     Location { renamed_from: record.renamed.get(cause).cloned(), ..Location::parse(cause) }
 }
 
-/// Adds a shard that the data switches the integration off for. The name of a namespace is that of its shard, and no reason of its own.
+/// Adds a shard for which the data disables the integration. Shards are grouped by reason; the name of the
+/// namespace is not part of the reason.
 fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
     let rest = why.strip_prefix("disabled for namespace `").and_then(|rest| rest.split_once('`'));
     let reason = rest.map_or_else(|| why.to_owned(), |(_, rest)| format!("disabled for the namespace{rest}"));
@@ -150,6 +158,21 @@ fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
         Some(known) => known.shards.push(key.to_owned()),
         None => all.push(DisabledShards { reason, shards: vec![key.to_owned()] }),
     }
+}
+
+/// The errors of a run. An error that several shards have is one error: a cluster that cannot be reached,
+/// whatever the number of its shards.
+pub fn distinct_errors(record: &Record) -> Vec<ReportedFault> {
+    let mut errors = Vec::new();
+    for (key, shard) in &record.shards {
+        for fault in &shard.faults {
+            add_fault(&mut errors, Some(key), fault);
+        }
+    }
+    for fault in &record.faults {
+        add_fault(&mut errors, None, fault);
+    }
+    errors
 }
 
 fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told) {

@@ -1,12 +1,13 @@
-//! Folders and files that only their owner may read: records, sandboxes and caches show what is in the data and in the world.
+//! Folders and files that only their owner may read: run records, sandboxes and caches hold content of the
+//! data and of target systems.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Makes `folder`, which is `root` or below it. What is made is 0700. Folders below `root` that others may look into are closed to them; `root` itself, if it was
-/// there before, may be anybody's, and is left as it is.
+/// Creates `folder`, which is `root` or below it, with mode 0700. Existing folders below `root` lose
+/// permissions of other users; an existing `root` is not changed, since it may belong to another user.
 pub fn make_folder(root: &Path, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {
@@ -18,7 +19,7 @@ pub fn make_folder(root: &Path, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How files are opened that only their owner may read, and that are made if they are missing.
+/// Options to open a file, and to create it with mode 0600 if it is missing.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600);
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_below_the_root_are_closed_and_the_root_is_left_as_it_was() {
+    fn folders_below_the_root_become_private_and_the_root_is_not_changed() {
         let scratch = qontract_testkit::Scratch::new();
         let root = scratch.path().join("root");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -1,4 +1,4 @@
-//! Logs what programs of the process form write to stderr.
+//! Logs the stderr of process integrations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qontract_runtime::process::StderrLog;
 use qontract_telemetry::log::{Level, Line, Log};
 
-/// Writes each line to the log, at `DEBUG`, with the name of the integration.
+/// Writes each line to the log at `DEBUG`, with the name of the integration.
 pub struct ProgramLog(pub Arc<Log>);
 
 impl fmt::Debug for ProgramLog {

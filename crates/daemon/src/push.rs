@@ -1,4 +1,4 @@
-//! Hands over metrics after each run, for processes that may be gone before anybody asks them.
+//! Pushes metrics to a Pushgateway after each run, for processes that may end before they are scraped.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use tokio::sync::Notify;
 
 use crate::reporter::LoopReporter;
 
-/// Where metrics are handed over.
+/// A Pushgateway and its credentials.
 #[derive(Clone, Debug)]
 pub struct Push {
-    /// The gateway.
+    /// Its URL.
     pub url: Url,
-    /// Who we are there.
+    /// The user name.
     pub user: String,
     /// The password.
     pub password: Secret,
 }
 
-/// Hands over the metrics of one process.
+/// Pushes the metrics of one process.
 pub struct Pushing {
     gateway: Pushgateway,
     permit: ReadPermit,
@@ -33,16 +33,16 @@ pub struct Pushing {
 }
 
 impl Pushing {
-    /// To this gateway.
+    /// Pushes to this gateway.
     pub fn new(push: &Push, process: Process, metrics: Arc<Metrics>, log: Arc<Log>) -> anyhow::Result<Self> {
-        // The figures of dry runs are handed over, too: the mode of a run is not that of its metrics.
+        // Metrics of dry runs are pushed, too: the permit does not depend on the mode of a run.
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let http = Http::new(&permit, Settings::default())?;
         let gateway = Pushgateway::new(&http, push.url.clone(), &push.user, &push.password);
         Ok(Self { gateway, permit, process, metrics, log })
     }
 
-    /// Hands them over; a failure is told, and no reason to end.
+    /// Pushes the metrics; a failure is only logged.
     pub async fn push(&self) {
         let Process { integration, shards, shard_id } = &self.process;
         let labels = [("integration", &**integration), ("shards", shards), ("shard_id", shard_id)];
@@ -54,11 +54,11 @@ impl Pushing {
     }
 }
 
-/// Tells a reporter, and that a run has ended.
+/// Forwards loop events to a reporter, and notifies when a run has ended.
 pub struct NotifyOnEnd {
     /// The reporter.
     pub reporter: Arc<LoopReporter>,
-    /// Told when a run has ended.
+    /// Notified when a run has ended.
     pub ended: Arc<Notify>,
 }
 

@@ -1,4 +1,5 @@
-//! The integrations that a binary has: those that are compiled in, and those of the process form that the configuration names.
+//! Registry of the integrations: those that are compiled in, and the process integrations of the
+//! configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::targets::Targets;
 pub struct Entry {
     /// Its metadata.
     pub about: fn() -> About,
-    /// The integration on these targets.
+    /// Creates the integration for these targets.
     pub make: fn(&Targets) -> anyhow::Result<Room>,
 }
 
@@ -57,7 +58,8 @@ pub struct Registry {
     entries: &'static [Entry],
 }
 
-/// A program of the process form would change its real target system, although a sandbox is asked for.
+/// The program of a process integration would change its real target system, although a sandbox is
+/// configured.
 #[derive(Debug)]
 pub struct SandboxUnsupported(String);
 
@@ -74,7 +76,7 @@ impl fmt::Display for SandboxUnsupported {
 
 impl std::error::Error for SandboxUnsupported {}
 
-/// What an integration lacks on this machine, with what to do.
+/// The requirement that an integration lacks on this machine, with the hint.
 pub fn missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
@@ -96,7 +98,7 @@ impl Registry {
         config.integrations.contains_key(name) || self.abouts().any(|about| about.name == name)
     }
 
-    /// Whether other integrations build on what an integration makes.
+    /// Whether other integrations depend on the objects of an integration, so that it runs first.
     pub fn is_groundwork(self, name: &str) -> bool {
         self.abouts().any(|about| about.name == name && about.is_groundwork)
     }
@@ -114,7 +116,7 @@ impl Registry {
     pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
         if let Some(program) = config.integrations.get(name) {
             let process = Process::describe(name, targets.program(program.program()))
-                .with_context(|| format!("the integration `{name}` cannot be started"))?;
+                .with_context(|| format!("cannot start integration `{name}`"))?;
             if targets.is_sandbox() && !process.supports_sandbox() {
                 return Err(SandboxUnsupported(name.to_owned()).into());
             }
@@ -126,7 +128,8 @@ impl Registry {
         }
     }
 
-    /// All integrations, on targets that are only needed once they run. A configured one that cannot be started is reported, and the others go on.
+    /// All integrations, for targets that are used only when they run. A configured integration that cannot
+    /// be started is reported and left out.
     pub fn all(
         self,
         config: &Config,

@@ -1,11 +1,11 @@
-//! Which messages of a loop are logged again: each when it is new, and then once an hour.
+//! Rate-limits repeated messages of a loop: a message is logged when it is new, and then once an hour.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often a message that stays the same is logged.
+/// Interval at which an unchanged message is logged.
 pub const REPEAT_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The messages that the last run of a loop had, and when each was logged.
@@ -15,7 +15,8 @@ pub struct RepeatFilter {
 }
 
 impl RepeatFilter {
-    /// Which of the messages of a run are due, in their order. A message that a run does not have is new when it comes back.
+    /// Whether each message of a run is due to be logged. A message that is missing from one run counts as
+    /// new when it comes back.
     pub fn due(&mut self, messages: &[String], now: Instant) -> Vec<bool> {
         let before = std::mem::take(&mut self.logged);
         let mut due = Vec::with_capacity(messages.len());

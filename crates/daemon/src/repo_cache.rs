@@ -1,7 +1,8 @@
-//! What is known of a data repo from the last time: in this process, or in another one before.
+//! On-disk cache of a data repo, for incremental bundling and validation across processes.
 //!
-//! Processes leave it to each other in the user's cache folder (`QONTRACT_CACHE` names another one, and `off` means none). Small data
-//! repos leave nothing: they are read as fast.
+//! The cache is in the user's cache folder (`QONTRACT_CACHE` names another one; `off` disables it), in one
+//! folder per data repo. Entries of another build of this program are ignored. Small data repos are not
+//! cached: reading them is as fast.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,31 +12,31 @@ use qontract_validate::Known;
 
 use crate::private_files;
 
-/// What nobody has written anew for so long is removed.
+/// Caches of repos that were not written for this long are removed.
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
-/// Of so many data repos something is kept.
+/// Maximum number of repos with a cache.
 const MAX_REPOS: usize = 8;
-/// What was begun so long ago is not finished any more.
+/// Temporary files older than this are leftovers, and are removed.
 const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 
-/// What is known.
+/// The cache of one data repo.
 #[derive(Default)]
 pub struct RepoCache {
-    /// What was made of files.
+    /// Parsed documents by file.
     pub files: Memory,
-    /// What was found to be right.
+    /// Files that are known to be valid.
     pub right: LazyValidationCache,
 }
 
-/// What was found to be right; it is read when somebody asks for it.
+/// Cache of validation results, loaded on first use.
 #[derive(Default)]
 pub struct LazyValidationCache {
     known: Option<Known>,
-    /// How much was known when it was read, and of what.
+    /// The number of entries when it was loaded, and the hashes of their dependencies.
     before: (usize, [Option<Sha256>; 2]),
-    /// Whether it is kept even if hardly more is known, as much of what was made of files is new.
+    /// Whether it is saved even if few entries are new, because the cache of files was saved.
     is_due: bool,
-    /// Where it is kept for other processes.
+    /// The folder on disk; `None` if nothing is saved.
     kept: Option<CacheFolder>,
 }
 
@@ -45,14 +46,15 @@ struct CacheFolder {
 }
 
 impl RepoCache {
-    /// What the last process knew of a data repo; nothing, unless it is in a folder.
+    /// Loads the cache of a data repo; empty for a Git revision. Validation results are loaded on first use.
     pub fn of(repo: &Repo, pool: &Pool) -> Self {
         let kept = CacheFolder::of(repo);
         let files = CacheFolder::files(kept.as_ref(), pool);
         Self { files, right: LazyValidationCache { kept, ..LazyValidationCache::default() } }
     }
 
-    /// The same, for who checks it in any case: what was right is read meanwhile.
+    /// Loads the cache of a data repo, with validation results in parallel, for a caller that validates in
+    /// any case.
     pub fn to_check(repo: &Repo, pool: &Pool) -> Self {
         let kept = CacheFolder::of(repo);
         let (files, known) = rayon::join(
@@ -62,30 +64,31 @@ impl RepoCache {
         Self { files, right: LazyValidationCache::read(known, kept) }
     }
 
-    /// What helps to bundle the data repo again.
+    /// Aids for an incremental build of the data repo.
     pub fn aids(&mut self) -> Aids<'_> {
         Aids { memory: Some(&mut self.files), ..Aids::default() }
     }
 
-    /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
-    /// `written` is where the bundle was written, if it was.
+    /// Saves the cache for the next process. Failures are ignored: the next process recomputes.
+    /// `written` is the file to which the bundle was written, if it was.
     pub fn keep(&mut self, written: Option<&Path>) {
         if self.save_files(written) {
             self.right.keep();
         }
     }
 
-    /// Saves what was made of files for the next process and frees it, for a caller that does not bundle again. What was found to be right can still
-    /// be kept.
+    /// Saves the parsed documents for the next process and frees them, for a caller that does not bundle
+    /// again. Validation results can still be saved afterwards.
     pub fn release_files(&mut self) {
         if !self.save_files(None) {
-            // What is right is of no use without the files that it is about.
+            // Validation results are useless without the documents that they refer to.
             self.right.kept = None;
         }
         self.files = Memory::default();
     }
 
-    /// Saves what was made of files, if that is worth it; whether the next process can use what is kept.
+    /// Saves the parsed documents if enough of them are new; returns whether the next process can use the
+    /// cache.
     fn save_files(&mut self, written: Option<&Path>) -> bool {
         let Some(kept) = &self.right.kept else { return false };
         if self.files.is_worth_saving() {
@@ -105,7 +108,7 @@ impl LazyValidationCache {
         Self { before: (known.len(), known.grounds()), known: Some(known), is_due: false, kept }
     }
 
-    /// What is known to be right.
+    /// The files that are known to be valid, loaded on first use.
     pub fn known(&mut self) -> &mut Known {
         let Self { known, before, kept, .. } = self;
         known.get_or_insert_with(|| {
@@ -115,7 +118,8 @@ impl LazyValidationCache {
         })
     }
 
-    /// Keeps it for the next process, if it is worth it. What nobody asked for stays as it is kept.
+    /// Saves the validation results if enough of them changed. If they were never loaded, the saved ones stay
+    /// as they are.
     pub fn keep(&mut self) {
         let (Some(known), Some(kept)) = (&self.known, &self.kept) else { return };
         let (before, grounds) = self.before;
@@ -140,7 +144,7 @@ impl CacheFolder {
                 .join("qontract/repos"),
         };
         let place = format!("{}\n{:?}", repo.folder()?.canonicalize().ok()?.display(), repo.layout());
-        // Another build of this program may make something else of the same files.
+        // Another build of this program may produce other documents from the same files.
         let program = std::env::current_exe().ok()?;
         let about = program.metadata().ok()?;
         let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
@@ -149,7 +153,7 @@ impl CacheFolder {
         Some(Self { folder, by })
     }
 
-    /// What was made of files.
+    /// Loads the parsed documents.
     fn files(kept: Option<&Self>, pool: &Pool) -> Memory {
         match kept.filter(|kept| kept.is_ours()) {
             Some(kept) => Memory::default().restored(&kept.folder, &kept.by, pool),
@@ -157,18 +161,18 @@ impl CacheFolder {
         }
     }
 
-    /// What was right.
+    /// Loads the validation results.
     fn right(&self) -> Option<Known> {
         let bytes = self.is_ours().then(|| std::fs::read(self.right_file()).ok())??;
         Known::from_bytes(&bytes, &self.by)
     }
 
-    /// The file of what is right.
+    /// The file of validation results.
     fn right_file(&self) -> PathBuf {
         self.folder.join("right")
     }
 
-    /// Whether the folder is ours alone: what others could write is not believed, and not written to.
+    /// Whether only this user can write to the folder. Otherwise it is neither read nor written.
     #[cfg(unix)]
     fn is_ours(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
@@ -183,7 +187,8 @@ impl CacheFolder {
         self.folder.is_dir()
     }
 
-    /// Removes what was begun and not finished, and what was kept of data repos that are gone or hardly ever asked for.
+    /// Removes leftover temporary files, and caches of repos that have not been used for long or are too
+    /// many.
     fn tidy(&self) {
         let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
         for draft in entries(&self.folder) {
@@ -210,7 +215,7 @@ impl CacheFolder {
     }
 }
 
-/// What is in a folder.
+/// The entries of a folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

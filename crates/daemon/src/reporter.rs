@@ -1,4 +1,4 @@
-//! What is reported about loops: lines of the log, and metrics.
+//! Reports loop events as log lines, metrics and status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_diagnostics::human;
+use qontract_report::Location;
 use qontract_runtime::looping::{Event, Stuck, Told};
 use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
 use qontract_telemetry::activity::Activity;
@@ -17,11 +18,12 @@ use tokio::time::Instant;
 use crate::audit::WriteObserver;
 use crate::debug_log;
 use crate::held::{self, HeldChange, HeldReporter};
+use crate::plan_report;
 use crate::repeats::RepeatFilter;
 use crate::run_store::is_idle;
 use crate::runner::RunObserver;
 
-/// A wait that is longer than this is logged, and again each time it has doubled.
+/// A wait that is longer than this is logged, and again whenever it has doubled.
 const LONG: Duration = Duration::from_secs(30);
 
 /// The phase of a loop.
@@ -39,13 +41,13 @@ pub enum LoopPhase {
 }
 
 impl LoopPhase {
-    /// The phase in a word or two.
+    /// The phase in one word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Starting => "begins",
-            Self::Running => "runs",
-            Self::Sleeping => "sleeps",
-            Self::Stalled => "was stuck",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Sleeping => "sleeping",
+            Self::Stalled => "stalled",
         }
     }
 }
@@ -53,14 +55,14 @@ impl LoopPhase {
 /// Changes of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
-    /// How many the plan has.
+    /// Number of changes that are made.
     pub planned: usize,
-    /// How many of them are held.
+    /// Number of changes that guards hold.
     pub held: usize,
 }
 
 impl ChangeCounts {
-    /// Of a shard. What is not done without being held is in neither.
+    /// The changes of a shard. Changes that are not done for other reasons are in neither number.
     pub fn of(shard: &record::Shard) -> Self {
         Self { planned: shard.changes.len(), held: shard.held_by_guards().count() }
     }
@@ -75,56 +77,56 @@ impl std::iter::Sum for ChangeCounts {
     }
 }
 
-/// What a loop is doing.
+/// The status of a loop.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Its phase.
     pub phase: LoopPhase,
-    /// How its last run ended.
+    /// The result and duration of its last run.
     pub last: Option<(Ended, Duration)>,
     /// The changes of the last plan.
     pub changes: ChangeCounts,
     /// The shards of the last run.
     pub shards: Vec<ShardRow>,
-    /// What the last run held.
+    /// The changes that the last run held.
     pub held: Vec<HeldChange>,
-    /// The last run, if it came to a record.
+    /// The last run, if it has a record.
     pub run: Option<LastRun>,
-    /// When it runs again.
+    /// The time of the next run.
     pub next: Option<Instant>,
-    /// What the run is doing, the oldest first; the last is what it waits for.
+    /// The activities of the run, the oldest first; it waits for the last one.
     pub doing: Vec<Activity>,
-    /// When something was heard of it.
+    /// The time of the last progress.
     pub heard: Instant,
-    /// From which age on a wait is logged.
+    /// The duration from which on the current wait is logged.
     pub tell_from: Duration,
 }
 
 /// The last run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// Its id, if its record is kept: runs with nothing to do are only counted.
+    /// Its id, if its record is stored: runs with nothing to do are only counted.
     pub id: Option<String>,
     /// Its state.
     pub state: RunState,
 }
 
-/// What became of a shard.
+/// The result of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRow {
     /// Its key.
     pub key: String,
     /// The changes of its plan.
     pub changes: ChangeCounts,
-    /// Whether something went wrong.
+    /// Whether it has errors.
     pub failed: bool,
 }
 
 impl Status {
-    /// The state of the last run; none if there was none.
+    /// The state of the last run; `None` before the first one.
     pub fn last_state(&self) -> Option<&'static str> {
         let (ended, _) = self.last?;
-        // A run without a record panicked, was stuck or could not start.
+        // A run without a record panicked, stalled or could not start.
         Some(self.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str()))
     }
 }
@@ -146,7 +148,7 @@ impl Default for Status {
     }
 }
 
-/// Tells about one loop.
+/// Reports one loop: log lines, metrics and status.
 pub struct LoopReporter {
     process: Process,
     log: Arc<Log>,
@@ -158,20 +160,20 @@ pub struct LoopReporter {
 }
 
 impl LoopReporter {
-    /// Of this loop.
+    /// Reports the loop of this process.
     pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
         let (status, reporter, repeats) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { process, log, metrics, status, reporter, repeats, run_level: Level::Info }
     }
 
-    /// With the line of each run at this level: where a table shows the same, it is for debugging.
+    /// Logs the line of each run at this level: `DEBUG` where a table shows the same.
     #[must_use]
     pub fn with_run_level(self, run_level: Level) -> Self {
         Self { run_level, ..self }
     }
 
-    /// What the loop is doing.
+    /// The current status.
     pub fn status(&self) -> Status {
         self.lock().clone()
     }
@@ -199,7 +201,7 @@ impl LoopReporter {
         self.log.write(&self.line(level, text));
     }
 
-    /// A run goes on: that it still waits for the same thing is no progress.
+    /// Handles a heartbeat. Waiting for the same activity as before is not progress.
     fn beat(&self, doing: Vec<Activity>) {
         let mut status = self.lock();
         let is_same = match (status.doing.last(), doing.last()) {
@@ -211,16 +213,16 @@ impl LoopReporter {
             status.heard = Instant::now();
             status.tell_from = LONG;
         }
-        let told = doing.last().map(|waits| {
+        let line = doing.last().map(|waits| {
             let is_long = waits.since >= status.tell_from;
             if is_long {
                 status.tell_from = waits.since * 2;
             }
-            (if is_long { Level::Info } else { Level::Debug }, format!("waits: {waits}"))
+            (if is_long { Level::Info } else { Level::Debug }, format!("waiting: {waits}"))
         });
         status.doing = doing;
         drop(status);
-        if let Some((level, text)) = told {
+        if let Some((level, text)) = line {
             self.say(level, text);
         }
     }
@@ -228,13 +230,11 @@ impl LoopReporter {
     fn stuck(&self, stuck: &Stuck) {
         self.metrics.stuck(&self.process);
         let doing: Vec<String> = stuck.doing.iter().map(ToString::to_string).collect();
-        let doing = if doing.is_empty() { "nothing that it reported".to_owned() } else { doing.join("; ") };
+        let doing = if doing.is_empty() { "no known activity".to_owned() } else { doing.join("; ") };
         let (quiet, ran) = (stuck.quiet.as_secs(), stuck.ran.as_secs());
         self.say(
             Level::Error,
-            format!(
-                "stuck: no progress for {quiet} s in a run of {ran} s, which is ended; it was doing: {doing}"
-            ),
+            format!("run stalled: no progress for {quiet} s, ended after {ran} s; activities: {doing}"),
         );
         self.note(|status| {
             status.phase = LoopPhase::Stalled;
@@ -242,7 +242,7 @@ impl LoopReporter {
         });
     }
 
-    /// Logs how a run ended, and when the next one starts if there is one.
+    /// Logs the end of a run, and when the next one starts if there is one.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
         let (Some((_, took)), Some(state)) = (status.last, status.last_state()) else { return };
@@ -262,7 +262,7 @@ impl LoopReporter {
         self.log.write(&line);
     }
 
-    /// Logs lines for debugging, which are made only if they are written.
+    /// Logs debug lines, which are computed only if they are written.
     fn log_debug(&self, lines: impl FnOnce() -> Vec<Line>) {
         if self.log.is_enabled(Level::Debug) {
             for line in lines() {
@@ -271,7 +271,7 @@ impl LoopReporter {
         }
     }
 
-    /// Logs what is held, if that changed or has not been reported for long.
+    /// Logs held changes that are new, changed, or were not logged for an hour.
     fn log_held(&self, record: &Record, changes: &[HeldChange]) {
         // A run that failed may not have planned everything.
         let is_complete = match record.state() {
@@ -292,7 +292,8 @@ impl LoopReporter {
         }
     }
 
-    /// Logs what is new or was not logged for an hour, and the rest for debugging. The id of the run makes no message new.
+    /// Logs lines that are new or were not logged for an hour, and the rest at `DEBUG`. The id of the run
+    /// does not make a line new.
     fn log_new(&self, lines: Vec<Line>, run: Option<&str>) {
         let texts: Vec<String> =
             lines.iter().map(|line| line.print(Form::Levelled, Timestamp::UNIX_EPOCH)).collect();
@@ -346,7 +347,7 @@ impl Told for LoopReporter {
             Event::Abandoned => {
                 self.say(
                     Level::Error,
-                    "the thread of the run is blocked and abandoned; the next run gets another",
+                    "the thread of the run is blocked and was abandoned; the next run gets a new thread",
                 );
             }
             Event::Sleeps(pause) => {
@@ -402,7 +403,7 @@ impl RunObserver for LoopReporter {
             status.run = Some(LastRun { id, state: record.state() });
         });
         self.measure(record);
-        // Writes were logged when they were made; what a dry run would do is logged here.
+        // Writes were logged as they happened; the changes of a dry run are logged here.
         let would =
             record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);
         for change in would {
@@ -412,31 +413,34 @@ impl RunObserver for LoopReporter {
         for warning in &record.warnings {
             self.say(Level::Warning, warning.clone());
         }
-        let faults = record.shards.values().flat_map(|shard| &shard.faults).chain(&record.faults);
-        // A step that was abandoned was logged when its line of the trail was written.
+        let errors = plan_report::distinct_errors(record);
+        // An abandoned step was logged with its line of the audit log.
         let changes = record.shards.values().flat_map(|shard| &shard.changes);
         let abandoned: Vec<String> = changes
             .filter(|change| change.result == StepResult::Interrupted)
             .map(|change| format!("interrupted: {} may be done in part", change.text))
             .collect();
-        let faults = faults.filter(|fault| !abandoned.contains(&fault.text)).map(|fault| {
-            let line = self.line(Level::Error, fault.text.clone()).below(fault.details.join("\n"));
-            provenance(&fault.places).into_iter().fold(line, |line, place| line.with("place", place))
+        let errors = errors.iter().filter(|error| !abandoned.contains(&error.message)).map(|error| {
+            let text = match error.concerned_shards() {
+                Some(shards) => format!("{} (in {shards})", error.message),
+                None => error.message.clone(),
+            };
+            let line = self.line(Level::Error, text).below(error.details.join("\n"));
+            provenance(&error.locations).into_iter().fold(line, |line, place| line.with("place", place))
         });
         let not_done = record.shards.values().flat_map(|shard| &shard.held).filter(|one| !one.is_held());
         let not_done = not_done.map(|change| {
             let why = change.why.as_deref().unwrap_or_default();
             self.line(Level::Info, format!("not done: {}: {why}", change.text))
         });
-        self.log_new(faults.chain(not_done).collect(), Some(&record.run));
+        self.log_new(errors.chain(not_done).collect(), Some(&record.run));
     }
 }
 
-/// Where an error comes from: the first place with a line, else the first place.
-fn provenance(places: &[String]) -> Option<&str> {
-    let has_line =
-        |place: &&String| place.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
-    places.iter().find(has_line).or_else(|| places.first()).map(String::as_str)
+/// The provenance of an error: the first location with a line, else the first location.
+fn provenance(locations: &[Location]) -> Option<String> {
+    let location = locations.iter().find(|location| location.line.is_some()).or_else(|| locations.first());
+    location.map(Location::to_string)
 }
 
 fn row(key: &str, shard: &record::Shard) -> ShardRow {

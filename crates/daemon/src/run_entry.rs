@@ -1,11 +1,14 @@
-//! One run as lists show it.
+//! One run in a list of runs.
 
 use std::time::Duration;
 
+use qontract_access::Mode;
 use qontract_diagnostics::human;
-use qontract_runtime::record::Bundle;
-use qontract_runtime::{ChangeKind, Ended, Record, RunState};
+use qontract_runtime::record::{Bundle, Planned};
+use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult};
 use serde::Serialize;
+
+use crate::plan_report;
 
 /// The columns of the table.
 pub const HEADER: [&str; 8] = ["RUN", "STARTED", "MODE", "STATE", "CHANGES", "HELD", "ERRORS", "DURATION"];
@@ -27,10 +30,18 @@ pub struct RunEntry<'r> {
     waits: usize,
     errors: usize,
     applied: usize,
+    /// Changes of a real run that were not made: they failed, were not tried, or another run made them first.
+    #[serde(skip_serializing_if = "is_zero")]
+    not_made: usize,
     head: &'r Bundle,
 }
 
-/// How many changes of each kind a plan has.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// Number of changes of each kind in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct ChangeCounts {
     add: usize,
@@ -71,11 +82,21 @@ impl<'r> From<&'r Record> for RunEntry<'r> {
             changes,
             held: shards().map(|shard| shard.held_by_guards().count()).sum(),
             waits: shards().map(|shard| shard.waits.len()).sum(),
-            errors: record.faults.len() + shards().map(|shard| shard.faults.len()).sum::<usize>(),
+            errors: plan_report::distinct_errors(record).len(),
             applied: shards().map(|shard| shard.applied).sum(),
+            not_made: if record.mode == Mode::DryRun {
+                0
+            } else {
+                changes_of(record).filter(|change| change.result != StepResult::Done).count()
+            },
             head: &record.head,
         }
     }
+}
+
+/// The changes of all shards.
+fn changes_of(record: &Record) -> impl Iterator<Item = &Planned> {
+    record.shards.values().flat_map(|shard| &shard.changes)
 }
 
 impl RunEntry<'_> {
@@ -86,7 +107,10 @@ impl RunEntry<'_> {
             self.started.clone(),
             self.mode.to_owned(),
             self.state.as_str().to_owned(),
-            self.changes.sum().to_string(),
+            match (self.changes.sum(), self.not_made) {
+                (all, 0) => all.to_string(),
+                (all, not_made) => format!("{} of {all}", all - not_made),
+            },
             self.held.to_string(),
             self.errors.to_string(),
             human::duration(Duration::from_millis(self.duration_ms)),

@@ -1,4 +1,4 @@
-//! What the environment variables of the established `run-integration` say.
+//! Settings of `run-integration` from environment variables, as the peer reads them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,40 +10,40 @@ use qontract_telemetry::log::{Form, Level};
 
 use crate::push::Push;
 
-/// Variables of the established runtime that mean nothing to a program that is not in Python.
+/// Variables of the peer that have no meaning here because they concern Python.
 pub const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
 
-/// What the environment says.
+/// Settings from environment variables.
 #[derive(Debug)]
 pub struct Settings {
-    /// The command line that it means.
+    /// The equivalent command line.
     pub words: Vec<String>,
     /// Whether a variable names the configuration.
     pub is_config_named: bool,
     /// The time between two runs.
     pub every: Duration,
-    /// The time after the first run that fails.
+    /// The pause after the first failed run.
     pub retry: Duration,
-    /// Whether it ends after the first run.
+    /// Whether it exits after the first run.
     pub once: bool,
     /// The log level.
     pub level: Level,
-    /// The form of lines on stderr.
+    /// The format of log lines on stderr.
     pub form: Form,
-    /// Whether lines of the log file have their level in front.
+    /// Whether lines of the log file begin with their level.
     pub prefix: bool,
-    /// Where metrics are handed over.
+    /// The Pushgateway, if metrics are pushed.
     pub push: Option<Push>,
-    /// A file that lines are written to as well.
+    /// A file to which log lines are written, too.
     pub log_file: Option<PathBuf>,
-    /// The port of health and metrics.
+    /// The port of the health listener.
     pub port: u16,
     /// The name of this shard in metrics.
     pub shard: Option<String>,
 }
 
 impl Settings {
-    /// The variables of the established runtime; booleans mean what they say.
+    /// Reads the variables. Unlike in the peer, `false` and `0` are false.
     pub fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
         let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
         let name =
@@ -58,7 +58,7 @@ impl Settings {
             None => {}
             Some(flag @ ("--dry-run" | "--no-dry-run")) => words.push(flag.to_owned()),
             Some(_) => {
-                let text = format!("`{dry_run}` is `--dry-run` or `--no-dry-run`, or is not set");
+                let text = format!("`{dry_run}` must be `--dry-run` or `--no-dry-run`, or unset");
                 return Err(UsageError(text));
             }
         }
@@ -67,24 +67,24 @@ impl Settings {
         let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
             None => Ok(Duration::from_secs(usual)),
             Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.max(1))),
-            Some(Err(_)) => Err(UsageError(format!("`{name}` is no number of seconds"))),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is not a number of seconds"))),
         };
         let port = match get("PROMETHEUS_PORT").map(str::parse) {
             None => 9090,
             Some(Ok(port)) => port,
-            Some(Err(_)) => return Err(UsageError("`PROMETHEUS_PORT` is no port".to_owned())),
+            Some(Err(_)) => return Err(UsageError("`PROMETHEUS_PORT` is not a port number".to_owned())),
         };
         let boolean = |name: &str| match get(name).map(str::to_lowercase).as_deref() {
             None | Some("false" | "0" | "no" | "off") => Ok(false),
             Some("true" | "1" | "yes" | "on") => Ok(true),
-            Some(_) => Err(UsageError(format!("`{name}` is `true` or `false`"))),
+            Some(_) => Err(UsageError(format!("`{name}` must be `true` or `false`"))),
         };
         let level = get("LOG_LEVEL").unwrap_or("INFO").parse();
         let level = level.map_err(|error| UsageError(format!("`LOG_LEVEL`: {error}")))?;
         let form = match get("QONTRACT_LOG_FORMAT") {
             None | Some("text") => Form::Text,
             Some("json") => Form::Json,
-            Some(_) => return Err(UsageError("`QONTRACT_LOG_FORMAT` is `text` or `json`".to_owned())),
+            Some(_) => return Err(UsageError("`QONTRACT_LOG_FORMAT` must be `text` or `json`".to_owned())),
         };
         let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(push(&get)?) } else { None };
         Ok(Self {
@@ -104,20 +104,20 @@ impl Settings {
     }
 }
 
-/// The gateway for metrics: all of it, or nothing.
+/// The Pushgateway. All of its variables are required.
 fn push<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push, UsageError> {
     let needed = |name: &str| {
-        get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is on, and `{name}` is not set")))
+        get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is set, but `{name}` is not")))
     };
     let url = needed("PUSHGATEWAY_URL")?;
     let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let url = Url::parse(&with_scheme)
-        .map_err(|error| UsageError(format!("`PUSHGATEWAY_URL` is no address: {error}")))?;
+        .map_err(|error| UsageError(format!("`PUSHGATEWAY_URL` is not a URL: {error}")))?;
     let user = needed("PUSHGATEWAY_USERNAME")?.to_owned();
     Ok(Push { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
 }
 
-/// The words of a text, as a shell sees them: quotes keep words together, a backslash keeps a letter.
+/// Splits a text into words as a shell does, with quotes and backslashes.
 fn split(text: &str) -> Result<Vec<String>, UsageError> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars();
@@ -134,7 +134,7 @@ fn split(text: &str) -> Result<Vec<String>, UsageError> {
         }
     }
     if quote.is_some() {
-        return Err(UsageError("a quote in `INTEGRATION_EXTRA_ARGS` has no end".to_owned()));
+        return Err(UsageError("unterminated quote in `INTEGRATION_EXTRA_ARGS`".to_owned()));
     }
     words.extend(word);
     Ok(words)
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_variables_become_a_command_line() {
-        let told = settings(&[
+        let parsed = settings(&[
             ("INTEGRATION_NAME", "openshift-namespaces"),
             ("DRY_RUN", "--dry-run"),
             ("INTEGRATION_EXTRA_ARGS", "--cluster-name 'a b'"),
@@ -160,13 +160,13 @@ mod tests {
         ])
         .unwrap();
         let words = "qontract peer reconcile --config c.toml --dry-run openshift-namespaces --cluster-name";
-        assert_eq!(told.words[..8], words.split(' ').collect::<Vec<_>>());
-        assert_eq!(told.words[8], "a b");
-        assert_eq!((told.every, told.retry), (Duration::from_mins(10), Duration::from_secs(10)));
-        assert_eq!((told.once, told.port), (false, 9090));
+        assert_eq!(parsed.words[..8], words.split(' ').collect::<Vec<_>>());
+        assert_eq!(parsed.words[8], "a b");
+        assert_eq!((parsed.every, parsed.retry), (Duration::from_mins(10), Duration::from_secs(10)));
+        assert_eq!((parsed.once, parsed.port), (false, 9090));
         let config = |variables: &[(&str, &str)]| {
-            let told = settings(&[&[("INTEGRATION_NAME", "a")], variables].concat()).unwrap();
-            (told.words[4].clone(), told.is_config_named)
+            let parsed = settings(&[&[("INTEGRATION_NAME", "a")], variables].concat()).unwrap();
+            (parsed.words[4].clone(), parsed.is_config_named)
         };
         assert_eq!(config(&[("CONFIG", "a"), ("QONTRACT_CONFIG", "b")]), ("a".to_owned(), true));
         assert_eq!(config(&[("QONTRACT_CONFIG", "b")]), ("b".to_owned(), true));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_mean_what_they_say() {
+    fn false_and_0_are_false() {
         for (value, expect) in [("true", true), ("1", true), ("false", false), ("0", false), ("", false)] {
             assert_eq!(
                 settings(&[("INTEGRATION_NAME", "a"), ("RUN_ONCE", value)]).unwrap().once,
@@ -185,19 +185,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_values_are_errors() {
         let wrong = |name, value| settings(&[("INTEGRATION_NAME", "a"), (name, value)]).unwrap_err();
         assert_eq!(settings(&[]).unwrap_err(), "`INTEGRATION_NAME` is not set");
-        assert_eq!(wrong("DRY_RUN", "true"), "`DRY_RUN` is `--dry-run` or `--no-dry-run`, or is not set");
-        assert_eq!(wrong("SLEEP_DURATION_SECS", "soon"), "`SLEEP_DURATION_SECS` is no number of seconds");
-        assert_eq!(wrong("RUN_ONCE", "maybe"), "`RUN_ONCE` is `true` or `false`");
-        let level = "`LOG_LEVEL`: `LOUD` is none of DEBUG, INFO, WARNING, ERROR and CRITICAL";
+        assert_eq!(wrong("DRY_RUN", "true"), "`DRY_RUN` must be `--dry-run` or `--no-dry-run`, or unset");
+        assert_eq!(wrong("SLEEP_DURATION_SECS", "soon"), "`SLEEP_DURATION_SECS` is not a number of seconds");
+        assert_eq!(wrong("RUN_ONCE", "maybe"), "`RUN_ONCE` must be `true` or `false`");
+        let level = "`LOG_LEVEL`: `LOUD` is not one of DEBUG, INFO, WARNING, ERROR and CRITICAL";
         assert_eq!(wrong("LOG_LEVEL", "LOUD"), level);
         assert_eq!(
             wrong("PUSHGATEWAY_ENABLED", "true"),
-            "`PUSHGATEWAY_ENABLED` is on, and `PUSHGATEWAY_URL` is not set"
+            "`PUSHGATEWAY_ENABLED` is set, but `PUSHGATEWAY_URL` is not"
         );
-        assert_eq!(wrong("INTEGRATION_EXTRA_ARGS", "'a"), "a quote in `INTEGRATION_EXTRA_ARGS` has no end");
+        assert_eq!(wrong("INTEGRATION_EXTRA_ARGS", "'a"), "unterminated quote in `INTEGRATION_EXTRA_ARGS`");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One integration in a loop.
+//! Runs one integration in a loop.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,36 +31,36 @@ use crate::push::{NotifyOnEnd, Push, Pushing};
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
 use crate::run_store::RunStore;
-use crate::runner::{RunSettings, Runner};
+use crate::runner::{ReconciledData, RunSettings, Runner};
 use crate::signals;
 use crate::source::{DataSource, PollResult, Remote, WatchedRepo};
 use crate::targets::{SandboxAt, Targets};
 
-/// How often a server is asked whether it has a new bundle.
+/// Interval at which a server is polled for a new bundle.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How a loop is kept.
+/// Options of a loop.
 pub struct LoopOptions {
-    /// When runs are due.
+    /// The interval between runs, and the back-off after failures.
     pub pace: Pace,
-    /// Whether it ends after the first.
+    /// Whether it exits after the first run.
     pub once: bool,
-    /// Where lines go.
+    /// The log.
     pub log: Arc<Log>,
-    /// Where it answers.
+    /// The address of the health listener.
     pub listen: Option<SocketAddr>,
     /// The name of this shard in metrics.
     pub shard: Option<String>,
-    /// Where metrics are handed over after each run.
+    /// The Pushgateway to which metrics are pushed after each run.
     pub push: Option<Push>,
 }
 
-/// Which build of the binary this is.
+/// The build of the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildInfo {
     /// Its version.
     pub version: &'static str,
-    /// The commit that it is built from; empty if that is not known.
+    /// The commit that it is built from; empty if unknown.
     pub commit: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl BuildInfo {
     }
 }
 
-/// An integration, and what it runs on.
+/// An integration with its data, targets and options.
 pub struct LoopInput<'a> {
     /// The integrations of the binary.
     pub integrations: Registry,
@@ -87,52 +87,53 @@ pub struct LoopInput<'a> {
     pub data: DataSpec,
     /// The sandbox, if there is one.
     pub sandbox: SandboxAt<'a>,
-    /// The folder of records; none means the default one.
+    /// The folder of run records; `None` means the default one.
     pub runs: Option<PathBuf>,
-    /// Whether runs may change the world.
+    /// Whether runs may change target systems.
     pub mode: Mode,
-    /// Which part of the work is done here.
+    /// The share of the work that this process does.
     pub part: Part,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
-    /// Whether plans show the content of what is created.
+    /// Whether plans show the content of created objects.
     pub bodies: Bodies,
-    /// Where messages for the user go.
+    /// Receives messages for the user.
     pub messages: Arc<dyn MessageSink>,
-    /// Which build of the binary this is.
+    /// The build of the binary.
     pub build: BuildInfo,
 }
 
 /// The data of a loop.
 #[derive(Clone, Debug)]
 pub struct DataSpec {
-    /// A directory, a bundle file, a Git revision or the URL of a server; none means the configured server, else the working directory.
+    /// A directory, a bundle file, a Git revision or a server URL; `None` means the configured server, else
+    /// the working directory.
     pub spec: Option<String>,
-    /// The repo that Git revisions are of.
+    /// The repo in which Git revisions are looked up.
     pub repo: PathBuf,
-    /// Whether a server is asked for one bundle throughout a run.
+    /// Whether all queries of a run use the same bundle of a server.
     pub is_pinned: bool,
 }
 
 /// One of several processes that share the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its number, counted from 0.
+    /// Its index, counted from 0.
     pub id: u32,
-    /// How many processes there are.
+    /// Number of processes.
     pub count: u32,
 }
 
-/// Keeps an integration going until the end is asked for.
+/// Runs an integration in a loop until a shutdown.
 pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<Exit> {
-    let LoopInput { integration, config, mode, .. } = *input;
+    let LoopInput { integration: name, config, mode, .. } = *input;
     let targets = Targets::new(config, input.sandbox, mode)?.with_log(&options.log);
-    let room = Arc::new(input.integrations.integration(integration, config, &targets)?);
+    let integration = Arc::new(input.integrations.integration(name, config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let Part { id, count: shards } = input.part;
     let process = Process {
-        integration: integration.to_owned(),
+        integration: name.to_owned(),
         shards: shards.to_string(),
         shard_id: options.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
     };
@@ -156,23 +157,25 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         let health =
             Health { metrics, reporters, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
         let bound = runtime.block_on(health.serve(address))?;
-        options.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
+        options.log.write(&Line::new(Level::Info, format!("listening on http://{bound}/")));
     }
-    // After all that may fail and be tried again: the thread that follows the data lives as long as the process.
-    let (feed, looked) = feed(input, runtime.handle(), &options.log, &metrics)?;
+    // After everything that may fail and be retried, because the thread that watches the data lives as long
+    // as the process.
+    let (feed, polled) = feed(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    // Only data that is at hand: a server that does not answer must not hold up the loop.
+    // Only for local data: a server that does not answer must not delay the loop.
     let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
     if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
         let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
-        let announcement = Announcement { data, sandbox, part: input.part, config, room: &room, mode };
+        let announcement =
+            Announcement { data, sandbox, part: input.part, config, integration: &integration, mode };
         options.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
     }
-    if options.once && matches!(looked, PollResult::Invalid | PollResult::StillInvalid) {
+    if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
     let runner = Runner {
-        room,
+        integration,
         options: input.options.clone(),
         feed: Arc::clone(&feed),
         settings: RunSettings {
@@ -185,6 +188,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         },
         runs,
         observer: Arc::clone(&reporter) as _,
+        reconciled: ReconciledData::default(),
     };
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
     let (carrier, limiter) = (Carrier::Thread, Limiter::default());
@@ -203,8 +207,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
                 }
             });
         }
-        let told = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
-        let context = LoopContext { data: feed.news(), stop, random: fastrand::f64, observer: &told };
+        let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
+        let context = LoopContext { data: feed.news(), stop, random: fastrand::f64, observer: &observer };
         let finish = looping.keep(Arc::new(runner), context).await;
         if matches!(finish, Finish::Once(_)) {
             reporter.log_run(None);
@@ -226,7 +230,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     })
 }
 
-/// Where the data comes from: the server of the configuration, a folder that is watched, or something that stays as it is.
+/// The data source: the configured server, a watched folder, or a static input.
 fn feed(
     input: &LoopInput<'_>,
     runtime: &tokio::runtime::Handle,
@@ -234,16 +238,18 @@ fn feed(
     metrics: &Arc<Metrics>,
 ) -> anyhow::Result<(Arc<dyn DataSource>, PollResult)> {
     let failed = |log: &Log, error: &anyhow::Error| {
-        log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
+        let seconds = POLL_INTERVAL.as_secs();
+        let text = format!("cannot check for new data, retrying in {seconds} s: {error:#}");
+        log.write(&Line::new(Level::Warning, text));
     };
     let DataSpec { spec, repo, is_pinned } = &input.data;
     if let Some(graphql) = input.config.server(spec.as_deref()) {
         let connection = Connection::new(&graphql, runtime.clone())?;
         let remote = Arc::new(Remote::new(connection, *is_pinned));
-        let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
+        let (poller, log) = (Arc::clone(&remote), Arc::clone(log));
         std::thread::spawn(move || {
             loop {
-                looking.poll().unwrap_or_else(|error| failed(&log, &error));
+                poller.poll().unwrap_or_else(|error| failed(&log, &error));
                 std::thread::sleep(POLL_INTERVAL);
             }
         });
@@ -260,14 +266,14 @@ fn feed(
     let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
     let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
     folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
-    let looked = folder.poll(&show)?;
-    let looking = Arc::clone(&folder);
+    let polled = folder.poll(&show)?;
+    let watched = Arc::clone(&folder);
     // A new bundle starts a run, which is logged.
-    std::thread::spawn(move || looking.watch(&show, |_| {}));
-    Ok((folder, looked))
+    std::thread::spawn(move || watched.watch(&show, |_| {}));
+    Ok((folder, polled))
 }
 
-/// A bundle file or a Git revision, which is opened for each run.
+/// A bundle file or a Git revision, which is opened again for each run.
 struct StaticInput {
     word: String,
     repo: PathBuf,

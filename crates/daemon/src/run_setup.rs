@@ -1,4 +1,4 @@
-//! How every run begins, alone or in a loop: its name, its day, who is told of its writes.
+//! Sets up a run, alone or in a loop: its id, its clock, its audit log.
 
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,35 +15,35 @@ use crate::pinned::PinnedData;
 use crate::run_store::RunStore;
 use crate::unfinished::{self, RunInfo, StepFile};
 
-/// No run began before the year 2020: a clock that says so was never set.
+/// A clock before the year 2020 was never set.
 const EARLIEST: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
-/// What a run begins with.
+/// The inputs of a run.
 pub struct RunSetup<'a> {
     /// The integration.
     pub integration: &'a str,
-    /// Whether it may change the world.
+    /// Whether it may change target systems.
     pub mode: Mode,
     /// The data.
     pub head: &'a Arc<PinnedData>,
-    /// Where writes are recorded.
+    /// The store of run records and of the audit log.
     pub runs: &'a Arc<RunStore>,
-    /// Where removals are reserved.
+    /// The removal ledger.
     pub ledger: &'a Arc<dyn Ledger>,
-    /// Who hears of writes besides.
+    /// Observes writes.
     pub heard: Arc<dyn WriteObserver>,
 }
 
-/// A run that has begun.
+/// A run that has started.
 pub struct StartedRun {
-    /// What is asked of it; all but its name, its day and where it is written down is as it usually is.
+    /// The request of the run: everything but its id, clock, ledger and audit log has its default.
     pub request: Request,
     began: Duration,
     since: Instant,
 }
 
 impl RunSetup<'_> {
-    /// Begins it now.
+    /// Starts the run now.
     pub fn now(self) -> anyhow::Result<StartedRun> {
         let Self { integration, mode, head, runs, ledger, heard } = self;
         let (began, now) = moment(SystemTime::now())?;
@@ -84,7 +84,7 @@ impl RunSetup<'_> {
 }
 
 impl StartedRun {
-    /// When it began, and how long it has taken.
+    /// The start time and the duration so far.
     pub fn clock(&self) -> Clock {
         Clock {
             began: i64::try_from(self.began.as_secs()).unwrap_or_default(),
@@ -93,9 +93,10 @@ impl StartedRun {
     }
 }
 
-/// The time since 1970, and what the calendar says then.
+/// The time since 1970, and the same time as a timestamp.
 ///
-/// **Invariant:** a wrong clock begins no run: approvals that have expired would hold again.
+/// **Invariant:** no run starts with a wrong clock, by which expired approvals would be valid again
+/// (`a_wrong_clock_begins_no_run`).
 fn moment(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
     let wrong = "the clock of this machine is wrong";
     let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
@@ -104,7 +105,7 @@ fn moment(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
     Ok((began, at))
 }
 
-/// The name of a run: when, which integration, and something that no other has.
+/// The id of a run: its start time, its integration, and a unique suffix.
 fn name(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
     let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
     format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))

@@ -1,4 +1,4 @@
-//! Where the records of runs are kept: one JSON file each.
+//! The store of run records, one JSON file per run, and of the audit log.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,37 +15,37 @@ use serde::{Deserialize, Serialize};
 use crate::exit::UsageError;
 use crate::private_files;
 
-/// So many records are kept per integration.
+/// Maximum number of records per integration.
 const MAX_RECORDS: usize = 500;
 
-/// A trail of writes that is longer than this is begun anew; the one before is kept beside it.
+/// Size at which the audit log is rotated; one older file is kept.
 const MAX_TRAIL_BYTES: u64 = 16 << 20;
 
-/// Runs of a loop that had nothing to do.
+/// The number of runs of a loop that had nothing to do. Their records are not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
     /// The integration.
     pub integration: String,
-    /// When the first began, in seconds since 1970.
+    /// Start of the first one, in seconds since 1970.
     pub first: i64,
-    /// When the last began.
+    /// Start of the last one.
     pub last: i64,
-    /// How many there were.
+    /// Number of runs.
     pub count: u64,
 }
 
-/// Which records are listed.
+/// Selects the records to list.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
     /// Only those of this integration.
     pub integration: Option<String>,
-    /// Only those in one of these states, unless there are none.
+    /// Only those in one of these states; empty means any.
     pub states: Vec<RunState>,
-    /// Only those in which guards held something; with states, those too.
+    /// Only those in which guards held something, in addition to those in `states`.
     pub held: bool,
     /// Only those that started at this time or later, in seconds since 1970.
     pub since: Option<i64>,
-    /// Whether runs are listed that had nothing to do because the change did not affect them.
+    /// Whether to list runs that had nothing to do because the change did not affect them.
     pub unaffected: bool,
 }
 
@@ -75,20 +75,20 @@ fn has_held(record: &Record) -> bool {
 pub struct Listed {
     /// The records, the newest last.
     pub records: Vec<Record>,
-    /// Whether older ones pass, too.
+    /// Whether there are older ones that pass.
     pub has_more: bool,
 }
 
-/// The run that an approval is made from.
+/// The run whose held removals an approval covers.
 #[derive(Debug)]
 pub struct HeldRun {
     /// Its record.
     pub record: Record,
-    /// How many newer runs held nothing, if the run was searched for and not named.
+    /// Number of newer runs that held nothing, if the run was found by its integration.
     pub newer: Option<usize>,
 }
 
-/// The folder of records.
+/// The folder of run records.
 #[derive(Debug)]
 pub struct RunStore {
     folder: PathBuf,
@@ -110,15 +110,16 @@ impl RunStore {
         &self.folder
     }
 
-    /// Keeps a record; the oldest of its integration are forgotten.
+    /// Stores a record, and removes the oldest of its integration.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
         self.write(&self.file(&record.run)?, record)?;
         self.forget_old(&record.integration)
     }
 
-    /// Adds a line to the trail of writes. Processes do it one at a time, so that a trail is turned over once, and lines do not mix.
+    /// Appends a line to the audit log. A lock file serialises processes, so that the log is rotated once and
+    /// lines do not mix.
     pub fn trail(&self, line: &str) -> anyhow::Result<()> {
-        let make = || format!("cannot make `{}`", self.folder.display());
+        let make = || format!("cannot create `{}`", self.folder.display());
         private_files::make_folder(&self.folder, &self.folder).with_context(make)?;
         let lock = self.folder.join(".trail.lock");
         let locking = || format!("cannot lock `{}`", lock.display());
@@ -134,13 +135,13 @@ impl RunStore {
         trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
     }
 
-    /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
+    /// Stores the record of a loop run; a run that had nothing to do is only counted.
     pub fn record_loop_run(&self, record: &Record) -> anyhow::Result<()> {
         if !is_idle(record) {
             return self.keep(record);
         }
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
-        // What cannot be read is begun anew: it is a count, not evidence.
+        // An unreadable file is replaced: it is a counter, not evidence.
         let known = read::<Idle>(&file).ok();
         let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
         let idle =
@@ -152,7 +153,7 @@ impl RunStore {
     pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<Listed> {
         let (mut records, mut has_more) = (Vec::new(), false);
         for file in self.names(filter.integration.as_deref())?.iter().rev() {
-            // One that cannot be read does not hide the others.
+            // An unreadable record does not hide the others.
             let Ok(record) = read::<Record>(file) else { continue };
             if filter.since.is_some_and(|since| record.began < since) {
                 break;
@@ -176,7 +177,8 @@ impl RunStore {
         Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
     }
 
-    /// The record that a word means: `last`, the id of a run, an integration, whose last run it is, or the start of one id.
+    /// The record that a word names: `last`, the id of a run, an integration (its last run), or the start of
+    /// one id.
     pub fn resolve(&self, word: &str) -> anyhow::Result<Record> {
         let exact = self.file(word)?;
         if exact.is_file() {
@@ -209,13 +211,14 @@ impl RunStore {
         Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
     }
 
-    /// The record that an approval is made from: of an integration the newest run that held something, else what the word means.
+    /// The run to approve: of an integration the newest run that held something, else the run that the word
+    /// names.
     pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
-        // `last` is no integration, and neither is an id.
+        // Neither `last` nor an id is the name of an integration.
         let names = self.names(Some(word))?;
         let (mut newer, mut without_approval) = (0, None);
         for file in names.iter().rev() {
-            // One that cannot be read does not hide the others.
+            // An unreadable record does not hide the others.
             let Ok(record) = read::<Record>(file) else { continue };
             if record.approval.is_some() {
                 return Ok(HeldRun { record, newer: Some(newer) });
@@ -228,7 +231,7 @@ impl RunStore {
         without_approval.map_or_else(|| Ok(HeldRun { record: self.resolve(word)?, newer: None }), Ok)
     }
 
-    /// How often loops had nothing to do.
+    /// The counters of loop runs that had nothing to do.
     pub fn idle(&self) -> anyhow::Result<Vec<Idle>> {
         let mut files = entries(&self.folder.join("idle"))?;
         files.retain(|file| is_kept(file));
@@ -236,7 +239,8 @@ impl RunStore {
         files.iter().map(|file| read(file)).collect()
     }
 
-    /// The files of records, the newest last: their names begin with the second, and within it the time of the file tells.
+    /// The files of records, the newest last. Names begin with the second; within it, files are ordered by
+    /// modification time.
     fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
             let name = id(file).unwrap_or_default();
@@ -272,7 +276,7 @@ impl RunStore {
         let text = serde_json::to_vec_pretty(value)?;
         if let Some(folder) = file.parent() {
             private_files::make_folder(&self.folder, folder)
-                .with_context(|| format!("cannot make `{}`", folder.display()))?;
+                .with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
         store::replace_private(file, &|out| out.write_all(&text))
             .with_context(|| format!("cannot write `{}`", file.display()))
@@ -293,7 +297,7 @@ pub fn is_idle(record: &Record) -> bool {
     record.exit == 0 && record.shards.values().all(is_idle)
 }
 
-/// What is to be forgotten may be so already: by another process that keeps records here.
+/// Turns a missing file into success: another process may have removed it.
 fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -301,7 +305,7 @@ fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Whether a file is one that is kept, and not one that is being written.
+/// Whether a file is a complete record, and not a temporary file.
 fn is_kept(file: &Path) -> bool {
     let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     !is_hidden && file.extension().is_some_and(|ending| ending == "json")
@@ -321,7 +325,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
     let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| format!("`{}` is not what it should be", file.display()))
+    serde_json::from_slice(&bytes).with_context(|| format!("cannot parse `{}`", file.display()))
 }
 
 fn usual() -> Option<PathBuf> {
@@ -339,7 +343,7 @@ fn integration_of(run: &str) -> Option<&str> {
     rest.rsplit_once('-').map(|(integration, _)| integration)
 }
 
-/// The user's folder for what we keep between runs.
+/// The user's state folder.
 pub fn state_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
@@ -351,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trail_is_turned_over_once_whoever_writes() {
+    fn the_audit_log_is_rotated_once_by_concurrent_writers() {
         for round in 0..100 {
             let scratch = qontract_testkit::Scratch::new();
             scratch.write("trail.jsonl", "before\n".repeat(10));
@@ -402,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_that_cannot_be_kept_is_an_error() {
+    fn an_audit_log_that_cannot_be_written_is_an_error() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.write("trail.jsonl/in the way", "");
         let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
@@ -410,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_not_read_and_what_is_gone_is_forgotten() {
+    fn temporary_files_are_not_read_and_removing_a_missing_file_succeeds() {
         let scratch = qontract_testkit::Scratch::new();
         let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
         scratch.write("idle/.draft-x1", "{\"integ");
@@ -423,12 +427,12 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_may_read_what_is_kept() {
+    fn only_the_owner_may_read_stored_files() {
         use std::os::unix::fs::PermissionsExt as _;
         let scratch = qontract_testkit::Scratch::new();
         let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
         runs.trail("x").unwrap();
-        // One that an older version made is closed, too.
+        // A file of an older version becomes private, too.
         let old = scratch.path().join("idle/x.json");
         fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "{}").unwrap();
@@ -441,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_runs_lead_nowhere_else() {
+    fn ids_of_runs_do_not_lead_outside_the_folder() {
         let runs = RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap();
         for name in ["", "../x", "a/b", ".x"] {
             assert!(runs.file(name).is_err(), "{name}");

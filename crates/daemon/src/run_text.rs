@@ -1,4 +1,4 @@
-//! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
+//! The record of a run as text: messages on stderr, and the full explanation for `explain run`.
 
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
@@ -12,24 +12,24 @@ use crate::debug_log;
 use crate::held::held_changes;
 use crate::plan_report;
 
-fn told(word: &str, told: &Told, file_name: FileName<'_>) -> String {
-    let mut text = format!("{word}: {}\n", shown(&told.text));
-    for line in &told.details {
+fn told(word: &str, entry: &Told, file_name: FileName<'_>) -> String {
+    let mut text = format!("{word}: {}\n", shown(&entry.text));
+    for line in &entry.details {
         text.push_str(&format!("    {}\n", shown(line)));
     }
-    for place in &told.places {
+    for place in &entry.places {
         let Location { file, line, .. } = Location::parse(place);
         let at = Location { file: file_name(&file), line, renamed_from: None };
         text.push_str(&format!("    --> {}\n", shown(&at.to_string())));
     }
-    if let Some(hint) = &told.hint {
+    if let Some(hint) = &entry.hint {
         let lines: Vec<_> = hint.lines().map(shown).collect();
         text.push_str(&format!("    hint: {}\n", lines.join("\n    ")));
     }
     text
 }
 
-/// What is said while running: what was decided, which shards were passed over, what may be wrong.
+/// Messages about a run: decisions, skipped shards, warnings.
 pub fn talk(record: &Record, level: Level, file_name: FileName<'_>) -> String {
     let mut text = String::new();
     if level <= Level::Info {
@@ -37,13 +37,13 @@ pub fn talk(record: &Record, level: Level, file_name: FileName<'_>) -> String {
             text.push_str(&told("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
-            // That the data disables an integration somewhere is no news.
+            // It is normal that the data disables an integration for a shard.
             let is_disabled = shard.reason.as_deref() == Some("disabled");
             if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= Level::Debug) {
                 text.push_str(&format!("note: `{}` skipped: {}\n", shown(key), shown(why)));
             }
             if shard.state == "orphaned" {
-                text.push_str(&format!("note: only base has `{}`: nothing is wanted there\n", shown(key)));
+                text.push_str(&format!("note: {}\n", shown(&plan_report::orphan_note(key, record))));
             }
             for note in &shard.notes {
                 text.push_str(&format!("note: {}\n", shown(note)));
@@ -62,7 +62,8 @@ pub fn talk(record: &Record, level: Level, file_name: FileName<'_>) -> String {
     text
 }
 
-/// Warnings about what is held. The plan as text names each change with its reason; where it is not shown as text, each has a warning.
+/// Warnings about held changes. A plan in text shows each change with its reason; in other formats, each
+/// change has a warning.
 pub fn held_warnings(record: &Record, is_plan_shown: bool) -> String {
     let held = held_changes(record);
     let run = &record.run;
@@ -93,7 +94,7 @@ pub fn activities(finished: &FinishedLog) -> String {
     text
 }
 
-/// The whole story of a run.
+/// The full explanation of a run.
 pub fn explain(record: &Record) -> String {
     let Record { run, integration, mode, head, base, ended, exit, milliseconds, .. } = record;
     let ended = ended.as_str();
@@ -117,8 +118,8 @@ pub fn explain(record: &Record) -> String {
     }
     if record.decisions.is_empty() {
         text.push_str(match base {
-            Some(_) => "nothing was decided before it ended\n",
-            None => "it ran because nothing was given to compare with\n",
+            Some(_) => "it ended before a decision\n",
+            None => "it ran because there was no base to compare with\n",
         });
     }
     for decision in &record.decisions {
@@ -133,7 +134,7 @@ pub fn explain(record: &Record) -> String {
     for (cause, old) in &record.renamed {
         text.push_str(&format!("renamed: {} was {}\n", shown(cause), shown(old)));
     }
-    // The data may be elsewhere by now: files are named as in the data repo.
+    // The data repo may have moved since: file names are relative to it.
     text.push_str(&plan_report::text_of(record, Detail::FULL, &str::to_owned).plain());
     for warning in &record.warnings {
         text.push_str(&format!("warning: {}\n", shown(warning)));
@@ -145,7 +146,11 @@ fn story(key: &str, shard: &Shard) -> String {
     let rounds = counted(shard.rounds as usize, "round");
     let Some(why) = &shard.why else {
         let steps = counted(shard.applied, "step");
-        return format!("shard {}: {} in {rounds}, {steps} done\n", shown(key), shard.state);
+        let failed = match shard.faults.len() {
+            0 => String::new(),
+            errors => format!(", failed with {}", counted(errors, "error")),
+        };
+        return format!("shard {}: {} in {rounds}, {steps} done{failed}\n", shown(key), shard.state);
     };
     format!("shard {}: {}: {}\n", shown(key), shard.state, shown(why))
 }

@@ -1,9 +1,10 @@
-//! One run of an integration after the other.
+//! Executes the runs of an integration in a loop.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::looping::{Stop, Turn};
@@ -11,30 +12,31 @@ use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, Ended, Options, PlaceLines, Record, Room, run};
 
 use crate::audit::WriteObserver;
+use crate::pinned::PinnedData;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 use crate::source::DataSource;
 
-/// How runs are made.
+/// Settings of runs.
 #[derive(Clone)]
 pub struct RunSettings {
-    /// Whether they may change the world.
+    /// Whether they may change target systems.
     pub mode: Mode,
     /// The hash slot of this process.
     pub slot: Slot,
-    /// How much may be removed.
+    /// The removal budgets.
     pub budgets: Budgets,
-    /// Where removals are reserved.
+    /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
-    /// Whether plans show the content of what is created.
+    /// Whether plans show the content of created objects.
     pub bodies: Bodies,
 }
 
-/// What is done with the record of a run.
+/// Observes the end of runs.
 pub trait RunObserver: WriteObserver {
-    /// A run ended, and this is its record; or it could not begin.
+    /// Called with the record of a run that ended, or with the reason why it could not start.
     fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>);
 }
 
@@ -42,24 +44,49 @@ pub trait RunObserver: WriteObserver {
 #[derive(Clone)]
 pub struct Runner {
     /// The integration.
-    pub room: Arc<Room>,
+    pub integration: Arc<Room>,
     /// Its flags.
     pub options: Options,
-    /// Where its data comes from.
+    /// The source of its data.
     pub feed: Arc<dyn DataSource>,
-    /// How they are made.
+    /// The settings of the runs.
     pub settings: RunSettings,
-    /// Where records are kept.
+    /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// Where runs are reported.
+    /// Observes the runs.
     pub observer: Arc<dyn RunObserver>,
+    /// The data of the last run that left nothing to do.
+    pub reconciled: ReconciledData,
+}
+
+/// The data that the targets were last fully reconciled with, by the runs of one loop.
+///
+/// If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up, past the guards. It is kept until
+/// a run on newer data succeeds with nothing held, failed or skipped. It lives in memory: a shard that is removed while no loop runs is cleaned up by a run with `--base`.
+#[derive(Clone, Default)]
+pub struct ReconciledData(Arc<Mutex<Option<Arc<PinnedData>>>>);
+
+impl ReconciledData {
+    /// The data to compare `head` with; none if it is the same bundle.
+    fn base_of(&self, head: &PinnedData) -> Option<Arc<PinnedData>> {
+        let base = self.0.lock().clone();
+        base.filter(|base| base.source.sha() != head.source.sha())
+    }
+
+    /// Notes the end of a run.
+    fn ran(&self, head: &Arc<PinnedData>, ended: Ended) {
+        let mut reconciled = self.0.lock();
+        if ended == Ended::Ok || reconciled.is_none() {
+            *reconciled = Some(Arc::clone(head));
+        }
+    }
 }
 
 impl Turn for Runner {
     fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended> {
         let runner = self.clone();
         async move {
-            let name = &runner.room.about().name;
+            let name = &runner.integration.about().name;
             match runner.run(stop).await {
                 Ok(record) => {
                     runner.observer.ran(name, Ok(&record));
@@ -76,12 +103,12 @@ impl Turn for Runner {
 }
 
 impl Runner {
-    /// One run, and its record.
+    /// Executes one run, and returns its record.
     async fn run(&self, stop: Stop) -> anyhow::Result<Record> {
-        let Self { room, options, feed, settings, runs, observer } = self;
+        let Self { integration, options, feed, settings, runs, observer, reconciled } = self;
         let head = feed.side()?;
         let start = RunSetup {
-            integration: &room.about().name,
+            integration: &integration.about().name,
             mode: settings.mode,
             head: &head,
             runs,
@@ -90,18 +117,22 @@ impl Runner {
         };
         let mut begun = start.now()?;
         let request = &mut begun.request;
-        request.set_options(options.clone(), &room.about().flags);
+        request.set_options(options.clone(), &integration.about().flags);
         request.slot = settings.slot;
         request.budgets = settings.budgets;
         request.validate_schemas = settings.validate_schemas;
         request.bodies = settings.bodies;
         request.stop = stop;
-        let outcome = run(room, &begun.request).await;
+        if settings.mode == Mode::Real {
+            request.base = reconciled.base_of(&head).map(|base| Arc::clone(&base.source));
+        }
+        let outcome = run(integration, &begun.request).await;
+        reconciled.ran(&head, outcome.ended);
         let clock = begun.clock();
         let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
-        // What was done is reported, whether it can be kept or not.
+        // The run is reported even if its record cannot be stored.
         if let Err(error) = runs.record_loop_run(&record) {
-            record.warnings.push(format!("the record of the run is not kept: {error:#}"));
+            record.warnings.push(format!("cannot store the run record: {error:#}"));
         }
         Ok(record)
     }

@@ -1,7 +1,9 @@
-//! Operating system signals: `SIGINT` and `SIGTERM` shut down in an orderly way, `SIGUSR1` logs what every loop is doing.
+//! Operating system signals: `SIGINT` and `SIGTERM` shut down gracefully, `SIGUSR1` logs the activities of
+//! every loop.
 //!
-//! The first signal ends what only reads, waits for steps in progress, and lets no other step begin. The second one, or the end of the timeout, abandons the steps in
-//! progress: the run ends with a record that names them, and their processes are ended. See `docs/adr/0030-stopping.md`.
+//! The first signal ends processes that only read, prevents new steps, and waits for steps in progress. The
+//! second one, or the end of the timeout, abandons the steps in progress: the run ends with a record that
+//! names them, and their processes are ended. See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +19,37 @@ use tokio::time::Instant;
 use crate::exit::{Exit, UsageError};
 use crate::reporter::{LoopReporter, Status};
 
-/// How long steps in progress may take once a shutdown is asked for. With what follows it stays below the 30 seconds that Kubernetes waits.
+/// Time limit of steps in progress during a shutdown. With the timeouts below it stays under the 30 seconds
+/// that Kubernetes waits.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a shutdown waits while no step is in progress: for records to be written, and metrics to be pushed.
+/// Time that a shutdown waits while no step is in progress, for records to be written and metrics to be
+/// pushed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Interval between two checks whether a step is in progress.
 const STEP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a forced shutdown may take before the process exits regardless.
+/// Time after which the process exits during a forced shutdown, whatever its threads do.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// How long the shutdown waits for a log line to be written.
+/// Time that the shutdown waits for a log line to be written.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The variable that sets another timeout.
+/// The environment variable that sets the timeout.
 const TIMEOUT_VARIABLE: &str = "QONTRACT_SHUTDOWN_SECONDS";
 
-/// How many steps a log line names.
+/// Maximum number of steps that a log line names.
 const MAX_NAMED_STEPS: usize = 10;
 
-/// Listens for signals from now on, for as long as the process lives.
+/// Handles signals from now on, as long as the process lives.
 pub fn listen(
     stopper: Stopper,
     reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
     log: Arc<Log>,
 ) -> anyhow::Result<()> {
     let timeout = timeout(variable(TIMEOUT_VARIABLE).as_deref())?;
-    // Before anything is begun: a signal without a listener ends the process at once.
+    // Registered before any work starts: an unhandled signal ends the process at once.
     let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
     let [terminate, interrupt, dump] = signals.map(signal);
     let signals = Signals { terminate: terminate?, interrupt: interrupt?, dump: dump? };
@@ -88,7 +92,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// Waits for a signal that asks to end.
+    /// Waits for `SIGTERM` or `SIGINT`.
     async fn end(&mut self) -> Interruption {
         tokio::select! {
             _ = self.terminate.recv() => Interruption::Terminate,
@@ -97,7 +101,7 @@ impl Signals {
     }
 }
 
-/// How a shutdown goes.
+/// The settings of a shutdown.
 struct Shutdown {
     stopper: Stopper,
     timeout: Duration,
@@ -146,7 +150,7 @@ async fn write(log: &Arc<Log>, line: Line) {
     let _ = tokio::time::timeout(LOG_TIMEOUT, writing).await;
 }
 
-/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], in which what is left to do without one is done.
+/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], so that remaining work can finish.
 async fn idle(stopper: &Stopper) {
     let mut since = Instant::now();
     while since.elapsed() < IDLE_TIMEOUT {
@@ -157,7 +161,7 @@ async fn idle(stopper: &Stopper) {
     }
 }
 
-/// The log line of a shutdown that is asked for.
+/// The log line at the start of a shutdown.
 fn asked(steps: usize) -> String {
     match steps {
         0 => "shutting down; no step in progress".to_owned(),
@@ -168,7 +172,7 @@ fn asked(steps: usize) -> String {
     }
 }
 
-/// The log line of a shutdown that is forced. The run itself names the steps that it abandons.
+/// The log line of a forced shutdown. The run itself names the steps that it abandons.
 fn forced(why: &str, steps: usize) -> String {
     match steps {
         0 => format!("{why}; no step in progress"),
@@ -189,16 +193,16 @@ fn exiting(steps: &[String]) -> String {
     text
 }
 
-/// What a loop is doing: a line for each thing that is under way.
+/// The activities of a loop, one line each.
 fn doing(status: &Status) -> Vec<String> {
     let mut lines = vec![match status.next {
         Some(next) => {
             let seconds = next.saturating_duration_since(Instant::now()).as_secs();
-            format!("{}, runs again in {seconds} s", status.phase.as_str())
+            format!("{}, next run in {seconds} s", status.phase.as_str())
         }
-        None => format!("{}, {} under way", status.phase.as_str(), counted(status.doing.len(), "thing")),
+        None => format!("{}, {} active", status.phase.as_str(), counted(status.doing.len(), "operation")),
     }];
-    lines.extend(status.doing.iter().map(|one| format!("under way: {one}")));
+    lines.extend(status.doing.iter().map(|one| format!("in progress: {one}")));
     lines
 }
 
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shutdown_goes_on_only_after_a_while_without_a_step() {
+    async fn a_shutdown_continues_only_after_a_while_without_a_step() {
         let (stopper, stop) = Stop::pair();
         let half = IDLE_TIMEOUT / 2;
         let waits = |time| {
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_abandoned_a_step_did_not_end_well() {
+    fn a_loop_that_abandoned_a_step_fails() {
         let (stopper, stop) = Stop::pair();
         let check = |expect| assert_eq!(exit_of_loop(&stopper, Exit::Ok), expect);
         stop.begin_step("a").unwrap().finish();

@@ -1,4 +1,5 @@
-//! Where the data of loops comes from. The last valid bundle is used until there is a newer one.
+//! Sources of the data of loops: a watched data repo, or a server. The last valid bundle is used until there
+//! is a newer one.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,55 +21,57 @@ use crate::repo_cache::RepoCache;
 use crate::validation::{self, Known};
 use crate::watcher::{RepoWatcher, WakeReason};
 
-/// Where the data of loops comes from.
+/// A source of the data of loops.
 pub trait DataSource: Send + Sync {
     /// The data of the next run.
     fn side(&self) -> anyhow::Result<Arc<PinnedData>>;
-    /// Grows with each new bundle.
+    /// A counter that grows with each new bundle.
     fn news(&self) -> watch::Receiver<u64>;
-    /// The data, if it is invalid and an older bundle is used. Data that comes as a bundle, or from a server, was validated there.
+    /// The invalid data, if an older bundle is used instead. Data from a bundle file or a server was
+    /// validated before.
     fn invalid(&self) -> Option<InvalidData> {
         None
     }
-    /// The bundle in use, if it is known without opening it.
+    /// The sha of the bundle in use, if it is known without opening the data.
     fn bundle_in_use(&self) -> Option<String> {
         None
     }
 }
 
-/// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
+/// A data repo in a folder that is watched. Data that cannot be bundled or has errors is not used.
 pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
     pool: Pool,
     state: Mutex<State>,
-    /// From look to look, so that only what changed is looked at.
+    /// Cache between two builds, so that only changed files are read. Locked during a build; `None` for small
+    /// repos.
     remembered: Mutex<Option<RepoCache>>,
     news: watch::Sender<u64>,
-    /// Where it is reported whether the data is valid.
+    /// Reports whether the data is valid.
     reporter: OnceLock<DataReporter>,
 }
 
 #[derive(Default)]
 struct State {
-    /// How the files looked at the last look that no event had triggered.
+    /// Digest of the files' metadata at the last poll; `None` if file events came since.
     seen: Option<Sha256>,
-    /// How many files there were then.
+    /// Number of files.
     files: usize,
-    /// The findings of the last look, if the data was invalid.
+    /// The findings of the last build, if the data was invalid.
     wrong: Option<String>,
     validity: DataValidity,
     side: Option<Arc<PinnedData>>,
 }
 
-/// What looking at a folder has shown.
+/// The result of polling a data repo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollResult {
-    /// Nothing changed.
+    /// No file changed.
     Unchanged,
     /// There is a new bundle.
     New,
-    /// Something changed, and the data is invalid: the last valid bundle is still used.
+    /// Files changed, and the data is invalid: the last valid bundle is still used.
     Invalid,
     /// The data is invalid, with the findings that were shown before.
     StillInvalid,
@@ -76,15 +79,15 @@ pub enum PollResult {
     ValidAgain,
 }
 
-/// What is wrong with data.
+/// The findings of invalid data.
 struct Invalid {
-    /// All findings, as people read them.
+    /// All findings, for people.
     text: String,
     errors: DataErrors,
 }
 
 impl WatchedRepo {
-    /// This folder; nothing is read yet.
+    /// The data repo in a folder; reads nothing.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
         let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
@@ -96,7 +99,7 @@ impl WatchedRepo {
         let _ = self.reporter.set(reporter);
     }
 
-    /// Updates whether the data is valid, and reports what changed.
+    /// Updates whether the data is valid, and reports a change.
     fn update_validity(&self, update: impl FnOnce(&mut DataValidity, Timestamp) -> Option<ValidityChange>) {
         let now = Timestamp::now();
         let (change, invalid, bundle) = {
@@ -105,18 +108,18 @@ impl WatchedRepo {
             let bundle = state.side.as_ref().map(|side| side.source.sha().to_owned());
             (change, state.validity.invalid().cloned(), bundle)
         };
-        // Without the lock: runs need it, and a log may be slow.
+        // The lock is not held while reporting: runs need it, and writing a log may be slow.
         if let (Some(change), Some(reporter)) = (change, self.reporter.get()) {
             reporter.report(&change, invalid.as_ref(), bundle.as_deref(), now);
         }
     }
 
-    /// Where it is.
+    /// The folder.
     pub fn repo(&self) -> &Path {
         &self.repo
     }
 
-    /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
+    /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings go to `show`.
     pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
         {
@@ -126,16 +129,16 @@ impl WatchedRepo {
                 return Ok(PollResult::Unchanged);
             }
         }
-        let look = self.rebuild(&WakeReason::Elapsed, show)?;
-        // What could not be looked at is looked at again.
+        let result = self.rebuild(&WakeReason::Elapsed, show)?;
+        // Not after an error: the next poll then builds again.
         self.lock().seen = Some(seen);
-        Ok(look)
+        Ok(result)
     }
 
-    /// The same, without asking whether something changed.
+    /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid.
     fn rebuild(&self, woken: &WakeReason, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let built = self.built(match woken {
-            WakeReason::Changed(told) => told.as_ref(),
+            WakeReason::Changed(files) => files.as_ref(),
             WakeReason::Elapsed => None,
         })?;
         let (bundle, repo) = match built {
@@ -161,7 +164,8 @@ impl WatchedRepo {
         Ok(PollResult::New)
     }
 
-    /// Shows the findings, and reports that the data is invalid. Findings that a change of files brought are not repeated by later looks.
+    /// Shows the findings, and reports that the data is invalid. A poll does not repeat findings that were
+    /// shown before.
     fn show_invalid(&self, woken: &WakeReason, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> PollResult {
         let Invalid { text, errors } = invalid;
         let before = self.lock().wrong.replace(text.clone());
@@ -174,53 +178,54 @@ impl WatchedRepo {
         PollResult::Invalid
     }
 
-    /// Looks whenever a file changes, for ever.
-    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(PollResult)) {
+    /// Rebuilds whenever a file changes, and polls from time to time. Never returns.
+    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
         // Changes before the watches were set up are not reported.
         let mut woken = WakeReason::Elapsed;
         loop {
             let begun = Instant::now();
-            let look = || match &woken {
+            let attempt = || match &woken {
                 WakeReason::Changed(_) => {
-                    // How files look now is not known: the next look by itself is a close one.
+                    // The metadata of files is unknown now, so that the next poll builds.
                     self.lock().seen = None;
                     self.rebuild(&woken, show)
                 }
                 WakeReason::Elapsed => self.poll(show),
             };
-            // A look that panics is a look that found nothing good.
-            let looked = catch_unwind(AssertUnwindSafe(look));
-            match looked {
+            // A panic counts as invalid data.
+            let result = catch_unwind(AssertUnwindSafe(attempt));
+            match result {
                 Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
-                Ok(Ok(look)) => told(look),
+                Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
-                    // It may look as it did when it can be read again, and is to be read then.
+                    // Metadata may be unchanged once the files can be read again; the next poll has to build
+                    // then.
                     self.lock().seen = None;
                     let message = format!("{error:#}");
                     let text = format!("error: {message}\n");
                     let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
-                    told(self.show_invalid(&woken, invalid, show));
+                    on_result(self.show_invalid(&woken, invalid, show));
                 }
                 Err(_) => {
                     let message = "the check of the data panicked: this is a defect of qontract";
                     let text = format!("error: {message}\n");
                     let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
-                    told(self.show_invalid(&woken, invalid, show));
+                    on_result(self.show_invalid(&woken, invalid, show));
                 }
             }
             self.update_validity(DataValidity::due);
             if woken == WakeReason::Elapsed {
                 all_seen = Instant::now();
             }
-            // Frequent events must not put off the full look that finds missed changes.
+            // Frequent events must not delay the poll that finds missed changes.
             let is_due = all_seen.elapsed() > RepoWatcher::patience(took);
             woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
     }
 
-    /// Does work that would be spread over threads on one, which ends with it: what it had of memory is given back.
+    /// Runs parallel work on one thread that ends afterwards, which returns its memory to the system.
     fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
         Ok(one.install(work))
@@ -235,11 +240,13 @@ impl WatchedRepo {
         parts.iter().map(|part| repo.join(part)).collect()
     }
 
-    /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
-    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
+    /// Builds the bundle, incrementally if the repo is large; or returns the findings. Holds the lock of the
+    /// cache.
+    fn built(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
         let mut remembered = self.remembered.lock();
         if self.lock().files < MIN_CACHED_FILES {
-            // Little is read again as fast as it is looked up, and an idle process should hold little memory.
+            // Reading a small repo is as fast as using the cache, and an idle process should hold little
+            // memory.
             *remembered = None;
             return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
         }
@@ -247,7 +254,7 @@ impl WatchedRepo {
         let repo = || Repo::directory(&self.repo, self.layout.clone());
         let known = remembered.get_or_insert_with(|| RepoCache::to_check(&repo(), &self.pool));
         let RepoCache { files, right } = known;
-        let built = self.build(Aids { memory: Some(files), told, draft: None }, right.known())?;
+        let built = self.build(Aids { memory: Some(files), told: changed, draft: None }, right.known())?;
         if is_first && built.is_ok() {
             known.keep(None);
         }
@@ -274,7 +281,7 @@ impl WatchedRepo {
 
 impl DataSource for WatchedRepo {
     fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
-        self.lock().side.clone().context("there is no valid bundle yet")
+        self.lock().side.clone().context("no valid bundle yet")
     }
 
     fn news(&self) -> watch::Receiver<u64> {
@@ -290,7 +297,7 @@ impl DataSource for WatchedRepo {
     }
 }
 
-/// A server, which is asked for its latest bundle.
+/// A server that is polled for its latest bundle.
 pub struct Remote {
     connection: Connection,
     pinned: bool,
@@ -299,13 +306,13 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// This server.
+    /// Polls this server.
     pub fn new(connection: Connection, pinned: bool) -> Self {
         let (news, _) = watch::channel(0);
         Self { connection, pinned, last: Mutex::default(), news }
     }
 
-    /// Asks whether there is a new bundle.
+    /// Requests the sha of the latest bundle, and notifies if it is new.
     pub fn poll(&self) -> anyhow::Result<()> {
         let sha = self.connection.latest()?;
         let mut last = self.last.lock();

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::reporter::{LoopPhase, ShardRow, Status};
 
-/// A row of the table, of what is known of a loop.
+/// The row of a loop.
 pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
     let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
     let activity = match (status.doing.last(), status.next) {
@@ -31,7 +31,7 @@ fn shard_view(row: &ShardRow) -> ShardView {
     ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.held }
 }
 
-/// How the last run ended. One in which nothing failed, and something is held, is held.
+/// The state of the last run. A run without failures that held a change counts as held.
 fn state(status: &Status) -> LoopState {
     let Some((ended, _)) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_shows_its_shards_in_trouble_alone() {
+    fn a_loop_shows_only_failed_and_held_shards() {
         let now = Instant::now();
         let status = Status {
             phase: LoopPhase::Sleeping,

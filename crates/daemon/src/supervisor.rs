@@ -1,4 +1,4 @@
-//! The loops of `up`: one for each integration that the data defines and the binary has.
+//! Supervisor of the loops of `up`: one for each integration that the data defines and the binary contains.
 
 mod restart;
 
@@ -26,27 +26,27 @@ use crate::exit::Exit;
 use crate::registry::{Registry, SandboxUnsupported, missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::run_store::RunStore;
-use crate::runner::{RunObserver, RunSettings, Runner};
+use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{Supervised, Wake, supervise, wait};
 
-/// So often `--once` runs what may work the next time.
+/// Maximum number of passes of `--once` over integrations with transient failures.
 const MAX_PASSES: u32 = 3;
 
-/// So long at most the others wait for what they build on.
+/// Maximum time that loops wait for the first runs of the integrations that they depend on.
 const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether it is there.
+/// Interval between two checks whether those have run.
 const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long loops may take to end at a shutdown.
+/// Time limit for loops to end at a shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Integrations that cannot run on this machine, and why.
+/// Integrations that cannot run on this machine, with the reasons.
 pub type Unchecked = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// What the loops have in common.
+/// Starts and supervises loops, which share these settings.
 pub struct Supervisor {
     /// The integrations of the binary.
     pub integrations: Registry,
@@ -54,45 +54,45 @@ pub struct Supervisor {
     pub config: Config,
     /// The target systems.
     pub targets: Targets,
-    /// Where the data comes from.
+    /// The source of the data.
     pub feed: Arc<WatchedRepo>,
-    /// Where records are kept.
+    /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// Where removals are reserved.
+    /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
-    /// Where lines go.
+    /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
     pub metrics: Arc<Metrics>,
-    /// The level of the line that each run of a loop leaves.
+    /// The log level of the line about each run.
     pub run_level: Level,
-    /// Whether runs may change the world.
+    /// Whether runs may change target systems.
     pub mode: Mode,
-    /// Whether plans show the content of what is created.
+    /// Whether plans show the content of created objects.
     pub bodies: Bodies,
     /// The time between two runs of an integration.
     pub every: Duration,
-    /// How many of them run at a time.
+    /// Limits the number of concurrent runs.
     pub limiter: Limiter,
-    /// Integrations that cannot run on this machine, and why; each was logged.
+    /// Integrations that cannot run on this machine, with the reasons, which were logged.
     pub unchecked: Unchecked,
 }
 
-/// The observers of the loops, by integration.
+/// Registry of the reporters of running loops, by integration.
 #[derive(Default)]
 pub struct LoopRegistry {
     loops: Mutex<BTreeMap<String, Arc<LoopReporter>>>,
-    /// Those that could not be started.
+    /// The integrations that could not be started.
     unstarted: Mutex<BTreeSet<String>>,
 }
 
 impl LoopRegistry {
-    /// All of them.
+    /// All reporters.
     pub fn all(&self) -> Vec<Arc<LoopReporter>> {
         self.loops.lock().values().cloned().collect()
     }
 
-    /// Waits until what others build on has run once; but not for long.
+    /// Waits until the integrations that others depend on have run once, for up to [`GROUNDWORK_TIMEOUT`].
     async fn ground(&self, integrations: Registry) {
         let is_laid = || {
             let ground =
@@ -126,7 +126,8 @@ impl LoopRegistry {
 }
 
 impl Supervisor {
-    /// The integrations to run: defined in the data, compiled in or configured, and with all they need on this machine.
+    /// The integrations to run: defined in the data, compiled in or configured, and able to run on this
+    /// machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = listing::all(&*self.feed.side()?.source)?;
         let is_here = |name: &String| self.integrations.has(name, &self.config);
@@ -140,19 +141,22 @@ impl Supervisor {
         Ok(names)
     }
 
-    /// Whether something is missing on this machine that an integration needs, which is logged once.
+    /// Whether this machine lacks something that an integration needs, which is logged once.
     fn leaves_out(&self, name: &str) -> bool {
-        // Programs of the process form are the operator's; what cannot be made is reported when it is started.
+        // Process integrations are not checked. An integration that cannot be created is reported when it is
+        // started.
         if self.config.integrations.contains_key(name) {
             return false;
         }
-        let Ok(room) = self.integrations.integration(name, &self.config, &self.targets) else { return false };
-        let Err(fault) = room.ready() else { return false };
+        let Ok(integration) = self.integrations.integration(name, &self.config, &self.targets) else {
+            return false;
+        };
+        let Err(fault) = integration.ready() else { return false };
         self.leave_out(name, &missing(&fault));
         true
     }
 
-    /// Logs once that an integration cannot run here. What it would do is not known.
+    /// Logs once that an integration cannot run here, so that its changes are unknown.
     fn leave_out(&self, name: &str, why: &str) {
         let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
@@ -161,7 +165,7 @@ impl Supervisor {
         }
     }
 
-    /// The integrations that cannot run on this machine, and why.
+    /// The integrations that cannot run on this machine, with the reasons.
     pub fn unchecked(&self) -> BTreeMap<String, String> {
         self.unchecked.lock().clone()
     }
@@ -175,7 +179,7 @@ impl Supervisor {
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         Ok(Runner {
-            room: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
+            integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
             options: Options::default(),
             feed: Arc::clone(&self.feed) as Arc<dyn DataSource>,
             settings: RunSettings {
@@ -188,6 +192,7 @@ impl Supervisor {
             },
             runs: Arc::clone(&self.runs),
             observer,
+            reconciled: ReconciledData::default(),
         })
     }
 
@@ -197,10 +202,11 @@ impl Supervisor {
         Loop { pace, limits, carrier: Carrier::Thread, limiter: self.limiter.clone(), once }
     }
 
-    /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
-    /// another integration makes.
+    /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
+    /// because objects that they need, such as namespaces, may have been created by another integration
+    /// since.
     ///
-    /// Returns the records of dry runs, by integration: what they would change; none if it was interrupted.
+    /// Returns the records of dry runs, by integration; `None` if it was interrupted.
     pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Option<Vec<Record>>)> {
         let (ground, mut left): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| self.integrations.is_groundwork(name));
@@ -234,7 +240,7 @@ impl Supervisor {
         Ok((exit, Some(records)))
     }
 
-    /// Runs some integrations once, side by side; how each ended.
+    /// Runs some integrations once, concurrently; returns how each ended.
     async fn pass(
         &self,
         names: &[String],
@@ -284,8 +290,8 @@ impl Supervisor {
         Ok(ends)
     }
 
-    /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that
-    /// go are ended.
+    /// Runs the loops until a shutdown. Starts integrations that new data defines, and ends those that it no
+    /// longer defines.
     pub async fn keep(&self, reporters: Arc<LoopRegistry>, stop: Stop) -> anyhow::Result<Exit> {
         let mut news = self.feed.news();
         let fatal = Arc::new(Notify::new());
@@ -293,9 +299,11 @@ impl Supervisor {
         let mut ending: BTreeMap<String, Running> = BTreeMap::new();
         loop {
             news.mark_unchanged();
-            // What cannot be listed leaves everything as it is.
+            // If the list cannot be read, the running loops stay.
             let names = self.names().unwrap_or_else(|error| {
-                let text = format!("the integrations of the data cannot be listed: {error:#}");
+                let text = format!(
+                    "cannot list the integrations of the data; the running loops continue: {error:#}"
+                );
                 self.log.write(&Line::new(Level::Error, text));
                 running.keys().cloned().collect()
             });
@@ -309,7 +317,7 @@ impl Supervisor {
             let mut missing = BTreeSet::new();
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
-                    // One that cannot be started does not keep the others from it.
+                    // An integration that cannot be started does not affect the others.
                     let around = Around { reporters: &reporters, fatal: &fatal, stop: &stop };
                     match self.start(place.key(), around, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
@@ -330,7 +338,7 @@ impl Supervisor {
                 Wake::Stop => break,
                 Wake::LoopGaveUp => {
                     let text =
-                        "a loop was stuck too often; exiting so that the supervisor restarts the process";
+                        "a loop stalled too often; exiting so that the process is restarted from outside";
                     self.log.write(&Line::new(Level::Error, text));
                     return Ok(Exit::Failure);
                 }
@@ -351,19 +359,20 @@ impl Supervisor {
         tokio::select! {
             _ = futures_util::future::join_all(tasks) => {}
             () = force => {}
-            // A loop that does not end in time ends with the process.
+            // A loop that does not end in time is ended by the exit of the process.
             () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
         }
         Ok(Exit::Ok)
     }
 
     fn cannot_start(&self, name: &str, error: &anyhow::Error) {
-        let line = Line::new(Level::Error, format!("cannot be started: {error:#}")).with("integration", name);
+        let line = Line::new(Level::Error, format!("cannot start the integration: {error:#}"))
+            .with("integration", name);
         let fault = error.chain().find_map(|cause| cause.downcast_ref::<Fault>());
         self.log.write(&line.below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
     }
 
-    /// Starts a loop; `before` is one of the same integration that is still ending.
+    /// Starts a loop; `before` is an earlier loop of the same integration that is still ending.
     fn start(
         &self,
         name: &str,
@@ -379,7 +388,7 @@ impl Supervisor {
         let integrations = self.integrations;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
-                // However it ended: two of the same never run side by side.
+                // Two loops of one integration never run concurrently.
                 let _ = before.task.await;
             }
             if !integrations.is_groundwork(&name) {
@@ -414,7 +423,7 @@ impl Planned {
         self.0.lock()
     }
 
-    /// How many changes an integration plans, and how many are held.
+    /// The number of planned and held changes of an integration.
     fn counts(&self, name: &str) -> Option<ChangeCounts> {
         let records = self.lock();
         let shards = records.get(name)?.shards.values();
@@ -422,7 +431,7 @@ impl Planned {
     }
 }
 
-/// Keeps the record of a dry run for the report at the end, instead of logging what it would do.
+/// Collects the records of dry runs for the report at the end, instead of logging their changes.
 struct Collector {
     reporter: Arc<LoopReporter>,
     planned: Arc<Planned>,
@@ -451,7 +460,7 @@ impl RunObserver for Collector {
     }
 }
 
-/// What the loops of `up` share.
+/// Shared context of the loops of `up`.
 #[derive(Clone, Copy)]
 struct Around<'a> {
     reporters: &'a Arc<LoopRegistry>,
@@ -460,7 +469,7 @@ struct Around<'a> {
     stop: &'a Stop,
 }
 
-/// A loop.
+/// A running loop.
 struct Running {
     stopper: Stopper,
     task: JoinHandle<()>,

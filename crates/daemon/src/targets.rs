@@ -30,34 +30,34 @@ use qontract_telemetry::log::Log;
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
 
-/// The target systems of this process, what its templates look up, and the tools on its machine.
+/// The target systems of this process, the sources that its templates read, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     outside: Arc<Outside>,
     promtool: Promtool,
-    /// The folder in place of every target system.
+    /// The sandbox folder, if there is one.
     sandbox: Option<PathBuf>,
-    /// Where programs of the process form have their stderr logged.
+    /// Log for the stderr of process integrations.
     stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
-/// Where a sandbox would be, and what it would be for.
+/// The location of a sandbox, and the data repo that it is for.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxAt<'a> {
-    /// The folder in place of every target system, if one is asked for.
+    /// The sandbox folder, if one is requested.
     pub folder: Option<&'a Path>,
-    /// The data repo, which may bring made-up secrets for sandboxes.
+    /// The data repo, which may contain made-up secrets for sandboxes.
     pub repo: Option<&'a Path>,
 }
 
-/// Made-up secrets, in the folder of a sandbox.
+/// File of made-up secrets in a sandbox folder.
 const SECRETS: &str = "secrets.toml";
 
-/// The same, in a data repo.
+/// File of made-up secrets in a data repo.
 const REPO_SECRETS: &str = "sandbox/secrets.toml";
 
 impl Targets {
-    /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
+    /// The targets of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
     pub fn new(config: &Config, sandbox: SandboxAt<'_>, mode: Mode) -> anyhow::Result<Self> {
         let folder = config.sandbox_folder(sandbox.folder);
         let mut secrets = secrets(config, mode)?;
@@ -78,49 +78,49 @@ impl Targets {
         Ok(Self { kubernetes, outside, promtool, sandbox, stderr_log: None })
     }
 
-    /// The same targets, with the stderr of programs in this log.
+    /// Logs the stderr of process integrations to this log.
     #[must_use]
     pub fn with_log(mut self, log: &Arc<Log>) -> Self {
         self.stderr_log = Some(Arc::new(ProgramLog(Arc::clone(log))));
         self
     }
 
-    /// How a program of the process form is started on these targets.
+    /// The program of a process integration, set up for these targets.
     pub fn program(&self, program: Program) -> Program {
         Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
     }
 
-    /// Whether a folder is in place of every target system.
+    /// Whether the target is a sandbox.
     pub fn is_sandbox(&self) -> bool {
         self.sandbox.is_some()
     }
 
-    /// These clusters and this promtool, with the made-up secrets of a data repo.
+    /// The given clusters and promtool, with the made-up secrets of a data repo.
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
         let outside = Arc::new(Outside::secrets(secrets));
         Ok(Self { kubernetes: Some(kubernetes), outside, promtool, sandbox: None, stderr_log: None })
     }
 
-    /// Targets of commands that only look at data: whoever asks them gets an error.
+    /// Targets of commands that only read data: every use is an error.
     pub fn none() -> Self {
-        let nobody = "a command that only looks at data has no use for it".to_owned();
-        let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
+        let unused = "a command that only reads data does not use it".to_owned();
+        let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(unused)));
         let outside = Arc::new(Outside::secrets(secrets));
         Self { kubernetes: Some(Arc::new(NoClusters)), outside, promtool, sandbox: None, stderr_log: None }
     }
 
-    /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
+    /// The program that checks Prometheus rules. If it is missing, its use fails.
     pub fn promtool(&self) -> &Promtool {
         &self.promtool
     }
 
-    /// What templates look up: secrets, and what the configuration names.
+    /// The sources that templates may read: secrets, and the allow-list of the configuration.
     pub fn outside(&self) -> &Arc<Outside> {
         &self.outside
     }
 
-    /// Clusters.
+    /// The clusters; an error if no target is configured.
     pub fn kubernetes(&self) -> Result<&Arc<dyn Kubernetes>, UsageError> {
         self.kubernetes.as_ref().ok_or_else(|| {
             UsageError(
@@ -131,17 +131,17 @@ impl Targets {
     }
 }
 
-/// How a certificate begins in a file.
+/// The first line of a PEM certificate.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// Real clusters, as the configuration says.
+/// The real clusters of the configuration.
 fn real(table: &KubernetesTable, mode: Mode, secrets: Arc<dyn Reader>) -> anyhow::Result<Clusters> {
     let permit = ReadPermit::for_targets(mode);
     let RealClusters { known, tokens } = RealClusters::new(table, secrets)?;
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))
 }
 
-/// What the configuration says of real clusters.
+/// The settings and tokens of the real clusters of the configuration.
 pub struct RealClusters {
     /// Their settings.
     pub known: KnownClusters,
@@ -174,7 +174,7 @@ impl RealClusters {
     }
 }
 
-/// The settings of a cluster; `key` is its place in the configuration.
+/// The settings of a cluster; `key` is its key in the configuration.
 fn cluster_settings(
     own: &ClusterTable,
     usual: &ClusterTable,
@@ -199,7 +199,7 @@ fn cluster_settings(
 
 /// The certificates in the file that a key of the configuration names.
 fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
-    let wrong = |why: String| ConfigError(format!("`{key}`: {why}"));
+    let wrong = |why: String| ConfigError::new(format!("`{key}`: {why}"));
     let pem =
         std::fs::read(file).map_err(|error| wrong(format!("cannot read `{}`: {error}", file.display())))?;
     if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
@@ -208,21 +208,21 @@ fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
     Ok(pem)
 }
 
-/// Where secrets are kept: in Vault, or in the tables of the configuration.
+/// The secret store: Vault, or the tables of the configuration.
 pub fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
     let (http, server) = http_of_vault(table, mode, Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
-/// The stack that Vault is asked with, and its address.
+/// The HTTP client for Vault, and its URL.
 pub fn http_of_vault(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
     let server = Url::parse(&table.server)
-        .map_err(|error| ConfigError(format!("`vault.server` is not a URL: {error}")))?;
+        .map_err(|error| ConfigError::new(format!("`vault.server` is not a URL: {error}")))?;
     Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
 }
 
-/// What templates look up. The stack for it is made only if there is something outside to ask.
+/// The sources that templates may read. The HTTP client is created only if the allow-list is not empty.
 fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Outside> {
     let allowed = config.templates.allowed()?;
     if allowed.is_empty() {
@@ -240,7 +240,7 @@ fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Res
     Ok(Outside::allowed(secrets, allowed, http))
 }
 
-/// The made-up secrets of a sandbox: its own, else those that come with the data repo.
+/// The made-up secrets of a sandbox: its own, else those of the data repo.
 fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
     let own = folder.join(SECRETS);
     let (file, text) = if own.is_file() {
@@ -252,12 +252,12 @@ fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
         let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
         (repo.join(REPO_SECRETS), text)
     };
-    // What it holds is not quoted: somebody might have put real ones there.
-    text.parse().map_err(|_| anyhow::anyhow!("`{}` is no TOML", file.display()))
+    // The content is not quoted: the file might hold real secrets by mistake.
+    text.parse().map_err(|_| anyhow::anyhow!("`{}` is not valid TOML", file.display()))
 }
 
-/// The made-up secrets that come with a data repo, if there are any. The file is read as every file of a data repo is: a link
-/// that leaves the data repo and a file that is too large are refused.
+/// The made-up secrets of a data repo, if there are any. The file is read as every file of a data repo: a
+/// link that leaves the data repo and a file that is too large are refused.
 fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
     let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS).display());
     let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS) {
@@ -268,15 +268,15 @@ fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
     };
     let bytes = match file.read().with_context(cannot)? {
         Bytes::Whole(bytes) => bytes.into_owned(),
-        Bytes::TooLarge(size) => bail!("{}: it has {size} bytes, and {MOST_BYTES} are allowed", cannot()),
+        Bytes::TooLarge(size) => bail!("{}: it has {size} bytes; the maximum is {MOST_BYTES}", cannot()),
     };
     String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
 }
 
-/// Tokens from the store of secrets.
+/// Cluster tokens from kubeconfigs and the secret store.
 struct StoredTokens {
     secrets: Arc<dyn Reader>,
-    /// Servers that the operator names, by cluster.
+    /// Servers of the configuration, by cluster.
     servers: BTreeMap<String, String>,
     /// Tokens of kubeconfigs, by cluster.
     logins: BTreeMap<String, KubeconfigToken>,
@@ -293,7 +293,7 @@ impl Tokens for StoredTokens {
                 return Ok(Token { secret: token.read()?, server: self.servers.get(&cluster.name).cloned() });
             }
             let TokenRef { path, field, version } =
-                cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
+                cluster.token.as_ref().ok_or("the cluster has no `automationToken` in the data")?;
             let version = version.map(|version| version.unsigned_abs().into());
             let unread =
                 |error: SecretsError| TokenError { why: error.to_string(), transient: error.is_transient() };

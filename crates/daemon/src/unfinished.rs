@@ -1,7 +1,8 @@
-//! The steps in progress of a run, on disk, from which the next run learns that a run was killed.
+//! Write-ahead file of the steps in progress of a run, by which the next run detects that a run was killed.
 //!
-//! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the folder of records, and holds a lock on it. The kernel releases the lock
-//! however the process ends. **Invariant:** an unlocked file belongs to a run that did not finish.
+//! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the folder of run records,
+//! and holds a lock on it. The kernel releases the lock however the process ends. **Invariant:** an unlocked
+//! file belongs to a run that did not finish.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -19,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::private_files;
 use crate::run_store::RunStore;
 
-/// The exit code of a process that `SIGKILL` ended. What ended this one is not known.
+/// The exit code of a process that was ended by `SIGKILL`, assumed for runs whose end is unknown.
 const KILLED: u8 = 137;
 
-/// How many steps a warning names.
+/// Maximum number of changes that a warning names.
 const MAX_NAMED_STEPS: usize = 3;
 
 /// A line of the file.
@@ -35,14 +36,14 @@ enum Entry {
     Ended(Step),
 }
 
-/// Which run a file is of.
+/// The run to which a file belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// The run.
     pub run: String,
     /// Its integration.
     pub integration: String,
-    /// When it began, in seconds since 1970.
+    /// Its start time, in seconds since 1970.
     pub began: i64,
     /// The bundle that it ran on.
     pub head: Bundle,
@@ -67,7 +68,7 @@ impl Step {
     }
 }
 
-/// The file of a run that is going on.
+/// The file of a run in progress.
 #[derive(Debug)]
 pub struct StepFile {
     folder: PathBuf,
@@ -82,12 +83,12 @@ struct StepFileState {
 }
 
 impl StepFile {
-    /// The file of a run in a folder of records. It is made with the first step.
+    /// The file of a run. It is created with the first step.
     pub fn new(runs: &RunStore, info: RunInfo) -> Self {
         Self { folder: folder(runs), info, state: Mutex::default() }
     }
 
-    /// Notes that a step begins.
+    /// Writes that a step begins.
     pub fn begin(&self, shard: String, changes: &[Change]) -> io::Result<()> {
         let mut state = self.state.lock();
         if state.file.is_none() {
@@ -97,7 +98,7 @@ impl StepFile {
         append(state.file.as_ref(), &Entry::Began(Step::new(shard, changes)))
     }
 
-    /// Notes that the result of a step is known.
+    /// Writes that the result of a step is known.
     pub fn end(&self, shard: String, changes: &[Change]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.steps_in_progress = state.steps_in_progress.saturating_sub(1);
@@ -108,7 +109,7 @@ impl StepFile {
         self.folder.join(format!("{}.jsonl", self.info.run))
     }
 
-    /// Makes the file, which has its name only once it is locked.
+    /// Creates and locks the file, and only then gives it its name.
     fn create(&self) -> io::Result<File> {
         private_files::make_folder(&self.folder, &self.folder)?;
         let draft = self.folder.join(format!(".{}", self.info.run));
@@ -128,7 +129,8 @@ impl Drop for StepFile {
     fn drop(&mut self) {
         let path = self.path();
         let state = self.state.get_mut();
-        // The task of a run that was stuck is dropped with its steps in progress: the next run reports it.
+        // The task of a stalled run is dropped with its steps in progress: the file stays, and the next run
+        // reports it.
         if state.file.is_some() && state.steps_in_progress == 0 {
             let _ = fs::remove_file(path);
         }
@@ -160,7 +162,7 @@ impl UnfinishedRun {
         let mut lines = text.lines();
         let Entry::Run(info) = serde_json::from_str(lines.next()?).ok()? else { return None };
         let mut steps: Vec<Step> = Vec::new();
-        // The last line may not be whole.
+        // The last line may be incomplete.
         for entry in lines.map_while(|line| serde_json::from_str(line).ok()) {
             match entry {
                 Entry::Run(_) => {}
@@ -187,16 +189,14 @@ impl UnfinishedRun {
             }
             _ => format!("may be done in part: {named}"),
         };
-        format!(
-            "run {run} did not finish: it was killed or got stuck; {what}; see `qontract runs show {run}`"
-        )
+        format!("run {run} did not finish: it was killed or stalled; {what}; see `qontract runs show {run}`")
     }
 
     fn changes(&self) -> impl Iterator<Item = &StepChange> {
         self.steps.iter().flat_map(|step| &step.changes)
     }
 
-    /// A line of the trail for each change whose result is not known.
+    /// A line of the audit log for each change whose result is unknown.
     fn trail(&self) -> Vec<Line> {
         let RunInfo { run, integration, head, .. } = &self.info;
         let line = |shard: &str, change: &StepChange| {
@@ -209,7 +209,7 @@ impl UnfinishedRun {
         self.steps.iter().flat_map(of_step).collect()
     }
 
-    /// The record that the run could not leave.
+    /// The record that the run could not write itself.
     fn record(self) -> Record {
         let Self { info: RunInfo { run, integration, began, head }, steps, milliseconds } = self;
         let mut record = Record {
@@ -229,7 +229,7 @@ impl UnfinishedRun {
             shards: std::collections::BTreeMap::new(),
             faults: Vec::new(),
             warnings: vec![
-                "the run was killed or got stuck before its end; the steps that it finished are in `trail.jsonl`"
+                "the run was killed or stalled before its end; the steps that it finished are in `trail.jsonl`"
                     .to_owned(),
             ],
             approval: None,
@@ -286,7 +286,8 @@ fn interrupted(change: ChangeKind, text: String) -> Planned {
     }
 }
 
-/// Finds the runs of an integration that did not finish, and leaves a record and lines in the trail for them. Returns a warning for each; each run is reported once.
+/// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each.
+/// Returns a warning for each; every run is reported once.
 pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<String> {
     let entries = fs::read_dir(folder(runs)).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -298,12 +299,13 @@ pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<S
 /// Reports the run of a file, and removes the file.
 fn take(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
     let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
-    // Before the lock, which would keep a run of the other integration from reporting it.
+    // Checked before locking, because the lock would prevent a run of the other integration from reporting
+    // it.
     read().filter(|unfinished| unfinished.info.integration == integration)?;
     let file = File::open(path).ok()?;
     match file.try_lock() {
         Ok(()) => {}
-        // The run goes on.
+        // The run is still in progress.
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
     }
     let meta = file.metadata().ok()?;
@@ -316,7 +318,7 @@ fn take(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -
     unfinished.milliseconds = u64::try_from(milliseconds).unwrap_or_default();
     let has_record = runs.read(&unfinished.info.run).is_ok();
     let warning = unfinished.warning();
-    // A run that left its record, and was killed before it could remove the file, has finished.
+    // A run that wrote its record and was killed before it could remove the file has finished.
     let is_finished = has_record && unfinished.steps.is_empty();
     for line in unfinished.trail() {
         runs.trail(&line.print(Form::Json, now)).ok()?;

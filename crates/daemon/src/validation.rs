@@ -1,4 +1,4 @@
-//! Validation of a data repo: everything that can be wrong with it besides what bundling finds itself.
+//! Validation of a data repo: all checks besides those of bundling.
 
 mod approvals;
 pub mod duplicates;
@@ -17,17 +17,17 @@ pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate_again};
 use rayon::prelude::*;
 
-/// How thorough validation is.
+/// The depth of validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Errors only.
     Errors,
-    /// Errors and warnings, also those that only the texts of files show.
+    /// Errors and warnings, including those that need the texts of files.
     All(Formats),
 }
 
-/// Validates a bundle of a data repo, before anything is made of it. Files in `unread` could not be read, and references to them are not errors. `known` is what
-/// was valid before.
+/// Validates a bundle of a data repo. Files in `unread` could not be read, and references to them are not
+/// errors. `known` is the cache of files that are known to be valid.
 pub fn validate(
     bundle: &Bundle,
     repo: &Repo,
@@ -53,8 +53,8 @@ pub fn validate(
     Ok(findings)
 }
 
-/// Makes empty files errors, so that there is no bundle without them. Bundling leaves them out with a warning, as the established bundler
-/// does; a plan or a run would take that for the removal of everything that the file declares.
+/// Turns empty files into errors, so that there is no bundle. Bundling leaves them out with a warning, as the
+/// peer does; a plan or a run would then remove everything that the file declared.
 pub fn reject_empty_files(outcome: &mut Outcome) {
     let mut is_complete = true;
     for finding in outcome.findings.iter_mut().filter(|finding| finding.code == code::EMPTY_FILE) {
@@ -68,7 +68,8 @@ pub fn reject_empty_files(outcome: &mut Outcome) {
     }
 }
 
-/// Validates what bundling a data repo made, or what could be read of it. What bundling found itself is not repeated.
+/// Validates the bundle of a data repo, or the part that could be read. Findings of bundling are not
+/// repeated.
 pub fn validate_outcome(
     repo: &Repo,
     outcome: &Outcome,
@@ -84,7 +85,8 @@ pub fn validate_outcome(
     }
 }
 
-/// Validates a bundle of a data repo; if it has errors, every finding is returned. Warnings are looked for in that case only.
+/// Validates a bundle of a data repo; returns all findings if it has errors. Warnings are computed only in
+/// that case.
 pub fn require_valid(
     bundle: &Bundle,
     repo: &Repo,
@@ -96,7 +98,7 @@ pub fn require_valid(
     validate(bundle, repo, BTreeSet::new(), Depth::All(Formats::default()), known).map(Err)
 }
 
-/// The bundle that bundling made, if it is valid and no file is empty; else every finding.
+/// The bundle, if it is valid and no file is empty; else all findings.
 pub fn validated_bundle(
     repo: &Repo,
     mut outcome: Outcome,
@@ -113,14 +115,14 @@ pub fn validated_bundle(
     Ok(Err(findings.into_iter().chain(outcome.findings).collect()))
 }
 
-/// Warnings about approvals of removals that cannot hold.
+/// Warnings about removal approvals without effect.
 pub fn approvals(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     approvals::check(bundle, layout, today)
 }
 
-/// An error if no GraphQL schema can be made of the types, which `query` and `serve` would then refuse. Where another error of the same
-/// file is known, that one is the reason.
+/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
+/// in the same file is taken for the reason, and replaces it.
 pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option<Diagnostic> {
     let file = &options.layout.graphql;
     let is_known = options.unread.contains(file)
@@ -132,7 +134,7 @@ pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option
     Some(Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error.to_string()).in_file(file))
 }
 
-/// Scalars that readers of YAML take differently, in all files that are YAML.
+/// Warnings about scalars that YAML parsers read differently, in all YAML files.
 fn scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
     let Layout { data, schemas, graphql, .. } = repo.layout();
     let mut files: Vec<File> = repo.list(data, Names::Documents)?.files;

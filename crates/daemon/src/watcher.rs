@@ -1,4 +1,4 @@
-//! Tells when a file changes.
+//! Watches the files of a data repo for changes, with debouncing, and falls back to polling.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,55 +11,56 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// Folders of other machines, and links, may change without a word: so often it is looked all the same.
+/// Minimum interval of polls despite watches: changes on network file systems, and behind links, are not
+/// reported.
 const MIN_PATIENCE: Duration = Duration::from_secs(10);
-/// The shortest time between two looks where the operating system does not report changes.
+/// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// So long nothing changes any more when all of a change is there.
+/// Time without events after which a change counts as complete.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// After so many of them it is looked whatever goes on.
+/// Maximum number of debounce periods; after them the data is read even if files still change.
 const MAX_DEBOUNCES: u32 = 20;
-/// Interval between two checks whether the folders are still those that are watched.
+/// Interval between two checks whether the watched folders were replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Number of checks after the watches were renewed at which all files are looked at: files that appear while watches are being set up are
-/// not reported.
+/// Number of checks that poll all files after the watches were renewed: files that appear while watches are
+/// being set up are not reported.
 const RECHECKS: u32 = 4;
-/// More files than these are not counted one by one.
+/// Maximum number of changed files that are tracked one by one.
 const MAX_FILES: usize = 1000;
 
-/// Why a wait is over.
+/// The reason for which a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// Something changed: these files, if it is known which.
+    /// Files changed: these, or unknown ones.
     Changed(Option<BTreeSet<PathBuf>>),
-    /// Something might have changed: it was long enough.
+    /// The poll interval elapsed.
     Elapsed,
 }
 
-/// Files that changed, if it is known which.
+/// The files of an event; `None` if they are unknown.
 type Told = Option<Vec<PathBuf>>;
 
-/// Tells when something changes below some folders.
+/// Watches some folders and everything below them.
 ///
-/// A watch is bound to a folder, not to its path. When a folder is deleted, moved or replaced, the watches are set up again on what is at the
-/// path then.
+/// A watch is bound to a folder, not to its path. When a folder is deleted, moved or replaced, the watches
+/// are set up again on the folder that is at the path then.
 pub struct RepoWatcher {
     folders: Vec<PathBuf>,
-    /// The folders that are watched, in the same order; those that do not exist are not.
+    /// The watched folders, in the same order; `None` for a folder that does not exist.
     watched: Vec<Option<FolderId>>,
-    /// What the operating system tells; it may tell nothing at all.
+    /// Events of the operating system; `None` if it cannot watch.
     told: Option<(Receiver<Told>, RecommendedWatcher)>,
     gaps: Arc<Gaps>,
-    /// How many of the next checks look at all files.
+    /// Number of the next checks that poll all files.
     rechecks: u32,
 }
 
-/// What a watcher missed, or will miss.
+/// Gaps in the events of a watcher.
 #[derive(Default)]
 struct Gaps {
-    /// Some events were lost, so that it is not known which files changed.
+    /// Events were lost, so that the changed files are unknown.
     has_lost: AtomicBool,
-    /// A folder that is watched was removed or replaced.
+    /// A watched folder was removed or replaced.
     is_stale: AtomicBool,
 }
 
@@ -75,7 +76,7 @@ impl FolderId {
 }
 
 impl RepoWatcher {
-    /// Of these folders, with all that is below them.
+    /// Watches these folders and everything below them.
     pub fn new(folders: &[PathBuf]) -> Self {
         let (folders, watched) = (folders.to_vec(), Vec::new());
         let mut watcher = Self { folders, watched, told: None, gaps: Arc::default(), rechecks: 0 };
@@ -84,18 +85,18 @@ impl RepoWatcher {
         watcher
     }
 
-    /// How long it may take until everything is looked at, whatever is reported. `took` is how long a look takes.
+    /// The interval of polls despite watches. `took` is the duration of a poll.
     pub fn patience(took: Duration) -> Duration {
         MIN_PATIENCE.max(took * 100)
     }
 
-    /// Sets up the watches again if the folders are not those that are watched; whether that was so.
+    /// Sets up the watches again if a folder was replaced; returns whether it did.
     fn renew(&mut self) -> bool {
         let now: Vec<Option<FolderId>> = self.folders.iter().map(|folder| FolderId::of(folder)).collect();
         if now == self.watched && !self.gaps.is_stale.load(Ordering::Relaxed) {
             return false;
         }
-        // The watcher that goes must not report to the one that comes.
+        // The old watcher must not report to the new one.
         self.gaps = Arc::default();
         self.gaps.has_lost.store(now.contains(&None), Ordering::Relaxed);
         self.watched = now;
@@ -104,19 +105,19 @@ impl RepoWatcher {
         true
     }
 
-    /// Waits until something changed, or might have. `took` is how long it takes to look.
+    /// Waits for a change or the poll interval. `took` is the duration of a poll.
     pub fn wait(&mut self, took: Duration) -> WakeReason {
         let deadline = Instant::now() + Self::patience(took);
         loop {
             if self.renew() {
                 return WakeReason::Changed(None);
             }
-            let Some((told, _)) = &self.told else {
+            let Some((events, _)) = &self.told else {
                 std::thread::sleep((took * 10).max(MIN_POLL_INTERVAL));
                 return WakeReason::Elapsed;
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            match told.recv_timeout(left.min(CHECK_INTERVAL)) {
+            match events.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(RecvTimeoutError::Timeout) if self.rechecks > 0 => {
                     self.rechecks -= 1;
                     return WakeReason::Elapsed;
@@ -128,8 +129,9 @@ impl RepoWatcher {
                     return WakeReason::Elapsed;
                 }
                 Ok(first) => {
-                    let next =
-                        |pause| told.recv_timeout(pause).ok().into_iter().chain(told.try_iter()).collect();
+                    let next = |pause| {
+                        events.recv_timeout(pause).ok().into_iter().chain(events.try_iter()).collect()
+                    };
                     let files = debounced(first, next);
                     return WakeReason::Changed(
                         files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)),
@@ -140,12 +142,12 @@ impl RepoWatcher {
     }
 }
 
-/// The files that changed until nothing changes any more, if it is known which. `next` has the events that come within a time, and those that are there by
-/// then.
+/// Collects the changed files of a burst of events; `None` if they are unknown. `next` returns the events
+/// that arrive within a period.
 fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option<BTreeSet<PathBuf>> {
     let mut files = Some(BTreeSet::new());
-    let mut add = |told: Told| {
-        if let (Some(all), Some(more)) = (&mut files, told) {
+    let mut add = |event: Told| {
+        if let (Some(all), Some(more)) = (&mut files, event) {
             all.extend(more);
         } else {
             files = None;
@@ -164,16 +166,16 @@ fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option
 }
 
 fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
-    let (sender, told) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Reads, which we do ourselves, change nothing. Events of unknown kind may be changes.
-        let told = match event {
+        // Reads, which this process does itself, are not changes. Events of unknown kind may be.
+        let files = match event {
             Ok(event) if event.need_rescan() || event.paths.is_empty() => None,
             Ok(event) => match event.kind {
                 EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
                 EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
-                    // What comes in the place of a folder that is watched is not.
+                    // A folder that replaces a watched one is not watched yet.
                     let is_about_looks = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
                     if !is_about_looks && event.paths.iter().any(|path| roots.contains(path)) {
                         gaps.has_lost.store(true, Ordering::Relaxed);
@@ -188,12 +190,12 @@ fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Tol
                 None
             }
         };
-        let _ = sender.send(told);
+        let _ = sender.send(files);
     })?;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         watcher.watch(folder, RecursiveMode::Recursive)?;
     }
-    Ok((told, watcher))
+    Ok((events, watcher))
 }
 
 #[cfg(test)]
@@ -205,7 +207,7 @@ mod tests {
         Some(files.iter().map(PathBuf::from).collect())
     }
 
-    /// What comes of a first event and what follows in each pause; and how many pauses there were.
+    /// Checks the files of a first event and the events of each period, and the number of periods.
     fn check(first: Told, follows: &[&[Told]], expect: Option<&[&str]>, pauses: u32) {
         let mut count = 0;
         let next = |pause| {
@@ -219,23 +221,23 @@ mod tests {
     }
 
     #[test]
-    fn events_are_collected_until_it_is_quiet_for_a_moment() {
+    fn events_are_debounced() {
         check(event(&["a"]), &[], Some(&["a"]), 1);
         check(event(&["a"]), &[&[event(&["b"]), event(&["a"])], &[event(&["c"])]], Some(&["a", "b", "c"]), 3);
-        // An event that does not say which files leaves none known.
+        // After an event without files, all changed files are unknown.
         check(event(&["a"]), &[&[None], &[event(&["b"])]], None, 3);
         check(None, &[&[event(&["b"])]], None, 2);
     }
 
     #[test]
-    fn files_that_never_stop_changing_are_read_all_the_same() {
+    fn files_that_never_stop_changing_are_read_anyway() {
         let one = [event(&["a"])];
         let busy = vec![&one[..]; MAX_DEBOUNCES as usize + 5];
         check(event(&["a"]), &busy, Some(&["a"]), MAX_DEBOUNCES);
     }
 
     #[test]
-    fn too_many_files_are_not_named_one_by_one() {
+    fn too_many_files_are_not_tracked_one_by_one() {
         let names: Vec<PathBuf> = (0..=MAX_FILES).map(|number| PathBuf::from(number.to_string())).collect();
         let known =
             |count: usize| debounced(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_looked_at_after_a_while_the_later_the_longer_it_takes() {
+    fn the_poll_interval_grows_with_the_duration_of_a_poll() {
         let check = |took, expect| assert_eq!(RepoWatcher::patience(took), expect);
         check(Duration::ZERO, Duration::from_secs(10));
         check(Duration::from_millis(100), Duration::from_secs(10));

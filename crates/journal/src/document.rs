@@ -1,4 +1,5 @@
-//! The documents of a journal as bytes: JSON, with a checksum where a wrong number would grant a budget.
+//! Encoding of journal documents: JSON, with a checksum for ledgers, where a wrong number would grant a
+//! budget.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use qontract_runtime::guard::LedgerState;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The version of the format that this program writes.
+/// The version of the format that this version of the program reads and writes.
 const FORMAT: u32 = 1;
 
 /// The index of a journal.
@@ -36,9 +37,9 @@ impl Format {
         serde_json::to_vec_pretty(self).expect("an index can be written as JSON")
     }
 
-    /// The index of these bytes.
+    /// Decodes an index.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        // The version first: another one may have other fields.
+        // Decode the version first: another version may have other fields.
         let Version { format } = serde_json::from_slice(bytes).map_err(|_| FormatError::Damaged)?;
         if format != FORMAT {
             return Err(FormatError::Unsupported(format));
@@ -52,18 +53,18 @@ struct Version {
     format: u32,
 }
 
-/// What is wrong with the index of a journal.
+/// The reason why the index of a journal cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// It is not an index.
     #[error("has a damaged index")]
     Damaged,
     /// Another version of this program wrote it.
-    #[error("is of format {0}, and this version reads only format {FORMAT}")]
+    #[error("has format {0}; this version reads only format {FORMAT}")]
     Unsupported(u32),
 }
 
-/// A ledger with the digest of its text.
+/// A ledger with the checksum of its text.
 #[derive(Serialize, Deserialize)]
 struct Sealed<'a> {
     sha256: String,
@@ -78,7 +79,7 @@ pub fn encode(state: &LedgerState) -> Vec<u8> {
     serde_json::to_vec(&sealed).expect("a ledger can be written as JSON")
 }
 
-/// The ledger of these bytes, or what is wrong with them.
+/// Decodes a ledger, or returns the reason why the bytes are invalid.
 pub fn decode(bytes: &[u8]) -> Result<LedgerState, String> {
     let sealed: Sealed<'_> = serde_json::from_slice(bytes).map_err(|_| "it is not a ledger".to_owned())?;
     if Sha256::of(sealed.ledger.get().as_bytes()).to_string() != sealed.sha256 {

@@ -1,12 +1,14 @@
-//! The journal: what all processes of a platform remember together. Today it holds the removal ledger of each integration.
+//! The journal: a store that all processes of a platform share. It holds the removal ledger of each
+//! integration.
 //!
 //! | blob | content |
 //! |---|---|
 //! | `format` | the version of the format, and the integrations that have a ledger |
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
 //!
-//! **Invariant:** a journal that was lost, in whole or in part, is never taken for a new one: `format` lists the ledgers that must exist, and only
-//! [`Journal::init`], or the first write to a target that is known to be new, creates it.
+//! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
+//! the index of the ledgers that must exist, and only [`Journal::init`], or the first write to a target that
+//! is known to be new, creates it.
 
 mod document;
 
@@ -24,22 +26,22 @@ use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, 
 
 use document::{Format, FormatError};
 
-/// How often the index is written again because another process wrote it meanwhile.
+/// Maximum number of attempts to write the index while other processes write it, too.
 const MAX_ATTEMPTS: usize = 100;
 
-/// Where ledgers are.
+/// The key prefix of ledgers.
 const LEDGERS: &str = "ledger/";
 
-/// What the absence of the journal means.
+/// The meaning of a missing journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     /// It was lost, or the operator has not initialised it yet: nothing is removed without approval.
     Lost,
-    /// The target itself is new, so there is nothing to remember: the journal is created with the first write.
+    /// The target itself is new: the journal is created with the first write.
     New,
 }
 
-/// Where a journal is, as people name it.
+/// The location of a journal, for messages.
 #[derive(Clone, Debug)]
 pub struct JournalLocation {
     /// The folder or address.
@@ -53,13 +55,13 @@ pub struct Journal {
     blobs: Arc<dyn Blobs>,
     location: JournalLocation,
     absence: Absence,
-    /// Whether this process has seen it: from then on its absence is a loss.
+    /// Whether this process has seen the journal: from then on its absence is a loss.
     seen: AtomicBool,
-    /// Ledgers that this process knows to be in the index.
+    /// Caches the ledgers that this process has seen in the index. Entries are never invalidated.
     enlisted: Mutex<BTreeSet<String>>,
 }
 
-/// What is known of the index before it is initialised.
+/// The state of the index before initialisation.
 enum IndexState {
     Absent,
     Damaged,
@@ -72,15 +74,27 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// What [`Journal::init`] did.
+/// The result of [`Journal::init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initialised {
-    /// The journal is new.
+    /// The journal was created.
     Created,
-    /// It was there, and whole.
+    /// It existed and was intact.
     Unchanged,
-    /// These parts were lost or damaged, and are new.
+    /// These parts were lost or damaged, and were created again.
     Repaired(Vec<String>),
+}
+
+/// The result of [`Journal::check`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalStatus {
+    /// The target is new: the journal is created with the first write.
+    New,
+    /// Every part is there and can be read.
+    Whole {
+        /// Number of integrations that have a ledger.
+        ledgers: usize,
+    },
 }
 
 impl Journal {
@@ -89,7 +103,21 @@ impl Journal {
         Self { blobs, location, absence, seen: AtomicBool::new(false), enlisted: Mutex::default() }
     }
 
-    /// Declares that the journal, or each part of it that is lost or damaged, is new. What is whole is left as it is.
+    /// The location of the journal.
+    pub fn location(&self) -> &JournalLocation {
+        &self.location
+    }
+
+    /// Reads every part of the journal. A part that is lost or damaged is an error.
+    pub async fn check(&self, read: &ReadPermit) -> Result<JournalStatus, LedgerError> {
+        let (Some(format), _) = self.format(read).await? else { return Ok(JournalStatus::New) };
+        for integration in &format.ledgers {
+            self.load_ledger(read, integration).await?;
+        }
+        Ok(JournalStatus::Whole { ledgers: format.ledgers.len() })
+    }
+
+    /// Creates the journal, or each part of it that is lost or damaged. Intact parts stay as they are.
     pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<Initialised, LedgerError> {
         let empty = Content::new(document::encode(&LedgerState::default()));
         let (bytes, over) = self.blob(read, &format_key()).await?;
@@ -129,13 +157,13 @@ impl Journal {
         })
     }
 
-    /// The integrations of which there is a ledger, whatever the index says.
+    /// The integrations that have a stored ledger, regardless of the index.
     async fn stored_ledgers(&self, read: &ReadPermit) -> Result<BTreeSet<String>, LedgerError> {
         let entries = list_all(&*self.blobs, read, LEDGERS).await.map_err(unavailable)?;
         Ok(entries.iter().filter_map(|entry| entry.key.strip_prefix(LEDGERS)).map(str::to_owned).collect())
     }
 
-    /// The index of the journal; none if the journal is still to be created.
+    /// The index of the journal; `None` if the journal is not created yet.
     async fn format(&self, read: &ReadPermit) -> Result<(Option<Format>, Option<Etag>), LedgerError> {
         let (bytes, etag) = self.blob(read, &format_key()).await?;
         let Some(bytes) = bytes else {

@@ -46,7 +46,7 @@ async fn a_journal_that_was_never_initialised_cannot_be_used() {
     assert_eq!(load(&lost).await.unwrap().version, None);
     assert_eq!(store(&lost, None, "a").await, Ok(Stored::Done));
     assert_eq!(init(&lost).await, Initialised::Unchanged);
-    assert_eq!(load(&lost).await.unwrap().state, state("a"), "what is whole is left as it is");
+    assert_eq!(load(&lost).await.unwrap().state, state("a"), "intact parts stay as they are");
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn the_journal_of_a_new_target_is_created_with_the_first_write() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_vanished_or_was_changed_by_hand_is_noticed_until_it_is_declared_new() {
+async fn a_lost_or_manually_changed_ledger_is_an_error_until_it_is_initialised_again() {
     let scratch = Scratch::new();
     let journal = journal(&scratch, Absence::New);
     store(&journal, None, "a").await.unwrap();
@@ -84,16 +84,16 @@ async fn a_ledger_that_vanished_or_was_changed_by_hand_is_noticed_until_it_is_de
 }
 
 #[tokio::test]
-async fn a_newer_format_is_refused_and_not_declared_new() {
+async fn a_newer_format_is_refused_and_not_initialised_again() {
     let scratch = Scratch::new();
     scratch.write("format.blob", r#"{"format": 2, "ledgers": []}"#);
     let journal = journal(&scratch, Absence::Lost);
     let error = load(&journal).await.unwrap_err().to_string();
-    assert!(error.contains("is of format 2"), "{error}");
+    assert!(error.contains("has format 2"), "{error}");
 }
 
 #[tokio::test]
-async fn of_two_that_store_over_one_version_the_second_has_to_judge_again() {
+async fn of_two_writers_over_one_version_the_second_gets_a_conflict() {
     let scratch = Scratch::new();
     let journal = journal(&scratch, Absence::New);
     assert_eq!(store(&journal, None, "a").await, Ok(Stored::Done));

@@ -1,4 +1,4 @@
-//! The commands, a file each.
+//! The commands, one file each.
 
 mod affected;
 mod approve;
@@ -32,7 +32,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
 use qontract_daemon::exit::Exit;
 
-/// Does what was asked.
+/// Runs the command.
 pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Up(arguments) => up::run(arguments),
@@ -65,7 +65,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         },
         Command::Completions(arguments) => completions::run(&arguments, printer),
         Command::Man(arguments) => man::run(&arguments, printer),
-        Command::Help(arguments) => Ok(help::run(arguments, cli.global.color)),
+        Command::Help(arguments) => help::run(arguments, cli.global.color, printer),
         Command::Version => help::version(printer),
         Command::Schema(schema) => match schema.action {
             SchemaAction::Export(arguments) => schema::export(arguments, printer),

@@ -1,4 +1,4 @@
-//! The integrations of this binary. `cargo xtask new-integration` makes one and adds its line here.
+//! The list of integrations of this binary. `cargo xtask new-integration` creates one and adds it here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,11 +44,11 @@ fn rules_tester(targets: &Targets) -> anyhow::Result<Room> {
     Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
 }
 
-/// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process
-/// form that it names.
+/// The metadata of all integrations of a command line: those of the binary, and the process integrations of
+/// its configuration.
 pub fn known(arguments: &[OsString]) -> Vec<About> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    // What is wrong with the configuration is told by the command that reads it.
+    // The command itself reports errors of the configuration.
     let config = configured(&words).unwrap_or_default();
     let mut abouts: Vec<About> = ALL.iter().map(|entry| (entry.about)()).collect();
     for (name, registered) in &config.integrations {
@@ -56,8 +56,8 @@ pub fn known(arguments: &[OsString]) -> Vec<About> {
         let process = words.contains(&name.as_str()).then(|| Process::describe(name, registered.program()));
         abouts.push(match process {
             Some(Ok(process)) => Room::process(process).about().clone(),
-            // Not asked for, or told about when it is made.
-            _ => About::new(name.clone(), "An integration of the process form"),
+            // Not needed, or an error that is reported when the integration is created.
+            _ => About::new(name.clone(), "A process integration"),
         });
     }
     abouts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -69,12 +69,12 @@ fn configured(words: &[&str]) -> anyhow::Result<Config> {
     let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
     let given = words.iter().find_map(|word| word.strip_prefix("--config="));
     let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
-    // `up` reaches real targets, and the established tools read a configuration, only if it is named.
+    // `up` and the peer's tools read only a configuration that is named.
     let is_named = matches!(words.get(1), Some(&("up" | "peer")));
     if is_named { Config::read(file.as_deref()) } else { Config::find(file.as_deref()) }
 }
 
-/// Why a command line names an integration that is not known.
+/// The error for an unknown integration on the command line.
 pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match configured(&words) {

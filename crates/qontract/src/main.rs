@@ -1,4 +1,4 @@
-//! The binary: command line in, exit code out. Nothing is decided here.
+//! The binary: parses the command line, runs the command, and returns its exit code.
 
 mod allocator;
 mod commands;
@@ -15,14 +15,14 @@ use qontract_daemon::exit::{Exit, ExitConvention};
 use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::shown_lines;
 
-/// What `--version` prints: the version, the commit and its date.
+/// The output of `--version`: the version, the commit and its date.
 const VERSION: &str = env!("QONTRACT_VERSION");
 
-/// Which build this is.
+/// The build of this binary.
 const BUILD: BuildInfo =
     BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
-/// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
+/// Many threads allocate many small values: this allocator saves a third of the CPU time of a build.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,12 +35,12 @@ fn main() -> std::process::ExitCode {
     let (arguments, peer) = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
     let exit = command(&arguments, peer);
-    // Whatever a command leaves behind ends before the process does.
+    // Ends all remaining child processes.
     qontract_child::shut_down();
     exit.code(convention).into()
 }
 
-/// Runs the command that the command line asks for.
+/// Runs the command of a command line.
 fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
     qontract_cli::register_integrations(integrations::known(arguments));
     let color = ColorWhen::of(arguments);
@@ -63,15 +63,16 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
     })
 }
 
-/// Reads a command line.
+/// Parses a command line.
 fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = qontract_cli::command(color, VERSION);
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Prints help, the version, or what is wrong with a command line, and returns how the process ends. Clap repeats what was typed and what
-/// programs say of themselves; if that has unsafe characters, it is printed without styles. Usage has the peer's name that the command was called by.
+/// Prints help, the version, or a usage error, and returns the exit code. Clap repeats arguments and
+/// descriptions of programs; if they contain unsafe characters, the text is printed without styles. Usage
+/// lines have the peer's name that the binary was called by.
 fn print_usage(error: &clap::Error, peer: Option<Peer>) -> Exit {
     let named = |text: String| match peer {
         Some(Peer { name, command }) => text.replace(&format!("qontract peer {command}"), name),
@@ -105,7 +106,8 @@ const PEERS: [Peer; 5] = [
     Peer { name: "run-integration", command: "run-integration" },
 ];
 
-/// What is wrong with a command line that runs an integration which is not known: perhaps the configuration that would name it.
+/// The error for a command line that runs an unknown integration, which may be an error of the configuration
+/// that would define it.
 fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
     let runs = |words: &[&str]| words.iter().zip(arguments.iter().skip(1)).all(|(word, given)| given == word);
     if error.kind() != ErrorKind::InvalidSubcommand || !(runs(&["reconcile"]) || runs(&["peer", "reconcile"]))
@@ -116,7 +118,7 @@ fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<an
     Some(integrations::unknown(name, arguments))
 }
 
-/// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.
+/// Turns a command line that begins with a peer's name (`qontract-bundler …`) into `qontract peer bundler …`.
 fn as_peer(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<Peer>) {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
     let peer = PEERS.into_iter().find(|peer| Some(peer.name) == name.as_deref());

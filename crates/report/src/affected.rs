@@ -1,4 +1,4 @@
-//! What a change affects, for people: text for a terminal, and Markdown.
+//! Renders the integrations and shards that a change affects, as text for a terminal and as Markdown.
 
 use qontract_diagnostics::{Style, Styled, counted, shown};
 use serde::Serialize;
@@ -12,15 +12,15 @@ pub struct Row {
     pub integration: String,
     /// Whether it is affected.
     pub affected: bool,
-    /// Left out if it is: an integration that the data does not declare cannot be judged.
+    /// Whether the data declares it; left out if it does. An undeclared integration cannot be checked.
     #[serde(skip_serializing_if = "is_true")]
     pub declared: bool,
-    /// By which rule.
+    /// The rule by which it is affected or not.
     pub rule: String,
-    /// Because of what.
+    /// The changes because of which it is affected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// `null` if all of them are.
+    /// The affected shards; `null` if all of them are.
     pub shards: Option<Vec<ShardRow>>,
 }
 
@@ -29,7 +29,7 @@ pub struct Row {
 pub struct ShardRow {
     /// Its key.
     pub shard: String,
-    /// The lines that differ.
+    /// The locations that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
     /// Whether only base has it.
@@ -50,10 +50,10 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
-/// The most causes that are shown of an integration.
+/// Maximum number of causes shown per integration.
 const MAX_CAUSES: usize = 10;
 
-/// Affected integrations first; the others are counted, or listed if `verbose`.
+/// Renders affected integrations first; the others are counted, or listed if `verbose`.
 pub fn text(rows: &[Row], verbose: bool) -> Styled {
     let mut out = Styled::default();
     for row in rows.iter().filter(|row| row.affected) {
@@ -102,10 +102,10 @@ fn one_row(row: &Row, out: &mut Styled) {
     }
 }
 
-/// The most shards that Markdown lists of an integration.
+/// Maximum number of shards that Markdown lists per integration.
 const MAX_SHARDS: usize = 50;
 
-/// A table of affected integrations, and the shards of each, folded.
+/// Renders a table of affected integrations, and the shards of each, folded.
 pub fn markdown(rows: &[Row]) -> String {
     let affected: Vec<&Row> = rows.iter().filter(|row| row.affected).collect();
     let others = rows.iter().filter(|row| row.declared && !row.affected).count();

@@ -1,4 +1,4 @@
-//! The differences between two bundles, as text for a terminal and as Markdown.
+//! Renders the differences between two bundles, as text for a terminal and as Markdown.
 
 mod markdown;
 mod model;
@@ -10,18 +10,18 @@ pub use markdown::render as markdown;
 pub use model::{FileEntry, files};
 pub use text::render as text;
 
-/// What is compared with what: where the lines of both sides come from.
+/// The two sides of a comparison, with their source locations.
 #[derive(Clone, Copy)]
 pub struct Sides<'a> {
     /// The side before the change.
     pub base: Texts<'a>,
-    /// The side after it.
+    /// The side after the change.
     pub head: Texts<'a>,
-    /// Where the parts of a data repo are.
+    /// The layout of the data repo.
     pub layout: &'a Layout,
 }
 
-/// The texts of a side: `file:line` of a file and a JSON pointer.
+/// Resolves a file and a JSON pointer of one side to `file:line`.
 #[derive(Clone, Copy)]
 pub struct Texts<'a>(pub &'a dyn Fn(&str, &str) -> String);
 
@@ -31,19 +31,19 @@ impl Texts<'_> {
     }
 }
 
-/// How much of each file is shown.
+/// Limits on how much of each file is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Fold {
-    /// The most lines of a changed file.
+    /// Maximum number of lines of a changed file.
     pub changed: usize,
-    /// The most lines of a file that is added or removed.
+    /// Maximum number of lines of an added or removed file.
     pub whole: usize,
-    /// The most characters of a value.
+    /// Maximum number of characters of a value.
     pub value: usize,
 }
 
 impl Fold {
-    /// Everything.
+    /// No limits.
     pub const FULL: Self = Self { changed: usize::MAX, whole: usize::MAX, value: usize::MAX };
 }
 

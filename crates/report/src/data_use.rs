@@ -1,8 +1,8 @@
-//! What a process does with the last valid bundle while the data is invalid.
+//! The use of the last valid bundle while the data is invalid.
 
 use qontract_diagnostics::human;
 
-/// What the last valid bundle is used for while the data is invalid.
+/// The use of the last valid bundle while the data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataUse {
     /// Loops reconcile it.

@@ -4,10 +4,10 @@ use qontract_diagnostics::record::{self, Record};
 use qontract_diagnostics::{Diagnostic, Report, Severity, Sources, counted};
 use serde::{Deserialize, Serialize};
 
-/// The most findings that a report lists.
+/// Maximum number of findings that a report lists.
 pub const MAX_FINDINGS: usize = 50;
 
-/// Which of the two compared states of the data.
+/// One of the two compared states of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataSide {
@@ -17,18 +17,18 @@ pub enum DataSide {
     Head,
 }
 
-/// Why nothing was planned: the findings of data that does not validate.
+/// The findings of invalid data, because of which nothing was planned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvalidData {
-    /// Whose findings they are.
+    /// The side that the findings are about.
     pub side: DataSide,
-    /// How many errors there are, with those that are not listed.
+    /// Number of errors, including those that are not listed.
     pub errors: usize,
-    /// How many warnings there are, with those that are not listed.
+    /// Number of warnings, including those that are not listed.
     pub warnings: usize,
     /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors are kept before warnings.
     pub findings: Vec<FindingReport>,
-    /// How many findings are not listed.
+    /// Number of findings that are not listed.
     #[serde(default)]
     pub omitted: usize,
 }
@@ -40,7 +40,7 @@ pub struct FindingReport {
     pub code: String,
     /// `error` or `warning`.
     pub severity: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The file, relative to the data repo; absent if the finding is about no single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,13 +51,13 @@ pub struct FindingReport {
     /// The column in characters, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// What to do.
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl DataSide {
-    /// The word for it.
+    /// The name of the side.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Base => "base",

@@ -1,9 +1,10 @@
-//! Plans as people and programs read them.
+//! Renders plans, data diffs, listings and the status table for people and programs.
 //!
-//! A [`PlanReport`] is what the runs of one or more integrations would change, or changed. It is plain data, rendered as [text](text::render), [Markdown](markdown::render) or
-//! [JSON](PlanReport::to_json). The JSON form is documented by `docs/reference/plan.schema.json` and versioned by [`SCHEMA_VERSION`].
+//! A [`PlanReport`] holds the changes that the runs of one or more integrations would make, or made. It is
+//! plain data, rendered as [text](text::render), [Markdown](markdown::render) or [JSON](PlanReport::to_json).
+//! The JSON form is documented by `docs/reference/plan.schema.json` and versioned by [`SCHEMA_VERSION`].
 //!
-//! This crate is pure: no clock, no network, no files. What calls it collects the runs.
+//! This crate is pure: no clock, no network, no files. The caller collects the runs.
 
 pub mod affected;
 pub mod data_diff;
@@ -17,7 +18,7 @@ pub mod status_table;
 pub mod table;
 pub mod text;
 
-/// How files are called in text for people.
+/// Maps the path of a file to the name that is shown to people.
 pub type FileName<'a> = &'a dyn Fn(&str) -> String;
 
 pub use data_use::DataUse;

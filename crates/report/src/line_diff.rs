@@ -1,4 +1,6 @@
-//! Two texts compared line by line.
+//! Compares two texts line by line.
+
+use qontract_bundle::diff::{Step, align};
 
 /// A line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +15,11 @@ pub enum DiffLine<'a> {
     At(usize),
 }
 
-/// The most lines of both texts between the first and the last difference for which the smallest diff is computed, as a product. Larger texts are shown as replaced.
-const MAX_CELLS: usize = 4_000_000;
+/// Maximum number of line pairs that are compared for the smallest diff. Larger differences are shown as
+/// replaced.
+const MAX_LINE_PAIRS: usize = 4_000_000;
 
-/// The lines that differ, with `context` lines around them. Line ends do not count.
+/// The lines that differ, with `context` lines around them. Line endings are ignored.
 ///
 /// ```
 /// use qontract_report::line_diff::{DiffLine::*, diff};
@@ -29,7 +32,7 @@ pub fn diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<DiffLine<'a>>
     grouped(&edits(&old, &new), context)
 }
 
-/// How alike two texts are: the share of lines that both have, from 0 to 1.
+/// The similarity of two texts: the share of common lines, from 0 to 1.
 pub fn similarity(old: &str, new: &str) -> f64 {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let total = old.len() + new.len();
@@ -46,53 +49,25 @@ fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// All lines of both texts, in order.
+/// All lines of both texts, in order; of lines that are replaced, the old ones first.
 fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
-    let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old_rest, new_rest) = (&old[front..], &new[front..]);
-    let back = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
-    let (old_middle, old_back) = old_rest.split_at(old_rest.len() - back);
-    let new_middle = &new_rest[..new_rest.len() - back];
-    let mut out: Vec<DiffLine<'a>> = old[..front].iter().map(|line| DiffLine::Context(line)).collect();
-    if old_middle.len().saturating_mul(new_middle.len()) > MAX_CELLS {
-        out.extend(old_middle.iter().map(|line| DiffLine::Removed(line)));
-        out.extend(new_middle.iter().map(|line| DiffLine::Added(line)));
-    } else {
-        middle(old_middle, new_middle, &mut out);
+    let (mut out, mut added) = (Vec::new(), Vec::new());
+    for step in align(old.len(), new.len(), MAX_LINE_PAIRS, |one, other| old[one] == new[other]) {
+        match step {
+            Step::Pair(one, other) if old[one] == new[other] => {
+                out.append(&mut added);
+                out.push(DiffLine::Context(old[one]));
+            }
+            Step::Pair(one, other) => {
+                out.push(DiffLine::Removed(old[one]));
+                added.push(DiffLine::Added(new[other]));
+            }
+            Step::Removed(one) => out.push(DiffLine::Removed(old[one])),
+            Step::Added(other) => added.push(DiffLine::Added(new[other])),
+        }
     }
-    out.extend(old_back.iter().map(|line| DiffLine::Context(line)));
+    out.append(&mut added);
     out
-}
-
-/// The smallest set of edits, by the longest common subsequence.
-fn middle<'a>(old: &[&'a str], new: &[&'a str], out: &mut Vec<DiffLine<'a>>) {
-    let width = new.len() + 1;
-    // `lengths[i * width + j]` is the length of the longest common subsequence of `old[i..]` and `new[j..]`.
-    let mut lengths = vec![0_u32; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            lengths[i * width + j] = if old[i] == new[j] {
-                lengths[(i + 1) * width + j + 1] + 1
-            } else {
-                lengths[(i + 1) * width + j].max(lengths[i * width + j + 1])
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            out.push(DiffLine::Context(old[i]));
-            (i, j) = (i + 1, j + 1);
-        } else if j == new.len()
-            || (i < old.len() && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])
-        {
-            out.push(DiffLine::Removed(old[i]));
-            i += 1;
-        } else {
-            out.push(DiffLine::Added(new[j]));
-            j += 1;
-        }
-    }
 }
 
 /// Leaves out lines that are further than `context` from a difference.
@@ -164,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn likeness_is_the_share_of_common_lines() {
+    fn similarity_is_the_share_of_common_lines() {
         let check = |old: &str, new: &str, expect: f64| {
             assert!((similarity(old, new) - expect).abs() < 1e-9, "{old:?} {new:?}");
         };

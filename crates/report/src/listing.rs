@@ -1,4 +1,4 @@
-//! Lists and shows what the data describes, by the schema alone; no kind has code of its own.
+//! Lists and shows objects of the data, driven by the schema; there is no code for single kinds.
 
 mod kind;
 mod rows;
@@ -8,6 +8,6 @@ pub use kind::{Kind, list};
 pub use rows::Rows;
 pub use selection::{ROWS, Selection};
 
-/// A kind or a field that the data does not have, with the nearest name.
+/// The message for an unknown kind or field, with the closest name.
 #[derive(Debug)]
 pub struct UnknownName(pub String);

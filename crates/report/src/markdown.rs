@@ -1,7 +1,7 @@
-//! A plan as Markdown, fit for a comment on a merge request.
+//! Renders a plan as Markdown for a comment on a merge request.
 //!
-//! **Invariant:** text from data stands in code spans, code blocks or escaped HTML only. So it neither starts a line, nor is it a link, a mention, HTML or a cell of its own, whatever it says.
-//! Unsafe characters are escaped.
+//! **Invariant:** text from data occurs only in code spans, code blocks or escaped HTML. So it can neither
+//! start a line nor become a link, a mention, HTML or a table cell. Unsafe characters are escaped.
 
 use qontract_diagnostics::{counted, shown, shown_lines};
 
@@ -15,13 +15,14 @@ use crate::text::{Detail, shortened};
 /// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
 pub const MAX_BYTES: usize = 60_000;
 
-/// The most notes that are shown.
+/// Maximum number of notes that are shown.
 const MAX_NOTES: usize = 10;
 
-/// Room for the end of the comment: closing tags and what was left out.
+/// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
 const RESERVED: usize = 2_000;
 
-/// The plan as Markdown of at most `max_bytes`, of which the end may take 2,000. What does not fit is counted.
+/// Renders the plan as Markdown of at most `max_bytes`, of which the end may take 2,000. Entries that do not
+/// fit are counted.
 pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
     let mut out = Limited { text: String::new(), max: max_bytes.saturating_sub(RESERVED) };
     heading(report, &mut out);
@@ -59,7 +60,7 @@ pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
     out.text
 }
 
-/// Text that grows up to a size.
+/// Text with a size limit.
 struct Limited {
     text: String,
     max: usize,
@@ -76,7 +77,7 @@ impl Limited {
     }
 }
 
-/// A title with the totals, and a row for each integration.
+/// Adds a title with the totals, and a row for each integration.
 fn heading(report: &PlanReport, out: &mut Limited) {
     let title = match &report.invalid {
         Some(invalid) => format!("{}; nothing was planned", invalid.summary()),
@@ -97,7 +98,7 @@ fn heading(report: &PlanReport, out: &mut Limited) {
         let row = format!(
             "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {errors} |\n"
         );
-        // A table that takes half of the space leaves the rest to the changes.
+        // The table takes at most half of the space, to leave the rest to the changes.
         if !out.push(&row, out.max / 2) {
             break;
         }
@@ -108,7 +109,7 @@ fn heading(report: &PlanReport, out: &mut Limited) {
     }
 }
 
-/// What is wrong with the data; how many findings were left out.
+/// Adds the findings of invalid data; returns the number of omitted ones.
 fn findings(invalid: &InvalidData, detail: Detail, out: &mut Limited) -> usize {
     let mut omitted = invalid.omitted;
     out.push("\n", 0);
@@ -135,7 +136,7 @@ fn is_listed(integration: &IntegrationReport) -> bool {
     integration.totals.changes() + held + not_done + errors > 0 || !integration.waits.is_empty()
 }
 
-/// What failed and what is held, which a reviewer has to see at once; how much of it was left out.
+/// Adds errors and held changes, which a reviewer has to see first; returns the number of omitted entries.
 fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
     let mut omitted = 0;
     let name = code(&integration.integration);
@@ -156,13 +157,13 @@ fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited)
     }
     if let Some(approval) = &integration.approval {
         let piece =
-            format!("\nTo approve what is held, add this to the data:\n\n{}", block(approval, "yaml"));
+            format!("\nTo approve the held changes, add this to the data:\n\n{}", block(approval, "yaml"));
         omitted += usize::from(!out.push(&piece, 0));
     }
     omitted
 }
 
-/// The changes of an integration, what is in progress and remarks, folded; how many were left out.
+/// Adds the changes, waits and notes of an integration, folded; returns the number of omitted entries.
 fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
     let changes = integration.changes.iter().filter(|one| one.held.is_none());
     let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
@@ -171,7 +172,7 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     let Some(first) = entries.next() else { return 0 };
     let totals = Totals { held: 0, not_done: 0, errors: 0, ..integration.totals };
     let name = html(&integration.integration);
-    // What goes is not folded away.
+    // Removals are not folded.
     let removes = totals.remove + totals.replace + totals.fields_removed > 0;
     let open = if removes { " open" } else { "" };
     let failed = if integration.totals.errors > 0 { ", failed" } else { "" };
@@ -188,7 +189,7 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     }
     let mut omitted = 0;
     for entry in entries {
-        // A short entry behind a long one would seem to be the last.
+        // After an omitted entry, no other is added: it would seem to be the last one.
         omitted += usize::from(omitted > 0 || !out.push(&entry, end.len()));
     }
     out.text.push_str(end);
@@ -247,6 +248,9 @@ fn one_field(field: &ReportedField, max_value: usize) -> String {
 fn error_text(error: &ReportedFault, detail: Detail) -> String {
     let ReportedFault { shards: _, message, details, hint, locations } = error;
     let mut out = code(&shortened(message, detail.max_value.saturating_mul(5)));
+    if let Some(shards) = error.concerned_shards() {
+        out.push_str(&format!(", in {}", code(&shards)));
+    }
     for location in locations {
         out.push_str(&format!(", {}", code(&location.to_string())));
     }
@@ -259,7 +263,7 @@ fn error_text(error: &ReportedFault, detail: Detail) -> String {
     out
 }
 
-/// `1 to add, 2 to change`; kinds of which there are none are left out.
+/// `1 to add, 2 to change`; counts of 0 are left out.
 fn words(totals: &Totals) -> String {
     let Totals { add, change, replace, remove, fields_removed, held, not_done, errors, applied: _ } = *totals;
     let parts = [
@@ -311,7 +315,7 @@ pub fn html(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Markdown is read inside a summary: what it would take for markup is written as a reference.
+            // Markdown is parsed inside a summary: characters of markup are written as references.
             '\'' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '\\' | '@' | '#' | ':'
             | '/' => {
                 out.push_str(&format!("&#{};", u32::from(character)));

@@ -11,7 +11,7 @@ use crate::invalid::InvalidData;
 /// The version of the JSON form. It grows when a field is renamed, removed or changes its meaning; new optional fields keep it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What one or more integrations would change, or changed.
+/// The changes that one or more integrations would make, or made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanReport {
     /// [`SCHEMA_VERSION`].
@@ -32,7 +32,7 @@ pub struct PlanReport {
     pub integrations: Vec<IntegrationReport>,
     /// The integrations that the change does not affect, by name.
     pub unaffected: Vec<UnaffectedIntegration>,
-    /// The integrations that could not run on this machine, by name: what they would do is not known.
+    /// The integrations that could not run on this machine, by name: their changes are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<UncheckedIntegration>,
     /// The findings because of which nothing was planned; absent if the data is valid.
@@ -55,7 +55,7 @@ pub struct RevisionInfo {
     pub modified: bool,
 }
 
-/// How many changes of each kind.
+/// Numbers of changes by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Things to add.
@@ -66,12 +66,12 @@ pub struct Totals {
     pub replace: usize,
     /// Things to remove.
     pub remove: usize,
-    /// Fields, list items and keys that go from things that stay.
+    /// Fields, list items and keys that are removed from things that stay.
     #[serde(default)]
     pub fields_removed: usize,
     /// Changes that guards hold until they are approved.
     pub held: usize,
-    /// Changes that are not made because it is not known what their scope is to have.
+    /// Changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
     /// Errors.
@@ -86,7 +86,7 @@ pub struct Totals {
 pub struct UnaffectedIntegration {
     /// Its name.
     pub integration: String,
-    /// Why it is not affected, in words.
+    /// The reason why it is not affected.
     pub reason: String,
 }
 
@@ -95,20 +95,20 @@ pub struct UnaffectedIntegration {
 pub struct UncheckedIntegration {
     /// Its name.
     pub integration: String,
-    /// What is missing, in words.
+    /// What is missing on this machine.
     pub reason: String,
 }
 
-/// Shards that the data switches an integration off for.
+/// Shards for which the data disables an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisabledShards {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Their keys.
     pub shards: Vec<String>,
 }
 
-/// What came of an integration.
+/// The report of one integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntegrationReport {
     /// Its name.
@@ -116,7 +116,7 @@ pub struct IntegrationReport {
     /// The id of its run, for `qontract explain run ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What came of it.
+    /// The status of its run.
     pub status: ReportStatus,
     /// Its counts.
     pub totals: Totals,
@@ -124,21 +124,21 @@ pub struct IntegrationReport {
     pub causes: Vec<Location>,
     /// Its changes, also those that are held.
     pub changes: Vec<ReportedChange>,
-    /// What is in progress in the target, such as a roll-out.
+    /// Operations in progress in the target, such as a roll-out.
     pub waits: Vec<ReportedWait>,
-    /// What failed.
+    /// The errors.
     pub errors: Vec<ReportedFault>,
-    /// Remarks.
+    /// Remarks about the run.
     pub notes: Vec<String>,
-    /// Shards that the data switches it off for, by reason.
+    /// Shards for which the data disables it, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<DisabledShards>,
-    /// The datafile that would approve what is held.
+    /// The datafile that would approve the held changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
 
-/// What came of an integration.
+/// The status of an integration, or of a whole report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportStatus {
@@ -147,11 +147,11 @@ pub enum ReportStatus {
     Unchanged,
     /// There are changes.
     Changes,
-    /// Changes are held back, and nothing failed.
+    /// Changes are held, and nothing failed.
     Held,
     /// Something failed.
     Failed,
-    /// Nothing was planned, because the data does not validate; only of a whole report.
+    /// Nothing was planned, because the data does not validate; only for a whole report.
     Invalid,
 }
 
@@ -176,7 +176,7 @@ pub struct ReportedChange {
     pub action: ChangeAction,
     /// The shard that plans it.
     pub shard: String,
-    /// Where the thing is, by dimension: `cluster`, `namespace`.
+    /// The scope of the thing, by dimension: `cluster`, `namespace`.
     pub scope: BTreeMap<String, String>,
     /// The kind of thing: `ConfigMap`.
     pub kind: String,
@@ -191,21 +191,21 @@ pub struct ReportedChange {
     pub fields: Vec<ReportedField>,
     /// Remarks about the change.
     pub notes: Vec<String>,
-    /// Where in the data the change comes from.
+    /// The provenance of the change in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// Why the change is not made; absent if it is.
+    /// The reason why the change is not made; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// Whether an approval would let the change through: then it is held.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
-    /// What came of the change in a real run.
+    /// The result of the change in a real run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<StepResult>,
 }
 
-/// What came of a change in a real run.
+/// The result of a change in a real run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepResult {
@@ -264,9 +264,9 @@ pub struct Location {
 pub struct ReportedWait {
     /// The shard that waits.
     pub shard: String,
-    /// What is waited for.
+    /// What the shard waits for.
     pub message: String,
-    /// Where in the data it comes from.
+    /// Its provenance in the data.
     pub locations: Vec<Location>,
 }
 
@@ -275,22 +275,45 @@ pub struct ReportedWait {
 pub struct ReportedFault {
     /// The shards that it concerns; none if it concerns the whole run.
     pub shards: Vec<String>,
-    /// What failed.
+    /// The message.
     pub message: String,
-    /// More about it, line by line.
+    /// Details, line by line.
     pub details: Vec<String>,
-    /// What to do.
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where in the data it comes from.
+    /// Its provenance in the data.
     pub locations: Vec<Location>,
+}
+
+/// The most shards of an error that are named; the others are counted.
+const MAX_NAMED_SHARDS: usize = 3;
+
+impl ReportedFault {
+    /// The shards that the error concerns, for example `shard app=billing`; none if the message names them.
+    pub fn concerned_shards(&self) -> Option<String> {
+        let values = |key: &String| -> Vec<String> {
+            key.split(", ").filter_map(|part| Some(part.split_once('=')?.1.to_owned())).collect()
+        };
+        let is_named = |key: &String| values(key).iter().all(|value| self.message.contains(value.as_str()));
+        if self.shards.iter().all(is_named) {
+            return None;
+        }
+        let named =
+            self.shards.iter().take(MAX_NAMED_SHARDS).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let word = if self.shards.len() == 1 { "shard" } else { "shards" };
+        Some(match self.shards.len().saturating_sub(MAX_NAMED_SHARDS) {
+            0 => format!("{word} {named}"),
+            more => format!("{word} {named}; and {more} more"),
+        })
+    }
 }
 
 impl ChangeAction {
     /// All actions.
     pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
 
-    /// The word for it.
+    /// The name of the action.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -374,7 +397,7 @@ impl Totals {
         totals
     }
 
-    /// How many changes are made: they are neither held nor not done.
+    /// Number of changes that are made: those that are neither held nor not done.
     pub fn changes(&self) -> usize {
         self.add + self.change + self.replace + self.remove
     }
@@ -398,7 +421,7 @@ impl Totals {
 }
 
 impl IntegrationReport {
-    /// Renames all files, for readers who are not in the data repo.
+    /// Renames all files, for output outside the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
         let Self { causes, changes, waits, errors, .. } = self;
         let locations = changes.iter_mut().filter_map(|change| change.location.as_mut());
@@ -429,7 +452,7 @@ impl PlanReport {
         }
     }
 
-    /// The same report of data that does not validate.
+    /// Marks the report as one of invalid data.
     #[must_use]
     pub fn with_invalid(mut self, invalid: InvalidData) -> Self {
         self.status = ReportStatus::Invalid;
@@ -457,7 +480,8 @@ impl PlanReport {
         self.unchecked.insert(at, integration);
     }
 
-    /// One sentence for each reason for which the data switches integrations off: how many shards, and of how many integrations.
+    /// One sentence for each reason for which the data disables integrations: the numbers of shards and
+    /// integrations.
     pub fn disabled(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
         for integration in &self.integrations {
@@ -477,12 +501,12 @@ impl PlanReport {
         reasons.into_iter().map(sentence).collect()
     }
 
-    /// Renames all files, for readers who are not in the data repo.
+    /// Renames all files, for output outside the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
         self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
     }
 
-    /// The JSON form, with a line end. Unsafe characters are not escaped here; the printer does that.
+    /// The JSON form, with a final newline. Unsafe characters are not escaped here; the printer does that.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(self).expect("a report is plain data");
         json.push(b'\n');

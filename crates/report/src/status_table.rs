@@ -1,4 +1,4 @@
-//! The table of `up` as lines: a pure function of what the loops do and of the terminal's size.
+//! Renders the status table of `up`: a pure function of the state of the loops and the size of the terminal.
 //!
 //! **Invariant:** there are never more lines than the terminal has rows, less two, and none is wider than the terminal
 //! (`a_table_fits_its_terminal`).
@@ -15,31 +15,31 @@ use line::{Part, Style, cut, width_of};
 
 use crate::DataUse;
 
-/// Rows of the terminal that the table leaves to the log, and to the cursor.
+/// Rows of the terminal that the table leaves for the log and the cursor.
 const MARGIN: usize = 2;
 
-/// Most shards of one integration that are shown.
+/// Maximum number of shards shown per integration.
 const MAX_SHARDS: usize = 5;
 
-/// Between two columns, or two parts of a line.
+/// Separators between two columns, and between two parts of a line.
 const GAP: &str = "  ";
 const DOT: &str = " · ";
 
-/// What the table shows.
+/// The content of the table.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// What runs, and on what.
+    /// The title.
     pub title: Title,
     /// The loops.
     pub loops: Vec<LoopView>,
 }
 
-/// What runs, and on what.
+/// The title: the data, the mode and the targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Title {
     /// The data repo.
     pub data: String,
-    /// The commit that the data is of.
+    /// The commit of the data.
     pub commit: Option<String>,
     /// `real run` or `dry run`.
     pub mode: &'static str,
@@ -47,24 +47,24 @@ pub struct Title {
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
     pub targets: String,
-    /// Since when the data is invalid, if it is, and with how many errors.
+    /// If the data is invalid: since when, and the number of errors.
     pub invalid: Option<String>,
-    /// How many integrations cannot run on this machine.
+    /// Number of integrations that cannot run on this machine.
     pub unchecked: usize,
 }
 
-/// How the last run of an integration ended. The order is that of the table.
+/// The state of a loop after its last run. The order is that of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoopState {
     /// Something failed.
     Failed,
     /// A removal needs approval.
     Held,
-    /// Something failed that may work the next time.
+    /// A transient failure: the next run may succeed.
     Retrying,
     /// It has not run yet.
     Starting,
-    /// All is well.
+    /// The last run succeeded.
     Ok,
 }
 
@@ -96,30 +96,30 @@ impl LoopState {
 pub struct LoopView {
     /// The integration.
     pub name: String,
-    /// How its last run ended.
+    /// Its state after the last run.
     pub state: LoopState,
-    /// How many shards it has, if that is known.
+    /// Number of its shards, if known.
     pub shards: Option<usize>,
-    /// Changes of the last plan.
+    /// Number of changes in the last plan.
     pub changes: usize,
-    /// Changes of the last plan that need approval.
+    /// Number of changes in the last plan that need approval.
     pub held: usize,
-    /// How long the last run took.
+    /// The duration of the last run.
     pub took: Option<Duration>,
-    /// What it does now.
+    /// Its current activity.
     pub now: Activity,
     /// Shards that failed or are held.
     pub troubled: Vec<ShardView>,
 }
 
-/// What a loop does now.
+/// The current activity of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It runs; what it waits for, if anything.
+    /// It runs, and may wait for something.
     Running(Option<String>),
-    /// It runs again after this time.
+    /// It sleeps; the time until its next run.
     Sleeping(Duration),
-    /// Nothing is known of it.
+    /// Its activity is unknown.
     Idle,
 }
 
@@ -130,11 +130,11 @@ pub struct ShardView {
     pub key: String,
     /// Whether something failed.
     pub failed: bool,
-    /// Changes that need approval.
+    /// Number of changes that need approval.
     pub held: usize,
 }
 
-/// The lines of the table for a terminal of so many columns and rows.
+/// The lines of the table for a terminal of `width` columns and `height` rows.
 pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
     let room = height.saturating_sub(MARGIN);
     let mut loops: Vec<&LoopView> = view.loops.iter().collect();
@@ -144,7 +144,7 @@ pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
     let frame = 3 + invalid.iter().count();
     let body = match room {
         0 => return Vec::new(),
-        // What the table shows is not what the data says: that is the one line to show.
+        // The table does not reflect the current data: with one line, show that.
         1 => return vec![invalid.unwrap_or(totals)],
         // A title and a header need a row below them.
         room if room <= frame => return invalid.into_iter().chain([totals]).collect(),
@@ -159,7 +159,7 @@ pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
-/// The rows of the loops, `room` at most: each loop has one, and what is left shows shards.
+/// The rows of the loops, at most `room`: each loop has one, and the remaining rows show shards.
 fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if loops.len() > room {
@@ -176,7 +176,7 @@ fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Ve
     for one in loops {
         lines.push(columns.row(one, width));
         let all = one.troubled.len();
-        // A line below them says how many are not shown.
+        // A line below the shards counts those that are not shown.
         let shown = if all <= MAX_SHARDS.min(left) { all } else { MAX_SHARDS.min(left.saturating_sub(1)) };
         for shard in &one.troubled[..shown] {
             lines.push(shard_row(shard, width));
@@ -201,14 +201,14 @@ fn shard_row(shard: &ShardView, width: usize) -> Line {
     Line::new([Part::plain(format!("    {key}: ")), Part::new(word, style)], width)
 }
 
-/// How many loops there are of each state.
+/// Numbers of loops by state.
 fn counts(loops: &[&LoopView]) -> Vec<String> {
     let count = |state: LoopState| loops.iter().filter(|one| one.state == state).count();
     let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.word()));
     counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
-/// Parts of a line, of which the least important are left out until it fits: the highest number goes first.
+/// A line of parts. Until it fits, parts are left out, those with the highest number first.
 fn fitted(mut parts: Vec<(u8, Part)>, width: usize) -> Line {
     let wide = |parts: &[(u8, Part)]| {
         let gaps = width_of(DOT) * parts.len().saturating_sub(1);
@@ -286,7 +286,7 @@ fn short(id: &str) -> String {
     human::short_sha(&shown(id))
 }
 
-/// Which columns there are, and how wide.
+/// The visible columns and their widths.
 struct Columns {
     name: usize,
     shards: bool,
@@ -298,11 +298,11 @@ struct Columns {
 const STATE: usize = 8;
 const SHARDS: usize = 6;
 const TOOK: usize = 6;
-/// As much of what a loop does now as is worth a column.
+/// Minimum width of the column with the current activity.
 const MIN_NEXT: usize = 7;
 
 impl Columns {
-    /// As many columns as fit: the name is needed most, the number of shards least.
+    /// As many columns as fit: the name has the highest priority, the number of shards the lowest.
     fn fit(loops: &[&LoopView], width: usize) -> Self {
         let name = loops.iter().map(|one| width_of(&shown(&one.name))).max().unwrap_or_default();
         let name = name.max("INTEGRATION".len());
@@ -356,7 +356,7 @@ impl Columns {
         Line::new(parts, width)
     }
 
-    /// Cells, each as wide as its column, with what separates them.
+    /// Cells, padded to their columns, with separators.
     fn cells(&self, [state, name, shards, changes, took, next]: [String; 6]) -> [String; 6] {
         let left = |text: &str, width: usize| {
             let text = cut(text, width);
@@ -385,7 +385,8 @@ fn changes(one: &LoopView) -> String {
     }
 }
 
-/// A time to come: in seconds below two minutes, in minutes below two hours, else in hours, so that it rarely changes.
+/// Formats the time until the next run: in seconds below two minutes, in minutes below two hours, otherwise
+/// in hours. Coarse, so that the text rarely changes.
 fn coarse(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),

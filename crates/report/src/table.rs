@@ -1,10 +1,11 @@
-//! Columns for people: as wide as needed, two spaces between. Unsafe characters of cells are escapes, so that each row is one line.
+//! Renders text tables: columns as wide as needed, two spaces between. Unsafe characters in cells are
+//! escaped, so each row is one line.
 
 use std::borrow::Cow;
 
 use qontract_diagnostics::{Style, Styled, shown};
 
-/// The text of a table.
+/// Renders a table as text.
 pub fn print(header: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
     let all: Vec<Vec<Cow<'_, str>>> = all().map(|row| row.iter().map(|cell| shown(cell)).collect()).collect();
@@ -22,7 +23,7 @@ pub fn print(header: &[String], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The table with its header in bold on a terminal.
+/// Renders a table with a bold header for a terminal.
 pub fn styled(header: &[String], rows: &[Vec<String>]) -> Styled {
     let text = print(header, rows);
     let (header, rows) = text.split_once('\n').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! A plan as text for a terminal.
+//! Renders a plan as text for a terminal.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::model::{
     ReportedField, StepResult, Totals, UncheckedIntegration,
 };
 
-/// How much of a plan is shown.
+/// Limits on how much of a plan is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// The most fields that are shown of one change.
+    /// Maximum number of fields shown per change.
     pub max_fields: usize,
-    /// The most characters that are shown of one value.
+    /// Maximum number of characters shown per value.
     pub max_value: usize,
-    /// Whether the fields of things that are added are shown.
+    /// Whether the fields of added things are shown.
     pub bodies: bool,
 }
 
-/// Of removed fields, which come first, so many are always shown.
+/// Removed fields come first, and are shown up to this number even if `max_fields` is lower.
 const MAX_REMOVED: usize = 100;
 
 impl Default for Detail {
@@ -31,10 +31,10 @@ impl Default for Detail {
 }
 
 impl Detail {
-    /// Everything.
+    /// No limits.
     pub const FULL: Self = Self { max_fields: usize::MAX, max_value: usize::MAX, bodies: true };
 
-    /// Which fields of a change are shown, and how many are not.
+    /// The fields of a change that are shown, and the number of hidden ones.
     pub(crate) fn fields(self, change: &ReportedChange) -> (&[ReportedField], usize) {
         let removed = change.fields.iter().take_while(|field| field.action == FieldAction::Removed).count();
         let most = match change.action {
@@ -46,7 +46,7 @@ impl Detail {
     }
 }
 
-/// The plan of several integrations: each with its name, and a summary.
+/// Renders the plan of several integrations: each with its name, and a summary.
 pub fn render(report: &PlanReport, detail: Detail) -> Styled {
     let mut out = Styled::default();
     for integration in &report.integrations {
@@ -102,7 +102,7 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
     out
 }
 
-/// The plan of one integration, without its name; nothing if there is nothing to report.
+/// Renders the plan of one integration, without its name; empty if there is nothing to report.
 pub fn render_one(integration: &IntegrationReport, detail: Detail) -> Styled {
     let mut out = body(integration, detail, "");
     if out.is_empty() {
@@ -118,17 +118,17 @@ fn has_content(totals: &Totals) -> bool {
     totals.changes() + totals.held + totals.not_done + totals.errors > 0
 }
 
-/// The datafile that would approve what is held.
+/// Adds the datafile that would approve the held changes.
 fn approval(integration: &IntegrationReport, out: &mut Styled) {
     let Some(approval) = &integration.approval else { return };
-    out.push(Style::Plain, "\nto approve what is held, add this to the data:\n\n");
+    out.push(Style::Plain, "\nto approve the held changes, add this to the data:\n\n");
     for line in approval.lines() {
         let line = if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") };
         out.push(Style::Plain, &line);
     }
 }
 
-/// What there is to report of each shard, by their names; what concerns no single shard comes last.
+/// Changes, waits and errors, sorted by shard; those without a shard come last.
 fn body(integration: &IntegrationReport, detail: Detail, indent: &str) -> Styled {
     let mut shards: BTreeMap<&str, Styled> = BTreeMap::new();
     let mut rest = Styled::default();
@@ -208,7 +208,8 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
 }
 
 impl ReportedField {
-    /// How many characters of a value are shown: of what is removed, more, since it is the last time that it can be seen.
+    /// Maximum number of characters shown of the value. Removed values get more, since they cannot be seen
+    /// afterwards.
     pub(crate) fn max_value(&self, usual: usize) -> usize {
         match self.action {
             FieldAction::Removed => usual.saturating_mul(3),
@@ -230,7 +231,7 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
     shown(&format!("{} {path}{values}", action.sign())).into_owned()
 }
 
-/// The first `max` characters of a text; how many more there are is said.
+/// The first `max` characters of a text, with the number of omitted ones.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => {
@@ -245,6 +246,9 @@ fn one_error(error: &ReportedFault, indent: &str, out: &mut Styled) {
     out.push(Style::Plain, indent);
     out.push(Style::Error, "error");
     out.push(Style::Plain, &format!(": {}\n", shown(&error.message)));
+    if let Some(shards) = error.concerned_shards() {
+        out.push(Style::Plain, &format!("{indent}    in {}\n", shown(&shards)));
+    }
     for line in &error.details {
         out.push(Style::Plain, &format!("{indent}    {}\n", shown(line)));
     }
@@ -261,7 +265,7 @@ fn locations(locations: &[Location], indent: &str, out: &mut Styled) {
     }
 }
 
-/// `1 to add, 0 to change, 2 to remove`, and what else there is; without a line end.
+/// Adds `1 to add, 0 to change, 2 to remove` and other counts, without a line break.
 fn summary(totals: &Totals, out: &mut Styled) {
     let Totals { add, change, replace, remove, fields_removed: _, held, not_done, errors, applied } = *totals;
     let mut count = |style: Style, count: usize, text: String| {

@@ -1,4 +1,4 @@
-//! A plan in each of its forms.
+//! Renders a plan in each of its forms.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ openshift-resources
 note: something to know
 1 to add, 1 to change, 0 to remove, 1 held; 1 error, in 2 integrations; 1 integration not affected
 
-to approve what is held, add this to the data:
+to approve the held changes, add this to the data:
 
     $schema: /x
     name: approve
@@ -143,7 +143,7 @@ to approve what is held, add this to the data:
 }
 
 #[test]
-fn a_plan_with_nothing_to_do_says_so() {
+fn a_plan_without_changes_says_so() {
     let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
     assert_eq!(text::render(&report, Detail::default()).plain(), "no changes\n");
     report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
@@ -155,7 +155,7 @@ fn a_plan_with_nothing_to_do_says_so() {
 }
 
 #[test]
-fn a_real_run_marks_what_came_of_each_change() {
+fn a_real_run_marks_the_result_of_each_change() {
     let results = [None, Some(StepResult::Done), Some(StepResult::Failed), Some(StepResult::NotTried)];
     let changes = results.map(|result| ReportedChange {
         result,
@@ -170,7 +170,7 @@ fn a_real_run_marks_what_came_of_each_change() {
 }
 
 #[test]
-fn what_concerns_a_shard_stands_together() {
+fn changes_waits_and_errors_are_grouped_by_shard() {
     let at = |shard: &str| ReportedChange {
         shard: shard.to_owned(),
         summary: format!("in {shard}"),
@@ -246,7 +246,7 @@ fn a_plan_as_markdown() {
 - **remove** `Secret` `db` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
   - held: `it would empty the scope`
 
-To approve what is held, add this to the data:
+To approve the held changes, add this to the data:
 
 ```yaml
 $schema: /x
@@ -276,7 +276,7 @@ _`something to know`_
 }
 
 #[test]
-fn a_comment_stays_within_its_size_and_counts_what_is_left_out() {
+fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
     let fields = vec![field(FieldAction::Changed, "a", Some(json!("x".repeat(100))), Some(json!(2)))];
     let changes: Vec<ReportedChange> =
         (0..500).map(|n| change(ChangeAction::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
@@ -310,7 +310,7 @@ fn many_integrations_leave_space_for_their_changes() {
     assert!(text.contains("- **add** `Thing`"), "{text}");
 }
 
-/// Text that would be markup, a mention, a link, a line or a cell of its own, or that commands a terminal.
+/// Text with markup, a mention, a link, a line break, a table cell and terminal control characters.
 const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all #1 [x](http://e) \u{1b}[31m\u{202e}</details>&amp;";
 
 fn hostile_report() -> PlanReport {
@@ -351,7 +351,7 @@ fn hostile_report() -> PlanReport {
     report
 }
 
-/// A report of data that does not validate: findings with this text wherever the data can have one.
+/// A report of invalid data whose findings contain this text in every field that comes from the data.
 fn invalid_report(text: &str, count: usize) -> PlanReport {
     let finding = FindingReport {
         code: "Q2001".to_owned(),
@@ -400,7 +400,7 @@ fn findings_are_never_markup() {
     }
 }
 
-/// What is left of Markdown without its code blocks and code spans.
+/// Markdown without its code blocks and code spans.
 fn outside_code(markdown: &str) -> String {
     let (mut out, mut rest, mut fence) = (String::new(), markdown, None::<String>);
     // Blocks first, line by line.
@@ -454,7 +454,7 @@ fn text_from_data_is_never_markup() {
 }
 
 #[test]
-fn text_from_data_does_not_command_a_terminal() {
+fn text_from_data_has_no_terminal_control_characters() {
     let styled = text::render(&hostile_report(), Detail::FULL);
     assert!(!styled.as_str().contains("\u{1b}[31m\u{202e}") && !styled.plain().contains('\u{1b}'));
     assert!(!styled.plain().contains('\u{202e}'));
@@ -477,7 +477,7 @@ fn json_follows_its_published_schema() {
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(serde_json::from_value::<PlanReport>(json).unwrap(), report);
     }
-    // The schema refuses what it should.
+    // The schema rejects invalid reports.
     let mut wrong: Value = serde_json::from_slice(&report().to_json()).unwrap();
     wrong["schema_version"] = json!(2);
     assert!(!validator.is_valid(&wrong));

@@ -1,7 +1,7 @@
-//! What is being done, and since when: the heartbeat of a run.
+//! Activities: the work in progress of a run, with start times. They are the heartbeat of the run.
 //!
-//! A run has one [`Activities`], and is executed within it ([`Activities::scope`]). Whoever does something that may take
-//! time says so ([`begin`]); a watchdog sees whether anything begins or ends.
+//! A run has one [`Activities`], and is executed within it ([`Activities::scope`]). Code that may take time
+//! registers itself ([`begin`]); a watchdog checks whether activities begin or end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +20,10 @@ tokio::task_local! {
     static SHARD: String;
 }
 
-/// The most activities of one run that are kept after their end. What is dropped is counted.
+/// Maximum number of finished activities that are kept per run. The others are only counted.
 const MAX_FINISHED: usize = 2_000;
 
-/// What a run is doing. A clone is the same.
+/// The activities of a run. Clones share their state.
 #[derive(Clone, Default)]
 pub struct Activities(Arc<Inner>);
 
@@ -31,29 +31,29 @@ pub struct Activities(Arc<Inner>);
 struct Inner {
     ticks: AtomicU64,
     doing: Mutex<BTreeMap<u64, (String, Instant)>>,
-    /// How long each pass of a phase took.
+    /// Duration of each pass of a phase.
     phases: Mutex<Vec<(&'static str, Duration)>>,
     measures: Mutex<Vec<Measure>>,
     finished: Mutex<FinishedLog>,
 }
 
-/// An activity that is over.
+/// A finished activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// What was done.
+    /// The activity.
     pub what: String,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// What came of it, if it was reported: the status of a request.
+    /// Its result, if it was reported: the status of a request, for example.
     pub result: Option<String>,
 }
 
-/// The activities of a run that are over, in the order of their ends.
+/// The finished activities of a run, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedLog {
-    /// Up to 2,000 of them.
+    /// The first 2,000.
     pub activities: Vec<Finished>,
-    /// How many more there were.
+    /// The number of further ones.
     pub dropped: usize,
 }
 
@@ -67,12 +67,12 @@ impl FinishedLog {
     }
 }
 
-/// Something that is being done.
+/// An activity in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// What, in words: `GET https://api.example.com/`.
+    /// Its description: `GET https://api.example.com/`.
     pub what: String,
-    /// For how long.
+    /// Its duration so far.
     pub since: Duration,
 }
 
@@ -83,17 +83,17 @@ impl fmt::Display for Activity {
 }
 
 impl Activities {
-    /// Executes a future as what this run does.
+    /// Executes a future within this run: activities that it begins are registered here.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// How often something began or ended: as long as it grows there is progress.
+    /// Number of activities that began or ended: while it grows, the run makes progress.
     pub fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }
 
-    /// What is being done, the oldest first.
+    /// The activities in progress, the oldest first.
     pub fn doing(&self) -> Vec<Activity> {
         let now = Instant::now();
         let doing = self.0.doing.lock();
@@ -108,17 +108,17 @@ impl Activities {
         all
     }
 
-    /// How long each pass of a phase took that is over.
+    /// Duration of each finished pass of a phase.
     pub fn phases(&self) -> Vec<(&'static str, Duration)> {
         self.0.phases.lock().clone()
     }
 
-    /// The activities that are over.
+    /// The finished activities.
     pub fn finished(&self) -> FinishedLog {
         self.0.finished.lock().clone()
     }
 
-    /// What was measured.
+    /// The measurements.
     pub fn measures(&self) -> Vec<Measure> {
         self.0.measures.lock().clone()
     }
@@ -130,8 +130,8 @@ impl fmt::Debug for Activities {
     }
 }
 
-/// Something is being done as long as this lives.
-#[must_use = "what is dropped at once is over at once"]
+/// Guard of an activity, which ends when this is dropped.
+#[must_use = "the activity ends when the guard is dropped"]
 pub struct Doing(Option<Begun>);
 
 struct Begun {
@@ -143,7 +143,7 @@ struct Begun {
 }
 
 impl Doing {
-    /// Reports what came of it.
+    /// Ends the activity with a result.
     pub fn finish(mut self, result: impl Into<String>) {
         if let Some(begun) = &mut self.0 {
             begun.result = Some(result.into());
@@ -156,22 +156,22 @@ pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
     SHARD.scope(key, future).await
 }
 
-/// The shard that is worked on; empty outside of any.
+/// The shard that is being processed; empty outside of a shard.
 pub fn shard() -> String {
     SHARD.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// Says that something begins. Outside of any run nobody listens.
+/// Begins an activity. Outside of a run, this has no effect.
 pub fn begin(what: impl Into<String>) -> Doing {
     start(what.into(), None)
 }
 
-/// Says that a phase of a run begins: how long it takes is remembered.
+/// Begins a phase of a run, whose duration is recorded.
 pub fn phase(name: &'static str, what: impl Into<String>) -> Doing {
     start(what.into(), Some(name))
 }
 
-/// Says what was measured. Outside of any run nobody listens.
+/// Records a measurement. Outside of a run, this has no effect.
 pub fn measured(measure: Measure) {
     let _ = CURRENT.try_with(|activities| {
         activities.0.measures.lock().push(measure);
@@ -213,7 +213,7 @@ mod tests {
     use super::{Activities, Finished, FinishedLog, MAX_FINISHED, begin, phase};
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_being_done_is_told_with_its_age() {
+    async fn activities_in_progress_have_their_duration() {
         let activities = Activities::default();
         let inside = activities.clone();
         activities
@@ -222,8 +222,8 @@ mod tests {
                 tokio::time::advance(Duration::from_secs(3)).await;
                 let inner = begin("GET https://c1");
                 tokio::time::advance(Duration::from_secs(2)).await;
-                let told: Vec<String> = inside.doing().iter().map(ToString::to_string).collect();
-                assert_eq!(told, ["observe for 5.0 s", "GET https://c1 for 2.0 s"]);
+                let shown: Vec<String> = inside.doing().iter().map(ToString::to_string).collect();
+                assert_eq!(shown, ["observe for 5.0 s", "GET https://c1 for 2.0 s"]);
                 drop(inner);
                 assert_eq!(inside.doing().len(), 1);
             })
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn how_long_a_phase_took_is_remembered() {
+    async fn the_duration_of_a_phase_is_recorded() {
         let activities = Activities::default();
         activities
             .scope(async {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_over_is_kept_with_its_result_up_to_a_limit() {
+    async fn finished_activities_are_kept_with_their_results_up_to_a_limit() {
         let activities = Activities::default();
         activities
             .scope(async {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn outside_of_a_run_nobody_listens() {
+    async fn outside_of_a_run_an_activity_has_no_effect() {
         let _nothing = begin("whatever");
     }
 }

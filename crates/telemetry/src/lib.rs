@@ -1,7 +1,7 @@
-//! What a process tells about itself: what it is doing ([`activity`]), what happened ([`log`]), and how often and how long
-//! ([`measure`], [`metrics`]).
+//! Observability of a process: activities in progress ([`activity`]), log lines ([`log`]), and measurements
+//! and metrics ([`measure`], [`metrics`]).
 //!
-//! **Invariant:** nothing that is told holds a secret: what comes here is text that was made to be shown.
+//! **Invariant:** no output contains a secret: callers pass only text that is meant to be shown.
 
 pub mod activity;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Lines about what happened: text for people, JSON for machines.
+//! Log lines: text for people, JSON for machines.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -8,30 +8,30 @@ use parking_lot::Mutex;
 use qontract_diagnostics::{shown, shown_json, shown_lines};
 use serde_json::{Map, Value};
 
-/// How much a line matters.
+/// Log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Only to whoever looks for a defect.
+    /// For debugging.
     Debug,
-    /// Worth knowing.
+    /// Normal operation.
     Info,
-    /// It may be wrong.
+    /// A possible problem.
     Warning,
-    /// It is wrong.
+    /// An error.
     Error,
 }
 
 impl std::str::FromStr for Level {
     type Err = String;
 
-    /// The words that the established runtime knows, in any case.
+    /// Parses the names that the peer accepts, in upper or lower case.
     fn from_str(word: &str) -> Result<Self, String> {
         match word.to_ascii_uppercase().as_str() {
             "DEBUG" => Ok(Self::Debug),
             "INFO" => Ok(Self::Info),
             "WARNING" | "WARN" => Ok(Self::Warning),
             "ERROR" | "CRITICAL" => Ok(Self::Error),
-            _ => Err(format!("`{word}` is none of DEBUG, INFO, WARNING, ERROR and CRITICAL")),
+            _ => Err(format!("`{word}` is not one of DEBUG, INFO, WARNING, ERROR and CRITICAL")),
         }
     }
 }
@@ -47,7 +47,7 @@ impl Level {
         }
     }
 
-    /// The word for it in lines.
+    /// Its name in log lines.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -58,30 +58,30 @@ impl Level {
     }
 }
 
-/// The form of lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// For people.
     #[default]
     Text,
-    /// As `Text`, with colours.
+    /// Like `Text`, with colours.
     Coloured,
-    /// Without the time, as a log that adds it itself wants them.
+    /// Without the time, for a log that adds it itself.
     Plain,
-    /// As `Plain`, with `[LEVEL]` before it.
+    /// Like `Plain`, with `[LEVEL]` before the text.
     Levelled,
-    /// An object in each line, for machines.
+    /// One JSON object per line.
     Json,
 }
 
-/// One line: what happened, to what.
+/// A log line: a message with fields.
 #[derive(Clone, Debug)]
 pub struct Line {
     level: Level,
     text: String,
     fields: Map<String, Value>,
     details: Map<String, Value>,
-    /// What people see below it.
+    /// Further lines, which the text formats print below the line.
     below: String,
 }
 
@@ -99,35 +99,37 @@ impl Line {
         Self::new(level, first).below(rest)
     }
 
-    /// With a text that has lines of its own. People see them below it, each behind a bar, so that none is taken for a line of the log.
+    /// Adds a text of several lines. The text formats print them below the line, each behind a bar, so that
+    /// none can be mistaken for a log line.
     #[must_use]
     pub fn below(mut self, text: impl Into<String>) -> Self {
         self.below = text.into();
         self
     }
 
-    /// At another level.
+    /// Sets the level.
     #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// With a field.
+    /// Adds a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With a field that people are spared: it is in the lines for machines.
+    /// Adds a field that only the JSON format prints.
     #[must_use]
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// As it is written, without the line's end; a line of text stays one line, but for what is [below](Self::below) it.
+    /// Formats the line, without a newline at the end. In text formats it is one line, followed by the lines
+    /// [below](Self::below) it.
     pub fn print(&self, form: Form, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
@@ -170,14 +172,14 @@ impl Line {
     }
 }
 
-/// Where lines go.
+/// A log with its outputs.
 pub struct Log {
     least: Level,
     sinks: Mutex<Vec<(Form, Box<dyn Write + Send>)>>,
 }
 
 impl Log {
-    /// A log of everything from this level on, to nowhere yet.
+    /// A log of lines from this level on, without outputs.
     pub fn new(least: Level) -> Self {
         Self { least, sinks: Mutex::default() }
     }
@@ -187,20 +189,20 @@ impl Log {
         level >= self.least
     }
 
-    /// Also to this, in this form.
+    /// Adds an output with a format.
     #[must_use]
     pub fn to(self, form: Form, sink: impl Write + Send + 'static) -> Self {
         self.sinks.lock().push((form, Box::new(sink)));
         self
     }
 
-    /// Also to the end of this file.
+    /// Adds a file, to which lines are appended.
     pub fn to_file(self, form: Form, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(self.to(form, file))
     }
 
-    /// Writes a line, if it matters enough. A sink that fails does not keep the others from it.
+    /// Writes a line to all outputs if its level is enabled. An output that fails does not affect the others.
     pub fn write(&self, line: &Line) {
         if !self.is_enabled(line.level) {
             return;
@@ -208,7 +210,7 @@ impl Log {
         let now = jiff::Timestamp::now();
         for (form, sink) in self.sinks.lock().iter_mut() {
             let text = line.print(*form, now) + "\n";
-            // Nobody is left to tell that the log itself cannot be written.
+            // There is no other output to report a failure of the log to.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
         }
     }
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_line_cannot_be_taken_for_one() {
+    fn text_below_a_line_cannot_be_mistaken_for_a_log_line() {
         let line = Line::new(Level::Error, "wrong").with("file", "a").below("one\n[INFO] two\n");
         let print = |form| line.print(form, jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(print(Form::Levelled), "[ERROR] wrong file=a\n    | one\n    | [INFO] two");
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_commands_a_terminal() {
+    fn no_line_controls_the_terminal() {
         let hostile = "a\u{1b}[2J\u{9b}\u{202e}";
         let line =
             Line::new(Level::Error, hostile).with("file", hostile).detail("run", hostile).below(hostile);
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_a_log_that_knows_the_time_is_without_it() {
+    fn a_plain_line_has_no_time() {
         check(Form::Plain, "two\\nlines integration=a steps=3");
         check(Form::Levelled, "[WARNING] two\\nlines integration=a steps=3");
     }

@@ -1,20 +1,20 @@
-//! What a run measured on its way, for metrics.
+//! Measurements of a run, for metrics.
 
 use std::time::Duration;
 
-/// Something that a run measured.
+/// A measurement of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// How long a list of a cluster's objects took.
+    /// The duration of listing objects of a cluster.
     Listed {
         /// The cluster.
         cluster: String,
         /// The kind.
         kind: String,
-        /// How long.
+        /// The duration.
         took: Duration,
     },
-    /// How many objects there are, or are wanted.
+    /// The number of current or desired objects.
     Objects {
         /// The cluster.
         cluster: String,
@@ -22,28 +22,29 @@ pub enum Measure {
         namespace: String,
         /// The kind.
         kind: String,
-        /// The shard that counted them: shards that count objects of the same kind and namespace are added up.
+        /// The shard that counted them: shards that count objects of the same kind and namespace are added
+        /// up.
         shard: String,
-        /// Which of the two.
+        /// Current or desired.
         state: Side,
-        /// How many.
+        /// The number.
         count: usize,
     },
     /// A field of a report contained a secret and was replaced.
     Redacted,
 }
 
-/// What is there, or what is wanted.
+/// Current or desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// What is there.
+    /// The current state.
     Current,
-    /// What is wanted.
+    /// The desired state.
     Desired,
 }
 
 impl Side {
-    /// The word for it in metrics.
+    /// The label value in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",

@@ -1,4 +1,4 @@
-//! Metrics: the names and labels that the established runtime has, and our own beside them. All of them are here.
+//! All metrics of runs: those of the peer, with its names and labels, and our own.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use prometheus_client::registry::Registry;
 
 use crate::measure::Measure;
 
-/// Which process of which integration.
+/// A process of an integration, as metric labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Process {
     /// The integration.
     pub integration: String,
-    /// How many share the work.
+    /// Number of processes that share the work.
     pub shards: String,
-    /// Which of them this one is.
+    /// The index of this process.
     pub shard_id: String,
 }
 
-/// An integration, and a word.
+/// Labels of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
     integration: String,
@@ -76,20 +76,20 @@ struct Done {
     integration: String,
 }
 
-/// How long a list takes.
+/// Histogram of the durations of lists.
 fn lists() -> Histogram {
     Histogram::new([0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0])
 }
 
-/// How long it takes from a commit to what is done because of it.
+/// Histogram of the times from a commit to the writes that it causes.
 fn delays() -> Histogram {
     Histogram::new([60.0, 150.0, 300.0, 600.0, 1200.0, 1800.0, 2400.0, 3000.0])
 }
 
-/// How long runs take, in seconds.
+/// Gauge of durations in seconds.
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
 
-/// How long a phase takes: from a hundredth of a second to ten minutes.
+/// Histogram of the durations of phases: from a hundredth of a second to ten minutes.
 fn phases() -> Histogram {
     Histogram::new([0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0])
 }
@@ -108,7 +108,8 @@ pub struct Metrics {
     skipped: Family<Skipped, Counter>,
     lists: Family<Listed, Histogram, fn() -> Histogram>,
     objects: Family<Objects, Gauge>,
-    /// Which of them the last run of each integration told: what it no longer tells is forgotten.
+    /// The label sets of the last run, by integration. Label sets that the next run no longer has are
+    /// removed.
     told: Mutex<BTreeMap<String, Vec<Objects>>>,
     delays: Family<Done, Histogram, fn() -> Histogram>,
     redactions: Family<Integration, Counter>,
@@ -160,7 +161,7 @@ impl Default for Metrics {
         );
         registry.register(
             "function_elapsed_seconds_since_bundle_commit",
-            "From a commit to what is written because of it",
+            "Time from a commit to the writes that it causes",
             metrics.delays.clone(),
         );
         registry.register(
@@ -189,60 +190,60 @@ impl Metrics {
         self.build.get_or_create(&labels).set(1);
     }
 
-    /// There is such a process: what it counts starts at 0.
+    /// Registers a process, with its counters at 0.
     pub fn start(&self, process: &Process) {
         drop(self.stuck.get_or_create(process));
         drop(self.held.get_or_create(process));
     }
 
-    /// The last run held so many changes.
+    /// Sets the number of changes that the last run held.
     pub fn held(&self, process: &Process, count: usize) {
         self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Whether the data is invalid: since when, in seconds since 1970.
+    /// Sets since when the data is invalid, in seconds since 1970; `None` if it is valid.
     pub fn set_data_invalid(&self, since: Option<i64>) {
         self.data_invalid.set(i64::from(since.is_some()));
         self.data_invalid_since.set(since.unwrap_or_default());
     }
 
-    /// A run begins.
+    /// Counts a run that begins.
     pub fn began(&self, process: &Process) {
         self.executions.get_or_create(process).inc();
     }
 
-    /// A run ended, after so many seconds, with this exit code.
+    /// Sets the duration and the exit code of the last run.
     pub fn ended(&self, process: &Process, seconds: f64, code: i32) {
         self.last_run_seconds.get_or_create(process).set(seconds);
         self.last_run_status.get_or_create(process).set(code.into());
     }
 
-    /// A run was ended because nothing went on.
+    /// Counts a run that was ended because it made no progress.
     pub fn stuck(&self, process: &Process) {
         self.stuck.get_or_create(process).inc();
     }
 
-    /// A phase of a run took so many seconds.
+    /// Observes the duration of a phase.
     pub fn phase(&self, integration: &str, phase: &str, seconds: f64) {
         let labels = Phase { integration: integration.to_owned(), phase: phase.to_owned() };
         self.phase_seconds.get_or_create(&labels).observe(seconds);
     }
 
-    /// The last plan has so many changes of a kind.
+    /// Sets the number of changes of a kind in the last plan.
     pub fn planned(&self, integration: &str, change: &str, count: usize) {
         let labels = Planned { integration: integration.to_owned(), change: change.to_owned() };
         self.planned.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Shards were passed over, for this reason.
+    /// Counts shards that were skipped for this reason.
     pub fn skipped(&self, integration: &str, reason: &str, count: u64) {
         let labels = Skipped { integration: integration.to_owned(), reason: reason.to_owned() };
         self.skipped.get_or_create(&labels).inc_by(count);
     }
 
-    /// What a run of an integration measured.
+    /// Updates the metrics from the measurements of a run.
     pub fn measured(&self, integration: &str, measures: &[Measure]) {
-        // What a shard counted again in a later round replaces what it counted before; shards are added up.
+        // The count of a later round replaces that of an earlier round of the same shard; shards are summed.
         let mut counts: BTreeMap<(Objects, &str), usize> = BTreeMap::new();
         for measure in measures {
             match measure {
@@ -277,22 +278,22 @@ impl Metrics {
         for (labels, count) in &sums {
             self.objects.get_or_create(labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
-        let mut told = self.told.lock();
-        for gone in told.remove(integration).unwrap_or_default() {
+        let mut last = self.told.lock();
+        for gone in last.remove(integration).unwrap_or_default() {
             if !sums.contains_key(&gone) {
                 self.objects.remove(&gone);
             }
         }
-        told.insert(integration.to_owned(), sums.into_keys().collect());
+        last.insert(integration.to_owned(), sums.into_keys().collect());
     }
 
-    /// Something was written so many seconds after the commit that it follows from.
+    /// Observes the time from a commit to a write that it caused.
     pub fn written(&self, integration: &str, name: &str, seconds: f64) {
         let labels = Done { name: name.to_owned(), integration: integration.to_owned() };
         self.delays.get_or_create(&labels).observe(seconds);
     }
 
-    /// All of them, as Prometheus reads them.
+    /// All metrics in the Prometheus text format.
     pub fn print(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a text can always grow");
@@ -308,7 +309,7 @@ mod tests {
     use crate::measure::{Measure, Side};
 
     #[test]
-    fn names_and_labels_are_those_of_the_established_runtime() {
+    fn names_and_labels_are_those_of_the_peer() {
         let (metrics, process) = (
             Metrics::default(),
             Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() },
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_no_longer_tells_of_is_forgotten() {
+    fn label_sets_that_a_run_no_longer_has_are_removed() {
         let metrics = Metrics::default();
         let objects = |namespace: &str, count| Measure::Objects {
             cluster: "c".to_owned(),
@@ -409,9 +410,9 @@ mod tests {
         metrics.measured("a", &[objects("one", 1), objects("two", 2), listed]);
         metrics.measured("a", &[objects("two", 3)]);
         let text = metrics.print();
-        let told: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
         let labels = r#"{integration="a",cluster="c",namespace="two",kind="Secret",state="current"}"#;
-        assert_eq!(told, [format!("qontract_reconcile_openshift_resource_inventory{labels} 3")]);
+        assert_eq!(lines, [format!("qontract_reconcile_openshift_resource_inventory{labels} 3")]);
         assert!(text.contains("qontract_reconcile_oc_get_items_seconds_bucket{le=\"1.0\",integration=\"a\""));
     }
 }

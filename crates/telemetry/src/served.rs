@@ -1,4 +1,4 @@
-//! The metrics of a data server: the names and labels that the established one has, and our own beside them.
+//! All metrics of the data server: those of the peer, with its names and labels, and our own.
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -10,14 +10,14 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// A request, in few words: each label has a bounded number of values, whatever is asked.
+/// Labels of a request. Each label has a bounded number of values, whatever clients send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Request {
     /// `2xx` and so on.
     pub status_code: &'static str,
-    /// One of the usual methods, or `other`.
+    /// A common method, or `other`.
     pub method: &'static str,
-    /// The path without what differs from request to request.
+    /// The path, with placeholders for variable parts.
     pub path: &'static str,
 }
 
@@ -31,7 +31,7 @@ struct Outcome {
     outcome: &'static str,
 }
 
-/// How long requests take.
+/// Histogram of the durations of requests.
 fn durations() -> Histogram {
     Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
 }
@@ -50,7 +50,7 @@ pub struct ServerMetrics {
     connections: Gauge,
     answer_bytes: Gauge,
     remembered: Family<Outcome, Counter>,
-    /// One at a time is told what there is.
+    /// Held while metrics are printed, because the gauges are set right before.
     printing: Mutex<()>,
 }
 
@@ -58,14 +58,14 @@ impl Default for ServerMetrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let requests = Family::new_with_constructor(durations as fn() -> Histogram);
-        registry.register("http_request_duration_seconds", "How long requests take", requests.clone());
+        registry.register("http_request_duration_seconds", "Duration of requests", requests.clone());
         let up: Gauge = Gauge::default();
         up.set(1);
-        registry.register("up", "Whether it is up", up);
+        registry.register("up", "1 while the server runs", up);
         let own = registry.sub_registry_with_prefix("qontract_server");
         let (reloads, failed_reloads) = (Counter::default(), Counter::default());
-        own.register("reloads", "How often a new bundle was loaded", reloads.clone());
-        own.register("failed_reloads", "How often a bundle could not be loaded", failed_reloads.clone());
+        own.register("reloads", "Bundles loaded", reloads.clone());
+        own.register("failed_reloads", "Failures to load a bundle", failed_reloads.clone());
         let datafiles = Family::default();
         own.register("datafiles", "Datafiles of the latest bundle", Family::clone(&datafiles));
         let gauge = |own: &mut Registry, name: &str, help: &str| {
@@ -73,13 +73,13 @@ impl Default for ServerMetrics {
             own.register(name, help, gauge.clone());
             gauge
         };
-        let bundles = gauge(own, "bundle_object_shas", "Bundles that are held");
-        let cached_bundles = gauge(own, "bundle_cache_object_shas", "Bundles that are held for some time");
+        let bundles = gauge(own, "bundle_object_shas", "Loaded bundles");
+        let cached_bundles = gauge(own, "bundle_cache_object_shas", "Loaded bundles with a time to live");
         let leases = gauge(own, "leases", "Leases on bundles");
-        let connections = gauge(own, "connections", "Connections that are open");
-        let answer_bytes = gauge(own, "remembered_answer_bytes", "Bytes of answers that are remembered");
+        let connections = gauge(own, "connections", "Open connections");
+        let answer_bytes = gauge(own, "remembered_answer_bytes", "Size of the answer cache");
         let remembered = Family::default();
-        own.register("answers", "Answers, by whether they were remembered", Family::clone(&remembered));
+        own.register("answers", "Answers, by whether they came from the cache", Family::clone(&remembered));
         own.register_collector(Box::new(Usage));
         Self {
             registry,
@@ -98,7 +98,7 @@ impl Default for ServerMetrics {
     }
 }
 
-/// What there is of each thing at a moment.
+/// Current numbers of resources, for the gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Bundles.
@@ -107,33 +107,34 @@ pub struct Held {
     pub leases: usize,
     /// Connections.
     pub connections: usize,
-    /// Bytes of remembered answers.
+    /// Bytes of cached answers.
     pub answer_bytes: usize,
 }
 
 impl ServerMetrics {
-    /// A request was answered.
+    /// Observes the duration of a request.
     pub fn answered(&self, request: &Request, seconds: f64) {
         self.requests.get_or_create(request).observe(seconds);
     }
 
-    /// A query was answered, from memory or not.
+    /// Counts an answer, from the cache or not.
     pub fn remembered(&self, is_remembered: bool) {
         let outcome = if is_remembered { "remembered" } else { "made" };
         self.remembered.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// A bundle was loaded.
+    /// Counts a loaded bundle.
     pub fn loaded(&self) {
         self.reloads.inc();
     }
 
-    /// A bundle could not be loaded.
+    /// Counts a bundle that could not be loaded.
     pub fn failed(&self) {
         self.failed_reloads.inc();
     }
 
-    /// All of them in the text form, with what there is now, and how many datafiles the latest bundle has of each schema.
+    /// All metrics in the Prometheus text format, with the current numbers and the number of datafiles of the
+    /// latest bundle by schema.
     pub fn print<'s>(&self, held: Held, datafiles: impl IntoIterator<Item = (&'s str, usize)>) -> String {
         let _one_at_a_time = self.printing.lock();
         let Held { bundles, leases, connections, answer_bytes } = held;
@@ -143,7 +144,7 @@ impl ServerMetrics {
         set(&self.leases, leases);
         set(&self.connections, connections);
         set(&self.answer_bytes, answer_bytes);
-        // A schema that has none any more is not told with its old number.
+        // Schemas without datafiles disappear.
         self.datafiles.clear();
         for (schema, count) in datafiles {
             set(&self.datafiles.get_or_create(&Schema { schema: schema.to_owned() }), count);
@@ -154,7 +155,7 @@ impl ServerMetrics {
     }
 }
 
-/// What the process uses, read when it is asked.
+/// Resource usage of the process, read when metrics are printed.
 #[derive(Debug)]
 struct Usage;
 
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_are_those_that_dashboards_know() {
+    fn the_names_are_those_that_dashboards_use() {
         let metrics = ServerMetrics::default();
         metrics.answered(&Request { status_code: "2xx", method: "POST", path: "/graphqlsha/#sha" }, 0.02);
         metrics.loaded();

@@ -12,16 +12,16 @@ use crate::clusters::DataAccount;
 
 use super::report::Report;
 
-/// How long a bucket may take to answer.
+/// Time limit for listing a bucket.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// What buckets are checked with.
+/// Checks buckets.
 pub struct BucketCheck<'a> {
-    /// Where the keys of accounts are.
+    /// The secret store with the keys of accounts.
     pub secrets: &'a dyn Reader,
     /// The accounts of the data.
     pub accounts: &'a [DataAccount],
-    /// Another server than the vendor's.
+    /// An S3 server other than the vendor's.
     pub endpoint: Option<S3Endpoint>,
 }
 

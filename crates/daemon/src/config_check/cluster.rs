@@ -1,4 +1,4 @@
-//! One cluster: is it reachable, is the token accepted, is its clock ours, does it allow what the integrations need.
+//! Checks a cluster: reachable, credentials accepted, clocks in sync, and permissions for the integrations.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -15,10 +15,10 @@ use crate::targets::RealClusters;
 use super::limits;
 use super::report::Report;
 
-/// How far two clocks may be apart: tokens and leases are judged by them.
+/// Maximum clock skew: the validity of tokens and leases depends on the clocks.
 const MAX_SKEW: Duration = Duration::from_secs(30);
 
-/// How many namespaces are asked about one by one, where a cluster does not allow all of them at once.
+/// Number of namespaces that are checked one by one where a cluster does not grant access to all namespaces.
 const MAX_NAMESPACES: usize = 5;
 
 /// Checks clusters.
@@ -30,14 +30,14 @@ pub struct ClusterCheck<'a> {
 }
 
 impl<'a> ClusterCheck<'a> {
-    /// For the integrations that the data defines.
+    /// Checks the permissions of the integrations that the data defines.
     pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let clusters = Clusters::new(&permit, limits(), real.tokens, real.known);
         Self { clusters, permit, namespaces, needs: defined.iter().filter_map(|name| need(name)).collect() }
     }
 
-    /// Checks one.
+    /// Checks one cluster.
     pub async fn run(&self, cluster: &Cluster) -> Report {
         let (mut report, title) = (Report::default(), format!("cluster {}", cluster.name));
         let probe = AccessRequest {
@@ -68,7 +68,7 @@ impl<'a> ClusterCheck<'a> {
         report
     }
 
-    /// Whether the cluster allows what an integration needs there.
+    /// Checks the permissions of an integration.
     async fn integration(&self, cluster: &Cluster, need: &Need, report: &mut Report) {
         let own: Vec<&DataNamespace> =
             self.namespaces.iter().filter(|namespace| namespace.cluster == cluster.name).collect();
@@ -133,7 +133,8 @@ impl<'a> ClusterCheck<'a> {
         }
     }
 
-    /// The verbs that the cluster does not allow for a kind: for all namespaces, or else for one of the first few of the data.
+    /// The verbs that the cluster does not allow for a kind: for all namespaces, or else for one of the first
+    /// few of the data.
     async fn denied(
         &self,
         cluster: &Cluster,
@@ -169,7 +170,7 @@ impl<'a> ClusterCheck<'a> {
     }
 }
 
-/// What to do about an error of a cluster.
+/// The hint for an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
         KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
@@ -190,7 +191,7 @@ fn hint(error: &KubernetesError) -> &'static str {
     }
 }
 
-/// How far another clock is from ours, and in which direction, if it is too far.
+/// The clock skew and its direction, if it is above [`MAX_SKEW`].
 fn skew(theirs: SystemTime, ours: SystemTime) -> Option<(Duration, &'static str)> {
     let (skew, direction) = match theirs.duration_since(ours) {
         Ok(ahead) => (ahead, "ahead of"),

@@ -1,4 +1,5 @@
-//! The programs of `[integrations.*]`: whether each can be started, describes itself, and is defined in the data.
+//! The programs of `[integrations.*]`: whether each can be started, describes itself, and is defined in the
+//! data.
 //!
 //! `describe` is the only phase that runs: it reads and changes nothing.
 
@@ -13,7 +14,7 @@ use qontract_config::{Config, Registered};
 
 use super::report::Report;
 
-/// Checks every program, all of them concurrently. `defined` is what the data defines, if there is data.
+/// Checks all programs concurrently. `defined` are the integrations that the data defines, if there is data.
 pub fn check(config: &Config, defined: Option<&[String]>, report: &mut Report) {
     let is_sandbox = config.sandbox.is_some();
     let checks = thread::scope(|scope| {
@@ -95,7 +96,8 @@ fn one(name: &str, registered: &Registered, is_sandbox: bool) -> Report {
     report
 }
 
-/// The file that the first word of a command starts: the word itself if it is a path, else the first program of this name on the `PATH`.
+/// The executable of a command: the first word itself if it is a path, else the first program of this name on
+/// the `PATH`.
 fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str> {
     if executable.contains('/') {
         let file = Path::new(executable);
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_with_a_slash_is_a_path_and_another_is_searched_for() {
+    fn a_word_with_a_slash_is_a_path_and_others_are_searched_on_the_path() {
         let check = |executable: &str, path: &str, expect: Result<&str, &str>| {
             let found = find(executable, Some(path.as_ref()));
             let found = found.as_ref().map(|file| file.to_str().unwrap()).map_err(|why| *why);

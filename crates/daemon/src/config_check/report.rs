@@ -1,15 +1,15 @@
-//! The checks and what came of them, as text and as JSON.
+//! The checks and their results, as text and as JSON.
 
 use qontract_diagnostics::{counted, shown};
 use serde::Serialize;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// All is well.
+    /// It works.
     Ok,
-    /// It works, but perhaps not as meant.
+    /// It works, but perhaps not as intended.
     Warning,
     /// It does not work.
     Failed,
@@ -28,14 +28,14 @@ impl Status {
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
+    /// The subject of the check.
     #[serde(rename = "check")]
     pub name: String,
-    /// What came of it.
+    /// The result.
     pub status: Status,
-    /// What was found.
+    /// The observation.
     pub detail: String,
-    /// What to do.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -47,17 +47,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// A check that went well.
+    /// Adds a check that succeeded.
     pub fn ok(&mut self, check: &str, detail: String) {
         self.checks.push(Check { name: check.to_owned(), status: Status::Ok, detail, hint: None });
     }
 
-    /// A check that found something that may be wrong.
+    /// Adds a check with a warning.
     pub fn warning(&mut self, check: &str, detail: String, hint: &str) {
         self.push(check, Status::Warning, detail, hint);
     }
 
-    /// A check that failed.
+    /// Adds a check that failed.
     pub fn failed(&mut self, check: &str, detail: String, hint: &str) {
         self.push(check, Status::Failed, detail, hint);
     }

@@ -1,4 +1,4 @@
-//! How many connections fit into the limit of open files.
+//! The number of connections that the limit of open files allows.
 
 use qontract_telemetry::log::{Level, Line, Log};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,7 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Open files that are not connections: bundles, caches, watches, child processes.
 const OTHER_FILES: u64 = 128;
 
-/// So many connections as asked for, if the process may have as many open files; its own limit is raised as far as the system allows.
+/// The number of connections to allow: `wanted`, or fewer if the limit of open files is too low. The soft
+/// limit is raised as far as the hard limit allows.
 pub fn connections(wanted: usize, log: &Log) -> usize {
     let needed = wanted as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
@@ -16,13 +17,14 @@ pub fn connections(wanted: usize, log: &Log) -> usize {
     let files = if raise.is_ok() { raised } else { current };
     let allowed = allowed(wanted, files);
     if allowed < wanted {
-        let text = format!("at most {allowed} of {wanted} connections: the limit of open files is {files}");
+        let text =
+            format!("allowing only {allowed} of {wanted} connections: the limit of open files is {files}");
         log.write(&Line::new(Level::Warning, text));
     }
     allowed
 }
 
-/// The connections that a limit of open files has space for.
+/// The number of connections that fit into a limit of open files.
 fn allowed(wanted: usize, files: u64) -> usize {
     let space = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
     wanted.min(space.max(1))

@@ -1,4 +1,5 @@
-//! What a word of the command line or of the environment means to `serve`: a file, a folder, a bucket.
+//! The origins of bundles for `serve`, as the command line and the environment name them: a file, a folder, a
+//! bucket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use qontract_telemetry::log::{Level, Line, Log};
 use crate::exit::UsageError;
 use crate::source::{DataSource as _, PollResult, WatchedRepo};
 
-/// How many bytes a bundle may have that is read from a bucket.
+/// Maximum size in bytes of a bundle in a bucket.
 const LARGEST: u64 = 2 << 30;
 
 /// A bundle: a file, `fs://PATH`, or `s3://BUCKET/KEY`.
@@ -32,7 +33,7 @@ pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn Origin>> {
     Ok(Arc::new(File(file)))
 }
 
-/// Where bundles are found by their shas: a folder, `fs://PATH`, or `s3://BUCKET/PREFIX`.
+/// A store of bundles by sha: a folder, `fs://PATH`, or `s3://BUCKET/PREFIX`.
 pub async fn store(place: &str) -> anyhow::Result<Store> {
     let Some(path) = place.strip_prefix("s3://") else {
         let folder = place.strip_prefix("fs://").unwrap_or(place);
@@ -55,7 +56,7 @@ pub async fn stored(bucket: &str, key: &str) -> anyhow::Result<Arc<dyn Origin>> 
     Ok(Arc::new(Stored { blobs: s3(bucket).await?, key }))
 }
 
-/// A bucket, and who we are there, as the environment says: keys, a profile, the identity of the pod.
+/// A bucket, with credentials from the environment: keys, a profile, or the identity of the pod.
 async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn Reader>> {
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = region.unwrap_or_else(|| "us-east-1".to_owned());
@@ -71,7 +72,7 @@ async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn Reader>> {
     Ok(Arc::new(S3::new(&ReadPermit::for_data(), settings).await))
 }
 
-/// A data repo, bundled and checked.
+/// A data repo that is bundled and validated when it is read.
 pub fn repo(folder: Arc<WatchedRepo>, log: &Arc<Log>) -> Arc<dyn Origin> {
     Arc::new(Repo { folder, log: Arc::clone(log) })
 }
@@ -88,7 +89,7 @@ impl Origin for Repo {
 
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
         let (folder, log) = (Arc::clone(&self.folder), Arc::clone(&self.log));
-        let look = move || {
+        let poll = move || {
             let show = |text: &str| log.write(&Line::of_lines(Level::Error, text));
             let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
             match folder.poll(&show).map_err(other)? {
@@ -99,8 +100,8 @@ impl Origin for Repo {
             }
         };
         async {
-            let looked = tokio::task::spawn_blocking(look).await;
-            looked.unwrap_or_else(|_| {
+            let polled = tokio::task::spawn_blocking(poll).await;
+            polled.unwrap_or_else(|_| {
                 Err(OriginError::Other("bundling it failed: this is a defect".to_owned()))
             })
         }
@@ -108,7 +109,7 @@ impl Origin for Repo {
     }
 }
 
-/// What is in force of a data repo, without another look at it.
+/// The valid bundle of a data repo that is in use, without polling the repo again.
 pub fn in_force(folder: Arc<WatchedRepo>) -> Arc<dyn Origin> {
     Arc::new(InForce(folder))
 }
@@ -128,5 +129,5 @@ impl Origin for InForce {
 fn content(folder: &WatchedRepo) -> Result<Content, OriginError> {
     let side = folder.side().map_err(|error| OriginError::Other(format!("{error:#}")))?;
     let engine = side.source.engine().cloned();
-    engine.map(Content::Ready).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
+    engine.map(Content::Ready).ok_or_else(|| OriginError::Other("no bundle is loaded".to_owned()))
 }

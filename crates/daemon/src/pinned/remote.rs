@@ -26,14 +26,15 @@ pub struct Connection {
     server: Server,
     url: Url,
     runtime: Handle,
-    /// Whether the server can know who we are.
+    /// Whether requests have a token. Only then the server grants leases.
     has_token: bool,
 }
 
-/// How long a bundle stays for a run, unless the run ends before: as long as a server allows, and as a run of a loop may take.
+/// Duration of a lease: the maximum that a server grants, and that a run of a loop may take. It is released
+/// when the run ends.
 const LEASE: Duration = Duration::from_hours(1);
 
-/// A bundle that stays on the server until this is dropped.
+/// A lease on a bundle of the server, released when this is dropped.
 struct BundleLease {
     server: Server,
     runtime: Handle,
@@ -46,7 +47,7 @@ impl Drop for BundleLease {
         let (server, sha, lease) = (self.server.clone(), self.sha.clone(), self.lease.clone());
         let release = async move {
             let permit = ReadPermit::for_data();
-            // One that cannot be released ends by itself.
+            // A lease that cannot be released expires.
             let _ = tokio::time::timeout(Duration::from_secs(2), server.release(&permit, &sha, &lease)).await;
         };
         if Handle::try_current().is_ok() {
@@ -58,15 +59,15 @@ impl Drop for BundleLease {
 }
 
 impl Connection {
-    /// The server of a configuration; nothing is asked yet.
+    /// The server of a configuration; sends no request.
     pub fn new(graphql: &Graphql, runtime: Handle) -> anyhow::Result<Self> {
         Self::with_limits(graphql, runtime, Settings::default())
     }
 
-    /// The server of a configuration, with these limits on requests; nothing is asked yet.
+    /// The server of a configuration, with these request limits; sends no request.
     pub fn with_limits(graphql: &Graphql, runtime: Handle, limits: Settings) -> anyhow::Result<Self> {
         let url = Url::parse(&graphql.server)
-            .map_err(|error| UsageError(format!("`graphql.server` is no address: {error}")))?;
+            .map_err(|error| UsageError(format!("`graphql.server` is not a URL: {error}")))?;
         let http = Http::new(&ReadPermit::for_data(), limits)?;
         let token = graphql.token.as_deref().map(Secret::new);
         let has_token = token.is_some();
@@ -80,26 +81,27 @@ impl Connection {
 
     fn latest_sha(&self) -> anyhow::Result<Sha> {
         let permit = ReadPermit::for_data();
-        let asking = self.server.latest_sha(&permit);
-        tokio::task::block_in_place(|| self.runtime.block_on(asking))
-            .with_context(|| format!("the data of `{}` cannot be read", self.url))
+        let call = self.server.latest_sha(&permit);
+        tokio::task::block_in_place(|| self.runtime.block_on(call))
+            .with_context(|| format!("cannot read the data of `{}`", self.url))
     }
 
-    /// The latest bundle. Unless it is pinned, each query is answered from whatever is the latest then.
+    /// The latest bundle. Unless it is pinned, each query uses the bundle that is the latest at that time.
     pub fn head(&self, pinned: bool) -> anyhow::Result<Remote> {
         let sha = self.latest_sha()?;
         let address = if pinned { Address::Sha(sha.clone()) } else { Address::Latest };
         Ok(self.remote(&sha, address))
     }
 
-    /// Asks that a bundle stays as long as we need it. It is a courtesy: without it, a bundle stays as long as it is asked.
+    /// Requests a lease on a bundle. A failure is ignored: without a lease, a bundle stays loaded as long as
+    /// it is queried.
     fn lease(&self, sha: &Sha) -> Option<BundleLease> {
         if !self.has_token {
             return None;
         }
         let permit = ReadPermit::for_data();
-        let asking = self.server.lease(&permit, sha, LEASE);
-        let lease = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok()??;
+        let call = self.server.lease(&permit, sha, LEASE);
+        let lease = tokio::task::block_in_place(|| self.runtime.block_on(call)).ok()??;
         Some(BundleLease {
             server: self.server.clone(),
             runtime: self.runtime.clone(),
@@ -118,9 +120,9 @@ impl Connection {
 
     fn remote(&self, sha: &Sha, address: Address) -> Remote {
         let permit = ReadPermit::for_data();
-        // Whether the commit is known decides nothing: a bundle that the server does not have is told when it is asked.
-        let asking = self.server.commit_info(&permit, sha);
-        let info = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok();
+        // A failure is ignored: if the server does not have the bundle, the first query reports it.
+        let call = self.server.commit_info(&permit, sha);
+        let info = tokio::task::block_in_place(|| self.runtime.block_on(call)).ok();
         Remote {
             server: self.server.clone(),
             runtime: self.runtime.clone(),
@@ -152,7 +154,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Where it is asked.
+    /// The URL of its endpoint.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -161,7 +163,7 @@ impl Remote {
     fn request(&self, ask: Ask<'_>) -> Result<Arc<Answer>, DataError> {
         let Ask { text, operation, variables, places: _, only } = ask;
         if only.is_some() {
-            return Err(refused(&ask, "a server is not asked for a part".to_owned()));
+            return Err(refused(&ask, "a server cannot be queried for a part".to_owned()));
         }
         let variables = variables.map(json).transpose().map_err(|why| refused(&ask, why))?;
         let key = format!("{operation:?} {variables:?} {text}");
@@ -170,10 +172,10 @@ impl Remote {
         }
         let query = Query { text, variables: variables.as_ref(), operation };
         let permit = ReadPermit::for_data();
-        let asking = self.server.answer(&permit, &self.address, query);
-        // Data is asked from within the runner, which is asynchronous, by rooms that are not.
+        let call = self.server.answer(&permit, &self.address, query);
+        // Integrations are synchronous, and query data from within the asynchronous runner.
         let answer =
-            tokio::task::block_in_place(|| self.runtime.block_on(asking)).map_err(|error| match error {
+            tokio::task::block_in_place(|| self.runtime.block_on(call)).map_err(|error| match error {
                 ServerError::Query(_) => refused(&ask, error.to_string()),
                 other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
             })?;

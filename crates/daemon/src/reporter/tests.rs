@@ -1,4 +1,4 @@
-//! The lines that a loop leaves in the log.
+//! The log lines of a loop.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use super::{LoopReporter, RunObserver as _};
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Lines {
-    /// What was written since the last time.
+    /// The text that was written since the last call.
     fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
     }
@@ -67,7 +67,7 @@ fn run(reporter: &LoopReporter, record: Option<&Record>, ended: Ended) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
+async fn a_long_wait_is_logged_and_again_when_it_has_doubled() {
     let (reporter, lines) = reporter();
     for seconds in (10..=130).step_by(10) {
         let since = Duration::from_secs(seconds);
@@ -75,14 +75,14 @@ async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
     }
     assert_eq!(
         lines.take(),
-        "[INFO] waits: GET https://c1/ for 30.0 s integration=a\n\
-         [INFO] waits: GET https://c1/ for 60.0 s integration=a\n\
-         [INFO] waits: GET https://c1/ for 120.0 s integration=a\n"
+        "[INFO] waiting: GET https://c1/ for 30.0 s integration=a\n\
+         [INFO] waiting: GET https://c1/ for 60.0 s integration=a\n\
+         [INFO] waiting: GET https://c1/ for 120.0 s integration=a\n"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_run_leaves_one_line_and_names_itself_if_it_has_a_record() {
+async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
     let (reporter, lines) = reporter();
     run(&reporter, Some(&record(Ended::Ok, 2, 0)), Ended::Ok);
     assert_eq!(
@@ -94,7 +94,7 @@ async fn each_run_leaves_one_line_and_names_itself_if_it_has_a_record() {
         lines.take(),
         "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
     );
-    // A run that was stuck or panicked has no record, and nothing of the one before.
+    // A run that stalled or panicked has no record, and shows nothing of the previous one.
     run(&reporter, None, Ended::Transient);
     assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
     let reporter = reporter.with_run_level(Level::Debug);
@@ -114,7 +114,7 @@ async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     assert!(!is_warned(&held, Ended::Held));
     tokio::time::advance(Duration::from_hours(1)).await;
     assert!(is_warned(&held, Ended::Held));
-    // A run that failed saw nothing of it; that does not mean that it is released.
+    // A failed run may not have planned the change, so that it does not count as released.
     assert!(!is_warned(&record(Ended::Failed, 0, 0), Ended::Failed));
     assert!(!is_warned(&held, Ended::Held));
     assert_eq!(reporter.status().held.len(), 1);

@@ -1,4 +1,4 @@
-//! Restarts a loop that gave up or panicked, and says when only a restart of the process is left.
+//! Restarts a loop that gave up or panicked, and reports when the process has to be restarted instead.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use futures_util::FutureExt as _;
 use qontract_runtime::looping::{Finish, Stop};
 use tokio::sync::{Notify, watch};
 
-/// How many times a loop is started before the process has to be restarted.
+/// Number of starts of a loop after which the process has to be restarted.
 const MAX_STARTS: u32 = 3;
 
-/// How a supervised loop ended.
+/// The end of a supervised loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervised {
-    /// It was stopped, or was to run once.
+    /// It was stopped, or ran once as requested.
     Ended,
     /// It stalled or panicked at every start.
     GaveUp,
 }
 
-/// Runs a loop. One that gives up or panics is started again after `pause`, since here nothing else would do it; `report` gets the reason.
+/// Runs a loop. A loop that gives up or panics is restarted after `pause`; `report` gets the reason.
 pub async fn supervise<F: Future<Output = Finish>>(
     pause: Duration,
     mut start: impl FnMut() -> F,
@@ -27,9 +27,9 @@ pub async fn supervise<F: Future<Output = Finish>>(
 ) -> Supervised {
     for _ in 0..MAX_STARTS {
         let why = match AssertUnwindSafe(start()).catch_unwind().await {
-            Ok(Finish::GaveUp) => "stuck too often",
+            Ok(Finish::GaveUp) => "the loop stalled too often",
             Ok(Finish::Once(_) | Finish::Stopped) => return Supervised::Ended,
-            Err(_) => "its loop panicked",
+            Err(_) => "the loop panicked",
         };
         report(why);
         tokio::time::sleep(pause).await;
@@ -37,12 +37,12 @@ pub async fn supervise<F: Future<Output = Finish>>(
     Supervised::GaveUp
 }
 
-/// Why the supervisor looks at the list of integrations again, or ends.
+/// The reason for which the supervisor checks the list of integrations again, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// There is new data.
     NewData,
-    /// An integration that could not be started is tried again: a program or a file may be there by now.
+    /// An integration that could not be started is retried: a missing program or file may exist by now.
     Retry,
     /// The process shuts down.
     Stop,
@@ -50,7 +50,8 @@ pub enum Wake {
     LoopGaveUp,
 }
 
-/// Waits until there is something to do. `retry` is after which time missing integrations are tried again, if some are missing.
+/// Waits for the next reason to act. `retry` is the time after which missing integrations are retried; `None`
+/// if none is missing.
 pub async fn wait(
     news: &mut watch::Receiver<u64>,
     retry: Option<Duration>,
@@ -77,7 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// When a loop was started, in seconds, if each start ends like this after a second; and how it ended.
+    /// The times in seconds at which a loop is started if each start ends as given after a second, its end,
+    /// and the reports.
     async fn starts(finishes: &[Option<Finish>]) -> (Vec<u64>, Supervised, Vec<String>) {
         let (begun, starts, reports) = (Instant::now(), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let start = || {
@@ -98,7 +100,10 @@ mod tests {
     async fn a_loop_that_stalls_or_panics_is_restarted_after_a_pause_and_not_forever() {
         let (times, supervised, reports) = starts(&[Some(Finish::GaveUp), None, Some(Finish::GaveUp)]).await;
         assert_eq!((times, supervised), (vec![0, 11, 22], Supervised::GaveUp));
-        assert_eq!(reports, ["stuck too often", "its loop panicked", "stuck too often"]);
+        assert_eq!(
+            reports,
+            ["the loop stalled too often", "the loop panicked", "the loop stalled too often"]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -110,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn missing_integrations_are_tried_again_and_a_loop_that_gave_up_ends_the_process() {
+    async fn missing_integrations_are_retried_and_a_loop_that_gave_up_ends_the_process() {
         let (sender, mut news) = watch::channel(0);
         let ((stopper, stop), gave_up) = (Stop::pair(), Arc::new(Notify::new()));
         let begun = Instant::now();
@@ -119,7 +124,7 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_mins(10));
         sender.send_modify(|generation| *generation += 1);
         assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), Wake::NewData);
-        // Without anything missing, nothing is tried again.
+        // Without missing integrations there is no retry.
         let nothing =
             tokio::time::timeout(Duration::from_hours(1), wait(&mut news, None, &stop, &gave_up)).await;
         assert!(nothing.is_err());

@@ -7,7 +7,7 @@ use qontract_client_kubernetes::ClientCertificate;
 use qontract_client_kubernetes::kubeconfig::{ContextLogin, Credentials, Pem, login as read_login};
 use qontract_config::{ClusterTable, ConfigError};
 
-/// How a cluster is reached, with the files that its kubeconfig names.
+/// The login of a cluster, with the content of the files that its kubeconfig names.
 pub struct ClusterLogin {
     /// Its server.
     pub server: String,
@@ -23,7 +23,7 @@ pub struct ClusterLogin {
 pub enum KubeconfigToken {
     /// The token itself.
     Text(Secret),
-    /// A file, which is read at each login: it may be replaced while we run.
+    /// A file that is read at each login, since it may be replaced while the process runs.
     File(PathBuf),
 }
 
@@ -41,15 +41,15 @@ impl KubeconfigToken {
     }
 }
 
-/// The login that a cluster's kubeconfig has, if it names one; `key` is the cluster's place in the configuration.
+/// The login from a cluster's kubeconfig; `None` if it names none. `key` is the cluster's key in the
+/// configuration.
 pub fn login(cluster: &ClusterTable, key: &str) -> Result<Option<ClusterLogin>, ConfigError> {
     let Some(file) = &cluster.kubeconfig else {
         let is_alone = cluster.context.is_some();
-        let why =
-            format!("`{key}.context` is the context of a kubeconfig, and `{key}.kubeconfig` is not set");
-        return if is_alone { Err(ConfigError(why)) } else { Ok(None) };
+        let why = format!("`{key}.context` is set, but `{key}.kubeconfig` is not");
+        return if is_alone { Err(ConfigError::new(why)) } else { Ok(None) };
     };
-    let wrong = |why: String| ConfigError(format!("`{key}.kubeconfig`: {why}"));
+    let wrong = |why: String| ConfigError::new(format!("`{key}.kubeconfig`: {why}"));
     let cannot =
         |file: &Path, error: &std::io::Error| wrong(format!("cannot read `{}`: {error}", file.display()));
     let bytes = std::fs::read(file).map_err(|error| cannot(file, &error))?;

@@ -1,4 +1,4 @@
-//! No cluster at all, for commands that only look at data.
+//! Clusters for commands that only read data: every request is an error.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -8,14 +8,12 @@ use qontract_client_kubernetes::{
     Writer,
 };
 
-/// No cluster at all.
+/// Answers every request with an error.
 pub struct NoClusters;
 
 fn answer<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {
-    let error = KubernetesError::Unsupported {
-        what: "a cluster".to_owned(),
-        by: "a command that only looks at data",
-    };
+    let error =
+        KubernetesError::Unsupported { what: "a cluster".to_owned(), by: "a command that only reads data" };
     std::future::ready(Err(error)).boxed()
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the list of steps in progress.
+//! Tests of the file of steps in progress.
 
 use super::*;
 use qontract_runtime::{Scope, Thing};
@@ -19,14 +19,14 @@ fn reported(runs: &RunStore) -> Vec<String> {
     report(runs, "x", jiff::Timestamp::UNIX_EPOCH)
 }
 
-/// What `SIGKILL` does to it: the lock is gone, and the file stays.
+/// Simulates `SIGKILL`: the lock is released, and the file stays.
 fn kill(mut file: StepFile) {
     file.state = Mutex::default();
     drop(file);
 }
 
 #[test]
-fn a_run_that_ends_leaves_nothing_to_report() {
+fn a_finished_run_is_not_reported() {
     let scratch = Scratch::new();
     let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
     drop(start(&runs, "idle"));
@@ -54,10 +54,8 @@ fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
     assert_eq!(report(&runs, "y", jiff::Timestamp::UNIX_EPOCH), Vec::<String>::new());
     assert_eq!(
         reported(&runs),
-        [
-            "run a did not finish: it was killed or got stuck; may be done in part: + write card `two` (app=a); \
-          + write card `three` (app=a); see `qontract runs show a`"
-        ]
+        ["run a did not finish: it was killed or stalled; may be done in part: + write card `two` (app=a); \
+          + write card `three` (app=a); see `qontract runs show a`"]
     );
     assert_eq!(reported(&runs), Vec::<String>::new());
     let record = runs.read("a").unwrap();
@@ -77,8 +75,8 @@ fn warnings_name_a_few_changes() {
         let warning = UnfinishedRun { info, steps, milliseconds: 0 }.warning();
         assert!(warning.contains(expect), "{warning}");
     };
-    check(0, "got stuck; no step was in progress; see");
-    check(1, "got stuck; may be done in part: + write card `0` (app=a); see");
+    check(0, "stalled; no step was in progress; see");
+    check(1, "stalled; may be done in part: + write card `0` (app=a); see");
     check(MAX_NAMED_STEPS, "; + write card `2` (app=a); see");
     check(
         MAX_NAMED_STEPS + 1,
@@ -87,7 +85,7 @@ fn warnings_name_a_few_changes() {
 }
 
 #[test]
-fn lines_are_read_up_to_one_that_is_not_whole() {
+fn lines_are_read_up_to_an_incomplete_one() {
     let info = r#"{"run":{"run":"a","integration":"x","began":1,"head":{"sha":"s","commit":null}}}"#;
     let step = r#"{"began":{"shard":"s","changes":[]}}"#;
     let check = |text: &str, expect: Option<usize>| {
@@ -109,7 +107,7 @@ fn a_run_with_a_record_has_finished() {
     file.begin("s".to_owned(), &[change("one")]).unwrap();
     file.end("s".to_owned(), &[change("one")]).unwrap();
     kill(file);
-    // As a run that left no record, and as one that did.
+    // First as a run without a record, then as a run with one.
     scratch.copy(&scratch.path().join("unfinished"), "again");
     assert_eq!(reported(&runs).len(), 1);
     scratch.copy(&scratch.path().join("again"), "unfinished");

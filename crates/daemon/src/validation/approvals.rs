@@ -1,4 +1,5 @@
-//! Approvals of removals that cannot hold, as far as the data and the day tell. Whether the others match something is known only to a run.
+//! Removal approvals without effect: expired, or for an unknown integration. Only a run knows whether the
+//! others match anything.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +44,8 @@ fn expired(last: &str, today: Date) -> Option<Diagnostic> {
     Some(Diagnostic::new(code::APPROVAL_EXPIRED, message).hint(hint))
 }
 
-/// Data that defines no integrations at all is not complete, and tells nothing.
+/// A warning if the data does not define the integration. Data without any integration is incomplete, and not
+/// checked.
 fn unknown(integration: &str, defined: &BTreeSet<&str>) -> Option<Diagnostic> {
     if defined.is_empty() || defined.contains(integration) {
         return None;

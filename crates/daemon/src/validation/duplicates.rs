@@ -1,7 +1,8 @@
-//! Namespaces that are declared more than once, and clusters that have one server.
+//! Namespaces that are declared more than once, and clusters with the same server.
 //!
-//! `plan` and runs report them for every integration, and process neither of the two; here an author sees them without a target system. The check is one
-//! pass over the clusters and one over the namespaces of a bundle.
+//! `plan` and runs report them for every integration, and process neither of the two; here an author sees
+//! them without a target system. The check is one pass over the clusters and one over the namespaces of a
+//! bundle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +14,7 @@ use qontract_runtime::OneByOne;
 const NAMESPACE: &str = "/openshift/namespace-1.yml";
 const CLUSTER: &str = "/openshift/cluster-1.yml";
 
-/// Errors about namespaces and clusters of a bundle that are the same.
+/// Errors about duplicate namespaces and clusters of a bundle.
 pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut findings = same_server(bundle, layout);
     findings.extend(same_namespace(bundle, layout));
@@ -32,7 +33,7 @@ fn place(layout: &Layout, path: &str, pointer: &str) -> Place {
     Place { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }
 
-/// Clusters of different files whose `serverUrl` is the same address. A cluster that is still without an address is like no other.
+/// Clusters of different files with the same `serverUrl`. Clusters without a server are not compared.
 fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<String, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
@@ -61,7 +62,7 @@ fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     findings
 }
 
-/// A namespace, as its shard is named.
+/// The key of a namespace's shard.
 #[derive(PartialEq, Eq, Hash)]
 struct NamespaceKey<'b> {
     cluster: &'b str,
@@ -76,12 +77,12 @@ impl<'b> NamespaceKey<'b> {
     }
 }
 
-/// Namespaces of one name in one cluster.
+/// Namespaces with the same name and cluster.
 fn same_namespace(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<NamespaceKey<'_>, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
     for file in of(bundle, NAMESPACE) {
-        // A reference that leads nowhere, and a name that is missing, are reported by other checks.
+        // Dangling references and missing names are reported by other checks.
         let Some(key) = NamespaceKey::of(file, bundle) else { continue };
         let NamespaceKey { cluster, name } = key;
         let other = match first.entry(key) {

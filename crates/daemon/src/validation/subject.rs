@@ -1,4 +1,4 @@
-//! What the arguments of `validate` name: a data repo, files of one, a Git revision, or a bundle.
+//! The subject of `validate`, from its arguments: a data repo, files of one, a Git revision, or a bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use crate::discovery;
 use crate::exit::UsageError;
 use crate::input::DEFAULT_REVISIONS;
 
-/// What is checked.
+/// The subject of a validation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A data repo.
     Folder(PathBuf),
-    /// A data repo, of which the findings of some files are shown.
+    /// A data repo, of which only the findings of some files are shown.
     Files(Selection),
     /// A file that holds a bundle.
     BundleFile(PathBuf),
@@ -33,7 +33,7 @@ pub struct Selection {
     pub root: PathBuf,
     /// Their paths below it.
     paths: Vec<String>,
-    /// Arguments that lie in the data repo, but belong to none of its parts.
+    /// Arguments inside the data repo, but outside of all its parts.
     pub outside: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Selection {
 }
 
 impl Subject {
-    /// What `words` name; `repo` is where Git revisions are looked up.
+    /// The subject that `words` name; Git revisions are looked up in `repo`.
     pub fn of(words: &[String], repo: PathBuf, layout: &Layout) -> Result<Self, UsageError> {
         if let [word] = words {
             let path = PathBuf::from(word);
@@ -66,7 +66,7 @@ impl Subject {
         Ok(Self::Files(selection.ok_or_else(|| UsageError("no files to check".to_owned()))?))
     }
 
-    /// What they are checked for, if it is not everything.
+    /// The files whose findings are shown; `None` means all.
     pub fn selection(&self) -> Option<&Selection> {
         match self {
             Self::Files(selection) => Some(selection),
@@ -74,7 +74,7 @@ impl Subject {
         }
     }
 
-    /// The data repo that all `words` are files of; none if one that stands alone is in no data repo.
+    /// The files that `words` name, all in one data repo; `None` if a single word is not in a data repo.
     fn files(words: &[String], layout: &Layout) -> Result<Option<Selection>, UsageError> {
         let mut all = Selection::default();
         for word in words {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_apart_by_what_is_there() {
+    fn words_are_distinguished_by_the_files_that_exist() {
         let scratch = Scratch::new();
         for repo in ["one", "two"] {
             scratch.write(&format!("{repo}/graphql-schemas/schema.yml"), "[]");

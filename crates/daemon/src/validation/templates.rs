@@ -1,7 +1,7 @@
-//! Templates and files of namespaces that come to no Kubernetes object, as far as the data alone tells.
+//! Templates and files of namespaces that do not produce a Kubernetes object, as far as the data alone shows.
 //!
-//! `plan` finds them as well, one object at a time; here an author sees them without a target system. Runs do not depend on them: an object that cannot be
-//! rendered is reported, and everything else goes on.
+//! `plan` finds them as well, one object at a time; here an author sees them without a target system. Runs do
+//! not depend on this check: an object that cannot be rendered is reported, and the others are processed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use qontract_objects::resources::ProviderGroup;
 use qontract_objects::resources::check::{Problem, TextError, text_errors};
 use qontract_runtime::{Data, Loaded, Place as DataPlace, Terms};
 
-/// Errors of templates and files. `found` is what is known already: what follows from an error in the same files is not repeated.
+/// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
+/// not reported.
 pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diagnostic> {
     let wrong: BTreeSet<&str> = found
         .iter()
         .filter(|finding| finding.is_error())
         .map(|finding| finding.place.file.as_str())
         .collect();
-    // Types that make no schema are reported by the check of the types.
+    // Invalid GraphQL types are reported by their own check.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
     let terms = Terms::of(&ProviderGroup::Files.about(""));
     let data = Data::new(Arc::new(Loaded::new(Arc::new(engine))), terms);
-    // A data repo may be without namespaces, or have others than ours.
+    // The GraphQL types of a data repo may have no namespaces, or other fields.
     let errors = text_errors(&data).unwrap_or_default();
     let mut findings = Vec::new();
     for (error, entries) in errors {
@@ -57,7 +58,7 @@ fn finding(error: &TextError, file: String, entries: Vec<Place>, text: &str) -> 
         Problem::OutputNotAnObject => (
             Diagnostic::new(
                 code::NOT_AN_OBJECT,
-                format!("what the template renders to is not a Kubernetes object{rest}"),
+                format!("the output of the template is not a Kubernetes object{rest}"),
             ),
             "lines are those of the rendered text",
         ),

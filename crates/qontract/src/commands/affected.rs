@@ -1,4 +1,4 @@
-//! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
+//! `qontract affected`: the integrations and shards that a change can affect, with the rules and causes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use qontract_runtime::{Options, Place, Room};
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
-    let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
+    let Affected { base, head, integration: requested, verbose, config, repo, output, layout } = arguments;
     let config = Config::find_and_note(config.as_deref(), printer)?;
     let opener = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = opener.sides(base, head)?;
@@ -28,41 +28,47 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     };
     let base = open(&base, None)?;
     let head = open(&head, Some(&base))?;
-    // The process ends with this command: to free two bundles, document by document, would take a tenth of its time. Only they are kept; files that are
-    // read from Git are in a temporary folder, which goes.
+    // The process ends with this command: freeing two bundles, document by document, would take a tenth of
+    // its time. Only the bundles are leaked; the temporary folder for Git is removed.
     std::mem::forget([Arc::clone(&base.source), Arc::clone(&head.source)]);
-    let rooms = REGISTRY.all(&config, &Targets::none(), printer)?;
-    if let Some(unknown) =
-        integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
+    let integrations = REGISTRY.all(&config, &Targets::none(), printer)?;
+    if let Some(unknown) = requested
+        .iter()
+        .find(|name| integrations.iter().all(|integration| integration.about().name != **name))
     {
         return Err(REGISTRY.unknown(unknown, &config));
     }
-    let is_chosen = |room: &&Room| integration.is_empty() || integration.contains(&room.about().name);
-    let chosen: Vec<&Room> = rooms.iter().filter(is_chosen).collect();
+    let is_chosen =
+        |integration: &&Room| requested.is_empty() || requested.contains(&integration.about().name);
+    let chosen: Vec<&Room> = integrations.iter().filter(is_chosen).collect();
     let defined = affected::defined(chosen.iter().copied(), &*base.source, &*head.source)?;
-    let is_defined = |room: &Room| defined.iter().any(|known| known.about().name == room.about().name);
-    // Of all integrations, data declares some; data that declares none, or not the one that is asked about, decides nothing.
-    let undeclared: Vec<&&Room> = if integration.is_empty() && !defined.is_empty() {
+    let is_defined =
+        |integration: &Room| defined.iter().any(|known| known.about().name == integration.about().name);
+    // Normally, integrations that the data does not declare are left out. Data that declares none, or not the
+    // requested one, may be incomplete: they are listed as undeclared.
+    let undeclared: Vec<&&Room> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
     } else {
-        chosen.iter().filter(|room| !is_defined(room)).collect()
+        chosen.iter().filter(|integration| !is_defined(integration)).collect()
     };
-    let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
+    let pair = |integration| Pair::new(integration, Arc::clone(&base.source), Arc::clone(&head.source));
     let sides = ComparedData::new(&base, &head);
-    // In text, files have names that lead there from the working directory.
+    // In text, file names are relative to the working directory.
     let file_name = |file: &str| match output {
         ReportFormat::Text => head.display(file),
         ReportFormat::Md | ReportFormat::Json => file.to_owned(),
     };
     let names = Names { sides: &sides, file_name: &file_name };
-    let mut rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), &names)).collect();
+    let mut rows: Vec<Row> =
+        defined.iter().map(|integration| row(integration, &pair(integration), &names)).collect();
     if !undeclared.is_empty() {
-        let names: Vec<String> = undeclared.iter().map(|room| format!("`{}`", room.about().name)).collect();
-        let names = if integration.is_empty() { "any integration".to_owned() } else { names.join(", ") };
+        let names: Vec<String> =
+            undeclared.iter().map(|integration| format!("`{}`", integration.about().name)).collect();
+        let names = if requested.is_empty() { "any integration".to_owned() } else { names.join(", ") };
         printer.note(&format!(
             "warning: neither base nor head declares {names}\nhint: declare it by a datafile of `/app-sre/integration-1.yml`"
         ));
-        rows.extend(undeclared.iter().map(|room| Row::undeclared(&room.about().name)));
+        rows.extend(undeclared.iter().map(|integration| Row::undeclared(&integration.about().name)));
     }
     match output {
         ReportFormat::Text => printer.styled(&affected_report::text(&rows, verbose))?,
@@ -76,17 +82,17 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     })
 }
 
-/// The exit code of an integration that the data does not declare, as of a run.
-const UNDECLARED: u8 = 4;
+/// The exit code for an integration that the data does not declare, as for a run.
+pub const UNDECLARED: u8 = 4;
 
-/// How places are called.
+/// Names of places in the output.
 struct Names<'a> {
     sides: &'a ComparedData<'a>,
     file_name: FileName<'a>,
 }
 
 impl Names<'_> {
-    /// `file:line` of what differs at a place; `causes` are all changes that affect the integration.
+    /// `file:line` of the difference at a place; `causes` are all changes that affect the integration.
     fn line(&self, place: &Place, causes: &[Place]) -> String {
         let at = Location::parse(&self.sides.line(place, causes));
         Location { file: (self.file_name)(&at.file), ..at }.to_string()
@@ -98,11 +104,11 @@ impl Names<'_> {
     }
 }
 
-fn row(room: &Room, pair: &Pair, names: &Names<'_>) -> Row {
-    let integration = room.about().name.clone();
-    match affected::affected(room, pair, &Options::default()) {
+fn row(integration: &Room, pair: &Pair, names: &Names<'_>) -> Row {
+    let name = integration.about().name.clone();
+    match affected::affected(integration, pair, &Options::default()) {
         Verdict::Unaffected(rule) => Row {
-            integration,
+            integration: name,
             affected: false,
             declared: true,
             rule: rule.as_str().to_owned(),
@@ -111,13 +117,13 @@ fn row(room: &Room, pair: &Pair, names: &Names<'_>) -> Row {
         },
         Verdict::Unknown(fault) => {
             let rule = fault.to_string();
-            Row { integration, affected: true, declared: true, rule, causes: Vec::new(), shards: None }
+            Row { integration: name, affected: true, declared: true, rule, causes: Vec::new(), shards: None }
         }
         Verdict::Affected(found) => {
             let places: Vec<Place> = found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
             let line = |place: &Place| names.line(place, &places);
             Row {
-                integration,
+                integration: name,
                 affected: true,
                 declared: true,
                 rule: found.rule.as_str().to_owned(),
@@ -128,7 +134,7 @@ fn row(room: &Room, pair: &Pair, names: &Names<'_>) -> Row {
     }
 }
 
-/// Because of what, each line once.
+/// The causes, each line once.
 fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String, names: &Names<'_>) -> Vec<String> {
     let causes = found.causes.iter().map(|cause| {
         let what = match cause.what {
@@ -145,7 +151,7 @@ fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String, names: &N
     once_each(causes)
 }
 
-/// The shards, with each differing line once; nothing if all are affected.
+/// The affected shards, with each differing line once; `None` if all are affected.
 fn shards(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Option<Vec<ShardRow>> {
     let comparison = found.comparison.as_ref().filter(|_| !found.all)?;
     let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {

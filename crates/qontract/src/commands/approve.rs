@@ -51,7 +51,7 @@ pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Which run was taken, if it was searched for.
+/// The note about the run that was found by its integration.
 fn taken(record: &Record, newer: usize) -> String {
     let Record { run, began, mode, .. } = record;
     let text = format!("run {run} ({mode} of {}) is the last that held something", human::time(*began));
@@ -61,7 +61,7 @@ fn taken(record: &Record, newer: usize) -> String {
     }
 }
 
-/// What an approval would release of what a run held.
+/// The approval of the removals that a run held.
 fn held(record: &Record) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
@@ -86,7 +86,7 @@ fn held(record: &Record) -> anyhow::Result<Approval> {
     serde_json::from_value(value).with_context(wrong)
 }
 
-/// The name of the approval, which is also that of its file: it follows from the run. Runs are named `TIME-INTEGRATION-OWN`.
+/// The name of the approval and of its file, from the id of the run, which is `TIME-INTEGRATION-SUFFIX`.
 fn name(record: &Record) -> String {
     let parts = record.run.split_once('-').and_then(|(time, rest)| {
         let own = rest.strip_prefix(record.integration.as_str())?.strip_prefix('-')?;
@@ -95,7 +95,7 @@ fn name(record: &Record) -> String {
     parts.unwrap_or_else(|| record.run.clone())
 }
 
-/// The last day that a text means: a date, or so many days after today.
+/// Parses the last day of an approval: a date, or a number of days from today.
 fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u16>().ok());
     let day = match days {
@@ -113,8 +113,8 @@ fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
     }
 }
 
-/// The file to write: the one that is named, or one of its own name in the directory that is named. A datafile has an ending that
-/// bundles read: a file without one would approve nothing.
+/// The file to write: the named file, or a file in the named directory. It has to have the extension of a
+/// datafile, or bundles would not include it.
 fn destination(out: &Path, name: &str) -> Result<PathBuf, UsageError> {
     let ending = out.extension().and_then(|ending| ending.to_str());
     match ending {
@@ -122,13 +122,13 @@ fn destination(out: &Path, name: &str) -> Result<PathBuf, UsageError> {
         Some(_) if out.is_dir() => Ok(out.join(format!("{name}.yml"))),
         Some("yml" | "yaml") => Ok(out.to_owned()),
         Some(_) => Err(UsageError(format!(
-            "`{}` would not be read as a datafile: use the ending `.yml`, or name a directory",
+            "`{}` would not be read as a datafile: use the extension `.yml`, or name a directory",
             out.display()
         ))),
     }
 }
 
-/// Creates a file, with the directories above it. A file that exists is not replaced.
+/// Creates a file and its parent directories. An existing file is not replaced.
 fn create(path: &Path, text: &str) -> anyhow::Result<()> {
     let writing = || format!("cannot write `{}`", path.display());
     if let Some(folder) = path.parent().filter(|folder| *folder != PathBuf::new()) {

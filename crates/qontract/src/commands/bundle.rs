@@ -1,4 +1,4 @@
-//! `qontract bundle`: a data repo → a bundle.
+//! `qontract bundle`: builds a bundle from a data repo.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -40,23 +40,23 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
 }
 
-/// What is asked of a bundle that is made.
+/// Options of a build.
 pub struct Order<'a> {
-    /// Warnings fail too.
+    /// Whether warnings fail the build.
     pub strict: bool,
-    /// What the files say is checked.
+    /// Whether the data is validated.
     pub validate: bool,
     /// The file to write; stdout without one.
     pub output: Option<&'a Path>,
 }
 
-/// Bundles `repo` and writes the bundle, to a file or to stdout. Nothing is written unless all of it is good.
+/// Bundles `repo` and writes the bundle to a file or to stdout. Nothing is written if there are errors.
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
     let Order { strict, validate, output } = *order;
     let pool = Pool::default();
     let mut remembered = if validate { RepoCache::to_check(repo, &pool) } else { RepoCache::of(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
-    // Written while it is made, and put into its place once it is good.
+    // Written to a temporary file during the build, and renamed once it is valid.
     let mut draft = match output {
         Some(path) => Some(Draft::beside(path).with_context(|| cannot_write(path))?),
         None => None,
@@ -65,10 +65,10 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let progress = Progress::start("bundling", Activities::default());
     let mut outcome = input::make(repo, stamp, &pool, aids)?;
     let report = if validate {
-        // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
+        // Warnings are left to `validate`, unless they fail the build: here they would hide the errors.
         let depth = if strict { Depth::All(Formats::Ignored) } else { Depth::Errors };
-        let told = validation::validate_outcome(repo, &outcome, depth, remembered.right.known())?;
-        Report::new(outcome.findings.drain(..).chain(told).collect())
+        let found = validation::validate_outcome(repo, &outcome, depth, remembered.right.known())?;
+        Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)
     };
@@ -88,12 +88,12 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         written(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
     remembered.keep(output.filter(|path| path.is_file()));
-    // The process ends: to give everything back piece by piece would take longer than some of what was done.
+    // The process ends: freeing everything piece by piece would take longer than parts of the build.
     std::mem::forget((built, remembered, pool));
     Ok(Exit::Ok)
 }
 
-/// Tells what was written, and its name.
+/// Prints a summary of the bundle to stderr, and its sha to stdout.
 fn tell(bundle: &qontract_bundle::Bundle, path: &Path, printer: &Printer) -> anyhow::Result<()> {
     printer.note(&format!(
         "{}, {}, {} in {}",

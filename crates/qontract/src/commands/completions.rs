@@ -1,4 +1,4 @@
-//! `qontract completions`: what a shell needs to complete commands.
+//! `qontract completions`: completion scripts for shells.
 
 use clap::CommandFactory as _;
 use qontract_cli::printer::Printer;
@@ -6,7 +6,7 @@ use qontract_cli::{Cli, Completions};
 use qontract_daemon::exit::Exit;
 
 pub fn run(arguments: &Completions, printer: &Printer) -> anyhow::Result<Exit> {
-    // written at once: the generator does not expect a reader that goes away
+    // Generated into memory first: the generator panics if the reader closes the pipe.
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

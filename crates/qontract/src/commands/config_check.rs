@@ -1,16 +1,20 @@
-//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
+//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It
+//! reads only.
+
+use std::path::PathBuf;
 
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{ConfigCheck, FindingsFormat};
+use qontract_cli::{ConfigCheck, FindingsFormat, variable};
 use qontract_daemon::config_check::{self, CheckOptions};
 use qontract_daemon::exit::Exit;
 use qontract_telemetry::activity::Activities;
 
-/// Checks everything that the configuration leads to.
+/// Checks everything that the configuration refers to.
 pub fn run(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
-    let ConfigCheck { config, data, repo, cluster, output, layout } = arguments;
-    let options = CheckOptions { config, data, repo, layout: layout.into(), clusters: cluster };
+    let ConfigCheck { config, data, repo, cluster, runs, output, layout } = arguments;
+    let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
+    let options = CheckOptions { config, data, repo, layout: layout.into(), clusters: cluster, runs };
     let activities = Activities::default();
     let progress = Progress::start("checking", activities.clone());
     let report = config_check::check(&options, printer, &activities);

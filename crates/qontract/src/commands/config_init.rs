@@ -1,4 +1,4 @@
-//! `qontract config init`: writes a configuration to start from. Every line of it is a comment, so that nothing changes until one is uncommented.
+//! `qontract config init`: writes a configuration to start from, in which every line is a comment.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -42,7 +42,7 @@ const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front o
 #command = ["sh", "hello.sh"]
 "#;
 
-/// Writes the file, which only its owner may read: it may hold credentials. One that is there is left as it is.
+/// Writes the file with mode 0600, since it may hold credentials. An existing file is not replaced.
 pub fn init(file: &Path, printer: &Printer) -> anyhow::Result<Exit> {
     let written = private_files::options().write(true).create_new(true).open(file);
     match written.and_then(|mut file| file.write_all(TEMPLATE.as_bytes())) {
@@ -54,7 +54,7 @@ pub fn init(file: &Path, printer: &Printer) -> anyhow::Result<Exit> {
     printer.text(&format!("wrote {}\n", file.display()))?;
     if Location::find(None).file() != Some(file) {
         printer.note(&format!(
-            "note: it is read if it is named: pass `--config {}`, or set `QONTRACT_CONFIG`",
+            "note: it is not in a default location: pass `--config {}`, or set `QONTRACT_CONFIG`",
             file.display()
         ));
     }

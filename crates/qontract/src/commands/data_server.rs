@@ -14,9 +14,9 @@ use qontract_telemetry::log::Log;
 
 use crate::allocator::{self, PurgeDelay};
 
-/// Serves until it is asked to end.
+/// Serves until a shutdown.
 pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
-    // Before the token is read, perhaps from a pipe.
+    // Before the token is read, which may come from a pipe.
     allocator::reexec_with_purge_delay(PurgeDelay::Soon);
     let talk = arguments.talk.with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));

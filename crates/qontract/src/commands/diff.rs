@@ -8,7 +8,7 @@ use qontract_daemon::input::InputResolver;
 use qontract_daemon::lines::Lines;
 use qontract_report::data_diff::{self, Fold, Sides, Texts};
 
-/// 0 if they are the same, 1 if they differ: every failure is 2 here.
+/// Exit codes: 0 without differences, 1 with differences, 2 for every error.
 pub fn run(arguments: Diff, printer: &Printer) -> Exit {
     compare(arguments, printer).unwrap_or_else(|error| {
         printer.error(&error);
@@ -20,7 +20,7 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
     let Diff { base, head, repo, full, output, layout } = arguments;
     let opener = InputResolver::new(&repo, layout.into(), printer);
     let head = head.unwrap_or_else(|| repo.display().to_string());
-    // Both before either fails: all that is wrong is said at once.
+    // Opens both before failing, so that the errors of both are reported at once.
     let base = opener.open(&base);
     let head = opener.open(&head);
     let (base, head) = match (base, head) {

@@ -1,4 +1,4 @@
-//! `qontract explain`: what a code means at length, and what a run decided and did.
+//! `qontract explain`: explains a code, or the decisions and results of a run.
 
 use qontract_cli::printer::Printer;
 use qontract_cli::{Explain, RecordFormat};
@@ -16,9 +16,9 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
             return Ok(Exit::Ok);
         }
         (Some("run"), None) => {
-            return Err(UsageError("which run? `qontract explain run RUN`".to_owned()).into());
+            return Err(UsageError("the run is missing: `qontract explain run RUN`".to_owned()).into());
         }
-        (_, Some(word)) => return Err(UsageError(format!("`{word}` is one word too many")).into()),
+        (_, Some(word)) => return Err(UsageError(format!("unexpected argument `{word}`")).into()),
         (_, None) => {}
     }
     let Some(written) = &code else {

@@ -1,4 +1,5 @@
-//! `qontract get`: lists and shows what the data describes, by the schema alone; no kind has code of its own.
+//! `qontract get`: lists and shows objects of the data, driven by the GraphQL schema; no kind has its own
+//! code.
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
@@ -15,7 +16,7 @@ use super::query::Asked;
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;
-    // The request is ours: as long as the types make it.
+    // The query is generated, and as long as the types make it: its size is not limited.
     let limits =
         Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
     let asked = Asked::open(data, limits, printer)?;
@@ -38,7 +39,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
     let found = body["data"][ROWS].as_array().cloned().unwrap_or_default();
-    // A path that leads nowhere may be an error of the answer: it is told as what it is, below.
+    // An unknown path may be an error of the answer; a better message is printed below.
     let nowhere = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
     for error in body["errors"].as_array().into_iter().flatten().filter(|_| !nowhere) {
         printer.note(&format!("error: {}", shown(error["message"].as_str().unwrap_or_default())));
@@ -78,7 +79,7 @@ fn usage(UnknownName(text): UnknownName) -> UsageError {
     UsageError(text)
 }
 
-/// The name or path nearest to one that may not be there.
+/// A suggestion for a name or path that may not exist.
 fn near(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
     if name.starts_with('/') {
         let paths = engine.bundle().datafiles().iter().map(|file| &*file.path);

@@ -1,23 +1,28 @@
-//! `qontract help` and `qontract version`: the same as `--help` and `--version`, as commands.
+//! `qontract help` and `qontract version`: `--help` and `--version` as commands.
 
 use std::ffi::OsString;
 
 use qontract_daemon::exit::Exit;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{ColorWhen, Help};
+use qontract_cli::{ColorWhen, Help, reference};
 
 use crate::VERSION;
 
-/// Prints the help of a command, or of all.
-pub fn run(arguments: Help, color: ColorWhen) -> Exit {
-    let words = ["qontract".to_owned()].into_iter().chain(arguments.command).chain(["--help".to_owned()]);
+/// Prints the help of one command, or of all commands.
+pub fn run(arguments: Help, color: ColorWhen, printer: &Printer) -> anyhow::Result<Exit> {
+    let Help { command, markdown } = arguments;
+    if markdown {
+        printer.text(&reference::markdown(qontract_cli::command(ColorWhen::Never, VERSION)))?;
+        return Ok(Exit::Ok);
+    }
+    let words = ["qontract".to_owned()].into_iter().chain(command).chain(["--help".to_owned()]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
-    match qontract_cli::command(color, VERSION).try_get_matches_from(words) {
-        // `--help` always comes back as an error that is none.
+    Ok(match qontract_cli::command(color, VERSION).try_get_matches_from(words) {
+        // Clap always returns `--help` as an error.
         Ok(_) => Exit::Ok,
         Err(error) => crate::print_usage(&error, None),
-    }
+    })
 }
 
 /// Prints the version.

@@ -1,4 +1,4 @@
-//! `qontract integrations`: lists them, and shows what each of them reads.
+//! `qontract integrations`: lists the integrations, and the schemas that one of them reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
         (Some(IntegrationsAction::List { output: own }), output) => list(own.or(output), &config, printer),
         (Some(IntegrationsAction::Schemas(arguments)), None) => schemas(arguments, &config, printer),
         (Some(IntegrationsAction::Schemas(_)), Some(_)) => {
-            Err(UsageError("`--output` is an option of the list of integrations".to_owned()).into())
+            Err(UsageError("`--output` applies only to the list of integrations".to_owned()).into())
         }
     }
 }
 
 fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
-    let rooms = REGISTRY.all(config, &Targets::none(), printer)?;
-    let abouts: Vec<&About> = rooms.iter().map(Room::about).collect();
+    let integrations = REGISTRY.all(config, &Targets::none(), printer)?;
+    let abouts: Vec<&About> = integrations.iter().map(Room::about).collect();
     match output.unwrap_or_default() {
         IntegrationsFormat::Text => {
             let width = abouts.iter().map(|about| about.name.len()).max().unwrap_or_default();
@@ -75,43 +75,46 @@ fn object(about: &About, is_program: bool) -> Value {
     })
 }
 
-/// The list for the integration's file: what its queries can read by the types, what they do read of this data, and what every integration lists.
+/// The list of schemas for the integration's datafile: schemas that its queries can read by the types,
+/// schemas that they read in this data, and schemas that every integration lists.
 fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemas { name, data } = arguments;
-    let room = REGISTRY.integration(&name, config, &Targets::none())?;
+    let integration = REGISTRY.integration(&name, config, &Targets::none())?;
     let asked = Asked::open(data, Limits::default(), printer)?;
-    let reach = allowed::reach(&asked.engine, &room.about().queries)?;
+    let reach = allowed::reach(&asked.engine, &integration.about().queries)?;
     let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();
     schemas.extend(reach.into_iter().map(|one| one.schema));
-    schemas.extend(read(&room, &asked)?);
+    schemas.extend(read(&integration, &asked)?);
     for schema in &schemas {
         printer.text(&format!("- {}\n", shown(schema)))?;
     }
-    if room.about().looks_up != LooksUp::Never {
-        printer
-            .note("note: it also asks queries that stand in the data; what they read in a run has to be listed, too");
+    if integration.about().looks_up != LooksUp::Never {
+        printer.note(
+            "note: it also runs queries from the data; the schemas that they read have to be listed, too",
+        );
     }
     if let Some(listing) = listing::of(&*asked.side.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{}` is not listed yet", shown(schema)));
         }
-        if room.about().looks_up == LooksUp::Never {
+        if integration.about().looks_up == LooksUp::Never {
             for schema in allowed::unused(&asked.engine, &listing, &schemas) {
-                printer.note(&format!("warning: `{}` is listed and never read", shown(&schema)));
+                printer.note(&format!("warning: `{}` is listed but never read", shown(&schema)));
             }
         }
     }
     Ok(Exit::Ok)
 }
 
-/// What an integration reads of this data: references may lead to what the types do not tell of.
-fn read(room: &Room, asked: &Asked) -> anyhow::Result<BTreeSet<String>> {
-    let about = room.about();
+/// The schemas that an integration reads in this data: references may lead to schemas that the types do not
+/// show.
+fn read(integration: &Room, asked: &Asked) -> anyhow::Result<BTreeSet<String>> {
+    let about = integration.about();
     let data = Data::new(Arc::clone(&asked.side.source), Terms::of(about));
     for query in &about.queries {
         data.declared(query)?;
     }
-    // What is declared may ask more. That it cannot be declared is told by a run.
-    let _ = room.declare(&data, &Options::default());
+    // Declaring may run further queries. A run reports errors of declaring.
+    let _ = integration.declare(&data, &Options::default());
     Ok(data.asked().schemas.into_values().flatten().collect())
 }

@@ -17,7 +17,7 @@ pub fn run(arguments: Inventory, printer: &Printer) -> anyhow::Result<Exit> {
             let text = read(&hash.file).with_context(|| format!("cannot read `{name}`"))?;
             let mut rows = Vec::new();
             for (number, object) in
-                objects(&text).with_context(|| format!("`{name}` cannot be read"))?.iter().enumerate()
+                objects(&text).with_context(|| format!("cannot parse `{name}`"))?.iter().enumerate()
             {
                 let found =
                     canonical(object).with_context(|| format!("object {} of `{name}`", number + 1))?;
@@ -38,7 +38,7 @@ fn read(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The objects of a file: one, several documents, or a list, which Kubernetes has in two forms.
+/// The objects of a file: one object, several documents, a JSON list, or a Kubernetes `List`.
 fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -58,7 +58,7 @@ fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
     Ok(found)
 }
 
-/// The documents of a YAML stream: `---` at the beginning of a line parts them.
+/// The documents of a YAML stream, separated by lines that begin with `---`.
 fn documents(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in text.lines() {

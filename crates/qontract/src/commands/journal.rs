@@ -1,4 +1,4 @@
-//! `journal`: what all processes remember together.
+//! `qontract journal`: the state that all processes share.
 
 use std::path::PathBuf;
 
@@ -23,14 +23,14 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     };
     #[expect(
         clippy::disallowed_methods,
-        reason = "the operator's order to write the journal, and nothing else"
+        reason = "the operator initialises the journal; nothing else is written"
     )]
     let permits = qontract_access::mint(Mode::Real);
     let write = permits.write.as_ref().context("a real run may write")?;
     let text = match runtime.block_on(journal.init(&permits.read, write))? {
         Initialised::Created => "initialised: removals count from now on".to_owned(),
         Initialised::Unchanged => "already initialised: nothing changed".to_owned(),
-        Initialised::Repaired(parts) => format!("started again: {}", parts.join(", ")),
+        Initialised::Repaired(parts) => format!("repaired: {}", parts.join(", ")),
     };
     printer.note(&text);
     Ok(Exit::Ok)

@@ -1,4 +1,4 @@
-//! `run-integration`: an integration in a loop, set up by the environment variables of the established runtime.
+//! `run-integration`: runs an integration in a loop, configured by the peer's environment variables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use crate::commands::reconcile::run_in_loop;
 use crate::integrations;
 
 pub fn run() -> anyhow::Result<Exit> {
-    // One that is no text is none of ours.
+    // Variables that are not UTF-8 are not ours.
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables: BTreeMap<String, String> = texts.collect();
@@ -35,7 +35,10 @@ pub fn run() -> anyhow::Result<Exit> {
     }
     let log = Arc::new(log);
     for name in UNUSED.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty())) {
-        log.write(&Line::new(Level::Warning, format!("`{name}` has no meaning here and is passed over")));
+        log.write(&Line::new(
+            Level::Warning,
+            format!("`{name}` is ignored: it concerns the Python implementation"),
+        ));
     }
     let pace = Pace { every: settings.every, retry: settings.retry, jitter: 0.1 };
     let keeping = LoopOptions {
@@ -57,10 +60,11 @@ pub fn run() -> anyhow::Result<Exit> {
         } else {
             ""
         };
-        log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}{hint}")));
-        // What was asked wrongly stays wrong; anything else may come right: a server, a mount.
+        log.write(&Line::new(Level::Error, format!("cannot start: {error:#}{hint}")));
+        // A usage error is permanent. Other errors, such as an unreachable server or a missing mount, are
+        // retried.
         if settings.once || error.is::<UsageError>() {
-            // A configuration that is missing is no usage error to the established tool.
+            // For the peer, a missing configuration is not a usage error.
             return Ok(if error.is::<ConfigError>() { Exit::Failure } else { Exit::of(&error) });
         }
         failures += 1;
@@ -70,7 +74,7 @@ pub fn run() -> anyhow::Result<Exit> {
 
 fn begin(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    // The configuration that the environment names may know more integrations, and it may have come since the last try.
+    // The configuration may define further integrations, and may have appeared since the last attempt.
     qontract_cli::register_integrations(integrations::known(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())

@@ -1,4 +1,4 @@
-//! `qontract-server`: the same, set up by the environment variables of the established server.
+//! `qontract-server`: serves GraphQL over HTTP, configured by the peer's environment variables.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
 
 use crate::allocator::{self, PurgeDelay};
 
-/// How long a bundle stays after it was asked, if nobody says so, in milliseconds.
+/// Default of `BUNDLE_SHA_TTL`: milliseconds that a bundle stays loaded after its last request.
 const TTL: u64 = 1_200_000;
 
-/// Serves until it is asked to end.
+/// Serves until a shutdown.
 pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
     allocator::reexec_with_purge_delay(PurgeDelay::Soon);
     let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
     let settings = Settings { token: token(None)?, ..Settings::default() };
     start(async {
-        // What is read again matters at the start only if there is nothing else.
+        // With `INIT_BUNDLES`, an invalid `LOAD_METHOD` only disables `/reload`.
         let (again, first) = if let Some(places) = variable("INIT_BUNDLES") {
             (source().await.ok().flatten(), initial(&places).await?)
         } else {
@@ -51,18 +51,18 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
     })
 }
 
-/// What `LOAD_METHOD` names.
+/// The origin that `LOAD_METHOD` selects.
 async fn source() -> anyhow::Result<Option<Arc<dyn Origin>>> {
     let needed = |name: &str| variable(name).ok_or_else(|| UsageError(format!("`{name}` is not set")));
     match variable("LOAD_METHOD").as_deref() {
         None => Ok(None),
         Some("fs") => Ok(Some(Arc::new(File(PathBuf::from(needed("DATAFILES_FILE")?))))),
         Some("s3") => Ok(Some(places::stored(&needed("AWS_S3_BUCKET")?, &needed("AWS_S3_KEY")?).await?)),
-        Some(other) => Err(UsageError(format!("`LOAD_METHOD` is `fs` or `s3`, not `{other}`")).into()),
+        Some(other) => Err(UsageError(format!("`LOAD_METHOD` must be `fs` or `s3`, not `{other}`")).into()),
     }
 }
 
-/// What `INIT_BUNDLES` names: `fs://PATH` and `s3://KEY`, with commas between them.
+/// The origins in `INIT_BUNDLES`: `fs://PATH` and `s3://KEY`, separated by commas.
 async fn initial(places: &str) -> anyhow::Result<Vec<Arc<dyn Origin>>> {
     let mut origins: Vec<Arc<dyn Origin>> = Vec::new();
     for place in places.split(',').map(str::trim).filter(|place| !place.is_empty()) {
@@ -79,7 +79,7 @@ async fn initial(places: &str) -> anyhow::Result<Vec<Arc<dyn Origin>>> {
     Ok(origins)
 }
 
-/// `BUNDLE_SHA_TTL` is a number of milliseconds; what is none is taken for the default.
+/// The value of `BUNDLE_SHA_TTL` in milliseconds; the default if it is not a positive number.
 fn ttl() -> Duration {
     let given = variable("BUNDLE_SHA_TTL").and_then(|text| text.trim().parse().ok()).filter(|ttl| *ttl > 0);
     Duration::from_millis(given.unwrap_or(TTL))

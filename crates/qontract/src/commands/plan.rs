@@ -1,12 +1,12 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
-use qontract_access::Mode;
+use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
@@ -24,21 +24,23 @@ use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_journal::Journal;
 use qontract_report::{DataSide, InvalidData, PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
-use qontract_runtime::guard::Ledger;
+use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::looping::Stop;
 use qontract_runtime::{Bodies, Ended, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
+use crate::commands::affected::UNDECLARED;
 use crate::commands::reconcile::{WarnOnly, record};
 use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
 
-/// The most integrations that are planned at the same time. Each works on several shards at once.
+/// Maximum number of integrations that are planned concurrently. Each processes several shards concurrently.
 const MAX_CONCURRENT: usize = 4;
 
-/// Plans what the change affects, and prints the report.
+/// Plans the affected integrations, and prints the report.
 pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
@@ -57,7 +59,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
         invalid_report(DataSide::Base, failed, Some(&head))
     })?;
     let sandbox = sandbox(&arguments, &config, printer);
-    let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
+    let repo = discovery::repo_of(&head_word, &arguments.repo);
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let talk = LogOptions::default().with_environment()?;
@@ -67,26 +69,30 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let runs = Arc::new(RunStore::new(
         arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
     )?);
-    let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let journal = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
+    let ledger = runtime.block_on(ledger_of(journal, printer));
     let activities = Activities::default();
     let (stopper, stop) = Stop::pair();
     let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities, stop };
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
-    let (mut rooms, mut unready) = (Vec::new(), BTreeMap::new());
+    let (mut integrations, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
         match REGISTRY.integration(&name, &planner.config, &targets) {
-            Ok(room) => {
-                // An integration that is named on the command line has to be checked: that it cannot run is an error.
-                if let Err(fault) = room.ready()
+            Ok(integration) => {
+                // An integration that is named on the command line has to run: if it cannot, that is an
+                // error.
+                if let Err(fault) = integration.ready()
                     && planner.arguments.integration.is_empty()
                 {
                     unready.insert(name, fault);
                 }
-                rooms.push(room);
+                integrations.push(integration);
             }
-            // Without targets nothing can be planned: that is said once.
+            // Without targets nothing can be planned, which is reported once.
             Err(error) if error.is::<UsageError>() => return Err(error),
             Err(error) if error.is::<SandboxUnsupported>() => {
                 let reason = error.to_string();
@@ -95,18 +101,24 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
     }
+    if integrations.is_empty() && report.integrations.is_empty() && report.unchecked.is_empty() {
+        printer.note(
+            "warning: the data declares no integration that this binary has: nothing is planned\nhint: declare integrations by datafiles of `/app-sre/integration-1.yml`, or name one with `-i NAME`",
+        );
+        let format = planner.arguments.output;
+        plan_output::print(&report, format, plan_output::detail(false), &str::to_owned, printer)?;
+        return Ok(Exit::Run(UNDECLARED));
+    }
     let progress = Progress::start("planning", planner.activities.clone());
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let all = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(planner.clone().plan_all(rooms).await)
+        anyhow::Ok(planner.clone().plan_all(integrations).await)
     })?;
-    // The process ends soon. Threads that are blocked are not waited for, and signals are handled until then.
+    // The process ends soon. Does not wait for blocked threads, and keeps handling signals until then.
     std::mem::forget(runtime);
     for (name, planned) in all {
         match planned {
-            // Nothing to do, so that there is nothing to look up later: plans would push other records out.
+            // Not stored, because it had nothing to do and would displace other records.
             Ok(record) if record.ended == Ended::EarlyExit => plan_report::add(&mut report, &record),
             Ok(_) if unready.contains_key(&name) => {
                 let reason = unready.get(&name).map(missing).unwrap_or_default();
@@ -114,7 +126,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
             }
             Ok(record) => {
                 if let Err(error) = planner.runs.keep(&record) {
-                    printer.note(&format!("warning: the record of the run is not kept: {error:#}"));
+                    printer.note(&format!("warning: cannot store the run record: {error:#}"));
                 }
                 plan_report::add(&mut report, &record);
             }
@@ -128,7 +140,21 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
 }
 
-/// The exit of a dry run with this report.
+/// The ledger that a plan is judged against. A machine that only plans, such as a CI runner, has no ledger:
+/// there, the plan is judged as if nothing was removed before, and a warning says so.
+async fn ledger_of(journal: Arc<Journal>, printer: &Printer) -> Arc<dyn Ledger> {
+    match journal.check(&ReadPermit::for_data()).await {
+        Err(LedgerError::NotInitialised { place, .. }) => {
+            printer.note(&format!(
+                "warning: no removal ledger in `{place}`: the plan assumes that nothing was removed in the last 24 hours\nhint: pass the `--runs` folder of the processes that reconcile, if this machine can read it"
+            ));
+            Arc::new(MemoryLedger::default())
+        }
+        _ => journal,
+    }
+}
+
+/// The exit code of a dry run with this report.
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
         ReportStatus::Unchanged => Exit::Ok,
@@ -137,7 +163,8 @@ pub fn exit(report: &PlanReport) -> Exit {
     }
 }
 
-/// The data of one side. If it does not validate, a report says so in the formats that programs and merge requests read; as text, the findings are on stderr.
+/// The data of the base or the head. If it is invalid, a report is printed in the formats for programs and
+/// merge requests; in text, the findings are on stderr.
 fn opened(
     data: anyhow::Result<PinnedData>,
     word: &str,
@@ -157,7 +184,7 @@ fn opened(
     })
 }
 
-/// The report of data that does not validate; `head` is the other side, if it is known.
+/// The report about invalid data; `head` is the head if the base is invalid.
 fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&PinnedData>) -> PlanReport {
     let ValidationFailed { findings, repo, commit, sha, .. } = failed;
     let revision = RevisionInfo {
@@ -180,7 +207,8 @@ fn revision(side: &PinnedData) -> RevisionInfo {
     }
 }
 
-/// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.
+/// The sandbox folder: the named one, or, without any target in the configuration, the one that `up` created
+/// for the data repo.
 fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathBuf> {
     if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
         return arguments.sandbox.clone();
@@ -192,7 +220,7 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathB
     Some(folder)
 }
 
-/// The integrations to plan: those that are named, or those that the data defines and that are here.
+/// The integrations to plan: the named ones, or those that the data defines and that are available.
 fn names(arguments: &Plan, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
     let is_here = |name: &String| REGISTRY.has(name, config);
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
@@ -208,7 +236,7 @@ fn names(arguments: &Plan, config: &Config, head: &PinnedData) -> anyhow::Result
     Ok(names)
 }
 
-/// What all runs of a plan have in common.
+/// Shared context of the runs of a plan.
 struct Planner {
     head: Arc<PinnedData>,
     base: PinnedData,
@@ -216,7 +244,7 @@ struct Planner {
     ledger: Arc<dyn Ledger>,
     config: Config,
     arguments: Plan,
-    /// What the runs are doing.
+    /// The current activities of the runs.
     activities: Activities,
     /// Ends all runs.
     stop: Stop,
@@ -227,24 +255,25 @@ impl Planner {
         PlanReport::new(Mode::DryRun.as_str(), Some(revision(&self.base)), revision(&self.head))
     }
 
-    /// Notes integrations that only base defines: they do not run any more, and what they made stays.
+    /// Notes integrations that only the base defines: they no longer run, and their objects stay.
     fn note_removed(&self, report: &mut PlanReport) -> anyhow::Result<()> {
         let head: Vec<String> = listing::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
         for (name, _) in listing::all(&*self.base.source)? {
             if !head.contains(&name) {
-                let text =
-                    format!("`{name}` is no longer defined: it stops running, and what it manages stays");
+                let text = format!(
+                    "`{name}` is no longer defined: it stops running, and the objects that it manages stay"
+                );
                 report.notes.push(text);
             }
         }
         Ok(())
     }
 
-    /// Plans all rooms, a few at a time. One that fails does not stop the others.
-    async fn plan_all(self: Arc<Self>, rooms: Vec<Room>) -> Vec<(String, anyhow::Result<Record>)> {
-        let planned = rooms.into_iter().map(|room| {
-            let (planner, name) = (Arc::clone(&self), room.about().name.clone());
-            let task = tokio::spawn(async move { planner.plan(&room).await });
+    /// Plans all integrations, up to [`MAX_CONCURRENT`] concurrently. A failure does not stop the others.
+    async fn plan_all(self: Arc<Self>, integrations: Vec<Room>) -> Vec<(String, anyhow::Result<Record>)> {
+        let planned = integrations.into_iter().map(|integration| {
+            let (planner, name) = (Arc::clone(&self), integration.about().name.clone());
+            let task = tokio::spawn(async move { planner.plan(&integration).await });
             async move {
                 let planned = task.await.unwrap_or_else(|panic| Err(anyhow::anyhow!("it panicked: {panic}")));
                 (name, planned)
@@ -253,12 +282,18 @@ impl Planner {
         futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
     }
 
-    async fn plan(&self, room: &Room) -> anyhow::Result<Record> {
+    async fn plan(&self, integration: &Room) -> anyhow::Result<Record> {
         let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
-        let integration = &room.about().name;
         let mode = Mode::DryRun;
-        let mut begun =
-            RunSetup { integration, mode, head, runs, ledger, heard: Arc::new(WarnOnly) }.now()?;
+        let mut begun = RunSetup {
+            integration: &integration.about().name,
+            mode,
+            head,
+            runs,
+            ledger,
+            heard: Arc::new(WarnOnly),
+        }
+        .now()?;
         let request = &mut begun.request;
         request.base = Some(Arc::clone(&base.source));
         request.only_affected = !arguments.all;
@@ -267,7 +302,7 @@ impl Planner {
         request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
         request.stop = stop.clone();
-        let outcome = activities.scope(qontract_runtime::run(room, &begun.request)).await;
+        let outcome = activities.scope(qontract_runtime::run(integration, &begun.request)).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))
     }
 }

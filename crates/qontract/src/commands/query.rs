@@ -1,4 +1,4 @@
-//! `qontract query`: a GraphQL request, answered from a data repo, a revision or a bundle.
+//! `qontract query`: runs a GraphQL query against a data repo, a revision or a bundle.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -29,25 +29,25 @@ pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
         provenance,
         ..Request::default()
     });
-    let told = asked.side.with_lines(|line| {
-        // Only a bundle is at hand if there are no lines.
+    let body = asked.side.with_lines(|line| {
+        // A bundle file has no lines.
         let place = |origin: &Origin| asked.side.has_lines().then(|| line(&Place::from(origin)));
         answer.with_provenance(&place)
     });
-    printer.json_answer(&told)?;
+    printer.json_answer(&body)?;
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
 }
 
-/// Data that can be asked.
+/// Data that can be queried.
 pub struct Asked {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// Where its lines are.
+    /// The data, with its lines.
     pub side: PinnedData,
 }
 
 impl Asked {
-    /// Opens what the options name, to be asked within limits.
+    /// Opens the data that the options name, to be queried within limits.
     pub fn open(options: DataOptions, limits: Limits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
         let opener = InputResolver::new(&repo, layout.into(), printer);
@@ -69,6 +69,6 @@ fn read_variables(text: &str) -> anyhow::Result<Value> {
     let value = Reader::new(text).whole().map_err(|fault| usage(fault.to_string()))?;
     match value {
         Value::Map(_) => Ok(value),
-        _ => Err(usage("it is something else".to_owned()).into()),
+        _ => Err(usage("it is another JSON value".to_owned()).into()),
     }
 }

@@ -1,4 +1,4 @@
-//! `qontract reconcile`: one run of one integration, or run after run.
+//! `qontract reconcile`: runs one integration, once or in a loop.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,6 +17,7 @@ use qontract_cli::{
 use qontract_config::{Config, Location};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WriteObserver;
+use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::InputResolver;
 use qontract_daemon::journal;
@@ -42,7 +43,7 @@ use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
-    let Reconcile { options, integration } = arguments;
+    let Reconcile { options, integration: selected } = arguments;
     let mut options = RunOptions { line, ..options.with_environment()? };
     if line == CommandLine::Own {
         let location = Location::find(options.config.as_deref());
@@ -50,11 +51,11 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         options.config = location.file().map(Path::to_owned);
     }
     if let Some(every) = options.every {
-        return keep_going(&options, &integration, every);
+        return keep_going(&options, &selected, every);
     }
     let config = options.configuration().map_err(|error| match line {
         CommandLine::Own => error,
-        // The established runtime has one exit code for all errors.
+        // The peer has one exit code for all errors.
         CommandLine::Peer => anyhow::anyhow!("{error:#}"),
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
@@ -62,7 +63,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
     );
     let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
-    let room = REGISTRY.integration(&integration.name, &config, &targets)?;
+    let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(RunStore::new(options.runs.clone())?);
@@ -78,16 +79,17 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
             sandbox: options.sandbox.as_deref(),
             part: part(&options),
             config: &config,
-            room: &room,
+            integration: &integration,
             mode,
         };
-        announcement.print(&integration.options, &head, options.talk.level().into(), printer);
+        announcement.print(&selected.options, &head, options.talk.level().into(), printer);
     }
-    let mut begun = job.begin(&integration, mode, &head)?;
+    let mut begun = job.begin(&selected, mode, &head)?;
     let request = &mut begun.request;
-    request.set_options(integration.options.clone(), &room.about().flags);
+    request.set_options(selected.options.clone(), &integration.about().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
-    // A loop goes on when what a flag selects is removed; a person has mistyped it.
+    // If a flag selects nothing, a person has mistyped it; for a peer's job, the selected object may have
+    // been removed.
     request.strict_selectors = line == CommandLine::Own;
     request.only_affected = match line {
         CommandLine::Own => !options.all_shards,
@@ -96,10 +98,10 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let (stopper, stop) = Stop::pair();
     begun.request.stop = stop;
     let activities = Activities::default();
-    let progress = Progress::start(format!("running {}", integration.name), activities.clone());
+    let progress = Progress::start(format!("running {}", selected.name), activities.clone());
     let outcome = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(activities.scope(qontract_runtime::run(&room, &begun.request)).await)
+        anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &begun.request)).await)
     })?;
     drop(progress);
     if options.talk.level() <= LogLevel::Debug {
@@ -108,7 +110,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now. Threads that are blocked are not waited for, signals are still handled, and what ends a lease on a server can do so.
+    // The process ends now. Does not wait for blocked threads, keeps handling signals, and lets the release
+    // of a lease finish.
     std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
@@ -118,14 +121,14 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     })
 }
 
-/// Runs again and again.
+/// Runs an integration in a loop.
 fn keep_going(
     options: &RunOptions,
     integration: &SelectedIntegration,
     every: Duration,
 ) -> anyhow::Result<Exit> {
     if options.base.is_some() || options.early_exit_compare_sha.is_some() {
-        let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
+        let text = "`--every` cannot be combined with `--base` or `--early-exit-compare-sha`: a loop always runs all shards";
         return Err(UsageError(text.to_owned()).into());
     }
     allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
@@ -143,18 +146,18 @@ fn keep_going(
     run_in_loop(options, integration, &keeping)
 }
 
-/// Which part of the work is done here.
+/// The share of the work that this process does.
 fn part(options: &RunOptions) -> Part {
     Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
 }
 
-/// The folder in place of every target system, if there is one.
+/// The location of the sandbox, if there is one.
 fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
-    let repo = options.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
+    let repo = options.data.as_deref().and_then(|data| discovery::repo_of(data, &options.repo));
     SandboxAt { folder: options.sandbox.as_deref(), repo }
 }
 
-/// Runs an integration in a loop, as the options say.
+/// Runs an integration in a loop with these options.
 pub fn run_in_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
@@ -183,7 +186,7 @@ pub fn run_in_loop(
     run_loop(&input, keeping)
 }
 
-/// What a run is made of.
+/// Context of a single run.
 struct Job<'a> {
     options: &'a RunOptions,
     config: &'a Config,
@@ -193,7 +196,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The data, and the data before a proposed change: each pinned from here on.
+    /// Opens and pins the head and the base.
     fn sides(
         &self,
         runtime: &tokio::runtime::Handle,
@@ -230,7 +233,7 @@ impl Job<'_> {
         Ok((Arc::new(head), base))
     }
 
-    /// Begins the run as the options say.
+    /// Starts the run with the options.
     fn begin(
         &self,
         integration: &SelectedIntegration,
@@ -243,7 +246,7 @@ impl Job<'_> {
         let request = &mut begun.request;
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
-        // Of two that contradict each other, the safe one counts.
+        // If both flags are given, the safe one applies.
         request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
         request.bodies = if options.full { Bodies::Shown } else { Bodies::Hidden };
@@ -251,10 +254,10 @@ impl Job<'_> {
         Ok(begun)
     }
 
-    /// Shows what came of it, and keeps the record.
+    /// Stores the record of the run, and prints the result.
     fn tell(&self, outcome: &Outcome, record: &Record, file_name: FileName<'_>) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
-        // The record first: what was done is kept, whoever listens.
+        // The record is stored first, even if printing fails.
         let kept = runs.keep(record);
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
@@ -287,13 +290,13 @@ impl Job<'_> {
                 printer.note(&format!("`qontract explain run {}` shows more", record.run));
             }
             Ok(()) => {}
-            Err(error) => printer.note(&format!("warning: the record of the run is not kept: {error:#}")),
+            Err(error) => printer.note(&format!("warning: cannot store the run record: {error:#}")),
         }
         Ok(())
     }
 }
 
-/// Reports at once that writes are not recorded; the writes of one run are reported at its end.
+/// Reports audit log errors at once. The writes of a single run are reported at its end.
 pub struct WarnOnly;
 
 impl WriteObserver for WarnOnly {
@@ -308,7 +311,8 @@ impl WriteObserver for WarnOnly {
     }
 }
 
-/// The record of a run. Lines are those that differ from base; what only base has, has its lines there.
+/// The record of a run. Lines are those of the differences from the base; in the base for what only the base
+/// has.
 pub fn record(outcome: &Outcome, clock: Clock, head: &PinnedData, base: Option<&PinnedData>) -> Record {
     match base {
         None => head.with_lines(|line| Record::new(outcome, clock, PlaceLines::same(line))),

@@ -1,4 +1,4 @@
-//! `qontract runs`: which runs there were, and what came of them.
+//! `qontract runs`: lists and shows past runs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use qontract_report::table;
 
 use qontract_daemon::run_text::explain;
 
-/// How often `--follow` looks for new records.
+/// Interval at which `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The records in `folder`, or where the environment says.
+/// The run store in `folder`, else in `$QONTRACT_RUNS`, else in the default folder.
 pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
     RunStore::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
 }
@@ -88,7 +88,8 @@ fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
     })
 }
 
-/// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.
+/// Prints new records until the reader closes the pipe or the process ends. `known` are the ids of older
+/// records.
 fn follow(
     runs: &RunStore,
     filter: &RunFilter,
@@ -100,7 +101,7 @@ fn follow(
         std::thread::sleep(POLL_INTERVAL);
         let mut records = Vec::new();
         for id in runs.ids(filter)? {
-            // What cannot be read yet is looked at again.
+            // A record that cannot be read yet is retried.
             if let Some(record) = (!known.contains(&id)).then(|| runs.read(&id).ok()).flatten() {
                 known.insert(id);
                 records.extend(filter.has(&record).then_some(record));
@@ -142,7 +143,7 @@ fn lines(records: &[Record]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The loops that had nothing to do: such runs have no record.
+/// Lines about loop runs that had nothing to do, which have no record.
 fn idle(all: &[Idle], integration: Option<&str>) -> String {
     let mut text = String::new();
     for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {

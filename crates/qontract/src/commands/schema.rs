@@ -9,7 +9,7 @@ use qontract_daemon::exit::Exit;
 use qontract_daemon::input::InputResolver;
 use qontract_validate::export;
 
-/// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.
+/// `qontract schema export`: plain JSON Schemas, and the editor settings that map them to files.
 pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExport { folder, from, repo, layout } = arguments;
     let opener = InputResolver::new(&repo, layout.into(), printer);
@@ -20,7 +20,7 @@ pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit
     for (name, text) in schemas.into_iter().chain([("settings.json".to_owned(), settings)]) {
         let path = folder.join(&name);
         let parent = path.parent().unwrap_or(&folder);
-        fs::create_dir_all(parent).with_context(|| format!("cannot make `{}`", parent.display()))?;
+        fs::create_dir_all(parent).with_context(|| format!("cannot create `{}`", parent.display()))?;
         fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     printer.note(&format!("{count} schemas and settings.json in {}", folder.display()));

@@ -1,4 +1,4 @@
-//! `up`: the whole platform in one process.
+//! `qontract up`: runs the whole platform in one process.
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
@@ -56,7 +56,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let sandbox = sandbox(&arguments, &config, &repo)?;
     let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&repo) };
     let targets = Targets::new(&config, at, mode)?;
-    // The plan is on stdout, and nothing else.
+    // Only the plan goes to stdout.
     let prints_plan = arguments.once && mode == Mode::DryRun;
     let Output { screen, log, is_live } = Output::new(&arguments, prints_plan);
     let place =
@@ -80,7 +80,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     )?);
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
-        // Runs have threads of their own: what is left is to wait.
+        // Runs have their own threads; the worker only waits.
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
@@ -93,7 +93,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         runs,
         log: Arc::clone(&log),
         metrics: BUILD.metrics(),
-        // The table shows how runs end.
+        // The table shows the results of runs.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
@@ -127,14 +127,14 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let ends = stop.clone();
         tokio::spawn(async move {
             ends.asked().await;
-            // From here on the process may be ended at any moment.
+            // From here on the process may be killed at any moment.
             terminal::restore();
         });
         let exit = supervisor.keep(reporters, stop).await?;
         anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
     screen.close();
-    // Threads that are blocked are not waited for.
+    // Does not wait for blocked threads.
     runtime.shutdown_background();
     Ok(code)
 }
@@ -173,7 +173,7 @@ fn bundle_line(source: &dyn Source, sandbox: Option<&Path>) -> Line {
     Line::new(Level::Info, format!("bundle {sha}{clusters}"))
 }
 
-/// Where `up` writes.
+/// The outputs of `up`.
 struct Output {
     screen: Arc<Screen>,
     log: Arc<Log>,
@@ -196,7 +196,7 @@ impl Output {
     }
 }
 
-/// Serves health and metrics of the loops.
+/// Serves the health and the metrics of the loops.
 async fn serve_health(
     address: SocketAddr,
     supervisor: &Supervisor,
@@ -212,15 +212,15 @@ async fn serve_health(
         feed: Arc::new(OnceLock::from(Arc::clone(&supervisor.feed) as Arc<dyn DataSource>)),
     };
     let bound = health.serve(address).await?;
-    let text = format!("answers on {}", health::addresses(bound));
+    let text = format!("listening on {}", health::addresses(bound));
     supervisor.log.write(&Line::new(Level::Info, text));
     Ok(())
 }
 
-/// The title of the table: what stays as it is, with the bundle in force and its commit.
+/// The title of the table: its fixed parts, with the bundle in use and its commit.
 fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
     move || {
-        // Without a bundle nothing would run.
+        // There is a bundle, or nothing would run.
         let source = feed.side().ok().map(|side| Arc::clone(&side.source));
         let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
         let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
@@ -230,7 +230,7 @@ fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn(
     }
 }
 
-/// The folder in place of every target system; none if the configuration names real ones, and no folder is asked for.
+/// The sandbox folder; `None` if the configuration names real targets and no sandbox is requested.
 fn sandbox(arguments: &Up, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
     if arguments.sandbox.is_some() {
         return Ok(arguments.sandbox.clone());
@@ -238,14 +238,14 @@ fn sandbox(arguments: &Up, config: &Config, repo: &Path) -> anyhow::Result<Optio
     if let Some(folder) = &config.sandbox {
         return Ok(Some(folder.directory.clone()));
     }
-    // A configuration that happens to be in the environment leads to no real target.
+    // A configuration that only the environment names does not lead to real targets.
     if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
     default_sandbox(repo).map(Some)
 }
 
-/// The sandbox of a data repo, unless another one is named: each data repo has its own.
+/// The default sandbox of a data repo: each data repo has its own.
 pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
     let folder =
         state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
@@ -256,26 +256,26 @@ pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
 }
 
-/// So long at most a run waits for others.
+/// Maximum time that a run waits for other runs.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// On a folder, one run after the other takes no longer than all at once, and needs the memory of one. Runs on real targets
-/// mostly wait, so that they go at the same time.
+/// Limits concurrent runs. On a sandbox, sequential runs take no longer than concurrent ones, and need less
+/// memory. Runs on real targets mostly wait for the network, so that they are concurrent.
 fn limiter(sandbox: Option<&Path>) -> Limiter {
     if sandbox.is_some() { Limiter::new(1).with_wait_timeout(PATIENCE) } else { Limiter::default() }
 }
 
-/// Takes a sandbox for this process.
+/// Locks a sandbox for this process.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
     private_files::make_folder(folder, folder)
-        .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        .with_context(|| format!("cannot create `{}`", folder.display()))?;
     let opened = private_files::options().write(true).truncate(false).open(&file);
     let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
-            let text = format!("another `qontract up` works on `{}`: pass `--sandbox`", folder.display());
+            let text = format!("another `qontract up` uses `{}`: pass `--sandbox`", folder.display());
             Err(UsageError(text).into())
         }
         Err(TryLockError::Error(error)) => {
@@ -284,7 +284,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Follows the data repo, in a thread of its own.
+/// Watches the data repo, in its own thread.
 fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>) {
     let (log, metrics) = (Arc::clone(&supervisor.log), Some(Arc::clone(&supervisor.metrics)));
     feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
@@ -292,15 +292,15 @@ fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>)
     std::thread::spawn(move || {
         // A terminal that is closed does not stop the watch.
         let show = |text: &str| drop(screen.text(text));
-        feed.watch(&show, |look| {
-            if look == PollResult::New {
+        feed.watch(&show, |result| {
+            if result == PollResult::New {
                 log.write(&Line::new(Level::Info, "the data changed"));
             }
         });
     });
 }
 
-/// How often the table is drawn again, if something changed.
+/// Interval at which the table is redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
 
 /// Draws the table until the process ends.

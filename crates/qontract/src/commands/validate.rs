@@ -1,4 +1,4 @@
-//! `qontract validate`: every mistake at once, of a data repo or of some of its files.
+//! `qontract validate`: reports all errors of a data repo, or of some of its files, at once.
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
@@ -58,7 +58,7 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(if report.has_errors() || warned { Exit::Failure } else { Exit::Ok })
 }
 
-/// The findings, and where the lines come from.
+/// The findings, and the sources of their lines.
 fn find(
     subject: &Subject,
     layout: Layout,
@@ -93,7 +93,7 @@ fn find(
     let mut remembered = RepoCache::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
     validation::reject_empty_files(&mut outcome);
-    // The checks need only the bundle, and are what takes the most memory.
+    // Frees memory: the checks need only the bundle, and use the most memory.
     if outcome.built.is_some() {
         remembered.release_files();
     }
@@ -110,12 +110,13 @@ fn find(
         locate(&mut found, &repo);
         outcome.findings.extend(found);
     }
-    // The process ends with this command: to free the bundle, document by document, would take a tenth of its time.
+    // The process ends with this command: freeing the bundle, document by document, would take a tenth of its
+    // time.
     std::mem::forget((outcome.built, outcome.partial));
     Ok((outcome.findings, Box::new(repo)))
 }
 
-/// A line that counts all findings, of which so many are shown.
+/// The summary line; `shown` is the number of findings that are shown.
 fn summary(report: &Report, shown: usize) -> String {
     let mut out = report.summary();
     if shown < report.len() {
@@ -125,7 +126,7 @@ fn summary(report: &Report, shown: usize) -> String {
     out
 }
 
-/// How many findings other files have.
+/// The number of findings in other files.
 fn elsewhere(others: &Report) -> String {
     let counts = [Severity::Error, Severity::Warning].map(|severity| (others.count(severity), severity));
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
@@ -144,7 +145,7 @@ fn json(
         "warnings": report.count(Severity::Warning),
         "findings": record::records(report, max.unwrap_or(usize::MAX), sources),
     });
-    // Only where there is something to report: most reports hold every finding.
+    // Added only if findings were omitted.
     if !report.omitted().is_empty() {
         answer["omitted"] = json!(record::omitted(report));
     }

@@ -1,4 +1,4 @@
-//! The list of integrations and the folders on disk say the same.
+//! The list of integrations matches the folders on disk.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +20,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 #[test]
-fn every_integration_that_works_on_clusters_says_what_it_needs_there() {
+fn every_integration_that_works_on_clusters_lists_its_permissions() {
     let all = ALL.iter().map(|entry| (entry.about)().name);
     let on_clusters: Vec<String> = all.filter(|name| name.starts_with("openshift-")).collect();
     let needs = qontract_daemon::clusters::NEEDS.map(|need| need.integration.to_owned());
@@ -28,18 +28,18 @@ fn every_integration_that_works_on_clusters_says_what_it_needs_there() {
 }
 
 #[test]
-fn the_list_is_the_folders_that_are_packages_in_order() {
-    let rooms = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations"));
+fn the_list_matches_the_package_folders_in_order() {
+    let integrations = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations"));
     let mut packages = Vec::new();
-    for room in names(rooms).into_iter().filter(|path| path.is_dir()) {
-        let told = room.display();
-        assert!(room.join("README.md").is_file(), "{told} has no README.md");
-        assert!(!names(&room.join("cases")).is_empty(), "{told} has no cases");
-        if room.join("Cargo.toml").is_file() {
-            packages.push(room.file_name().expect("a name").to_string_lossy().into_owned());
+    for folder in names(integrations).into_iter().filter(|path| path.is_dir()) {
+        let path = folder.display();
+        assert!(folder.join("README.md").is_file(), "{path} has no README.md");
+        assert!(!names(&folder.join("cases")).is_empty(), "{path} has no cases");
+        if folder.join("Cargo.toml").is_file() {
+            packages.push(folder.file_name().expect("a name").to_string_lossy().into_owned());
             continue;
         }
-        assert!(names(&room).iter().any(|path| is_program(path)), "{told} has no executable program");
+        assert!(names(&folder).iter().any(|path| is_program(path)), "{path} has no executable program");
     }
     let listed: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
     assert_eq!(listed, packages);

@@ -1,4 +1,4 @@
-//! Every room in a dry run against a world that fails on any write; and whether what is said to be unaffected is.
+//! Tests of all integrations: no dry run writes, and impact analysis is sound.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod unwritable;
@@ -42,7 +42,7 @@ fn namespaces(bundle: &[u8]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn no_integration_writes_in_a_dry_run() {
     let (scratch, bytes) = (Scratch::new(), example_bundle());
-    // All namespaces are there, so that there is something to label, and one that is to go.
+    // All namespaces exist, so that there are namespaces to label, and one to delete.
     for (cluster, name) in namespaces(&bytes) {
         let body = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
         scratch.write(&format!("clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
@@ -55,25 +55,25 @@ async fn no_integration_writes_in_a_dry_run() {
     let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in ALL {
-        let room = (entry.make)(&targets).unwrap();
-        let name = room.about().name.clone();
+        let integration = (entry.make)(&targets).unwrap();
+        let name = integration.about().name.clone();
         let request = |name, mode| {
             let protected = ProtectedKinds::new(qontract_kinds::protected());
             Request::new(name, mode, Arc::clone(&head), today, protected)
         };
-        let dry = run(&room, &request("dry", Mode::DryRun)).await;
+        let dry = run(&integration, &request("dry", Mode::DryRun)).await;
         assert_eq!(dry.ended, Ended::Ok, "{name}: {dry:?}");
         assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
-        // The same world does see the writes of a real run: the test can fail.
+        // The same sandbox does see the writes of a real run: the test can fail.
         let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
-        let real = run(&room, &request("real", Mode::Real)).await;
+        let real = run(&integration, &request("real", Mode::Real)).await;
         let seen = std::mem::take(&mut *writes.lock().unwrap());
         assert_eq!(seen.len(), changes, "{name}");
         assert_eq!(real.ended, if changes == 0 { Ended::Ok } else { Ended::Failed }, "{name}");
     }
 }
 
-/// Gives a namespace something that another one has: its name, its cluster, its quota …
+/// Copies a field from one namespace to another: its name, its cluster, its quota …
 fn mix(bundle: &mut Value, chance: &mut Chance) {
     let files = bundle["data"].as_object_mut().unwrap();
     let is_namespace = |file: &&Value| file["$schema"] == "/openshift/namespace-1.yml";
@@ -87,14 +87,14 @@ fn mix(bundle: &mut Value, chance: &mut Chance) {
     }
 }
 
-/// Changes something somewhere in a bundle.
+/// Makes a random change in a bundle.
 fn mutate(bundle: &mut Value, chance: &mut Chance) {
     if chance.below(3) == 0 {
         return mix(bundle, chance);
     }
     let part = ["data", "data", "data", "resources"][chance.below(4)];
     let files = bundle[part].as_object_mut().unwrap();
-    // Every other change is one of something that integrations read.
+    // Half of the changes are in files that integrations read.
     let read = |path: &&String| {
         ["/namespaces/", "/clusters/", "/queries/", "/access/", "/platform/"]
             .iter()
@@ -119,7 +119,7 @@ fn mutate(bundle: &mut Value, chance: &mut Chance) {
     }
 }
 
-/// Changes something in a value, as deep as chance will have it.
+/// Makes a random change in a value, at a random depth.
 fn change(value: &mut Value, chance: &mut Chance) {
     let deeper = chance.below(4) > 0;
     match value {
@@ -146,12 +146,12 @@ fn change(value: &mut Value, chance: &mut Chance) {
 }
 
 #[test]
-fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
+fn an_unaffected_integration_has_the_same_declared_state() {
     let seeds = chaos_count(80);
     let (bytes, pool) = (example_bundle(), Pool::default());
     let parsed: Value = serde_json::from_slice(&bytes).unwrap();
     let base = loaded(&bytes, &pool).unwrap();
-    let rooms: Vec<Room> = ALL.iter().map(|entry| (entry.make)(&Targets::none()).unwrap()).collect();
+    let integrations: Vec<Room> = ALL.iter().map(|entry| (entry.make)(&Targets::none()).unwrap()).collect();
     let (mut unaffected, mut hit, mut parts) = (0, 0, 0);
     for seed in 1..=seeds {
         let mut chance = Chance::new(seed);
@@ -160,14 +160,14 @@ fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
             mutate(&mut changed, &mut chance);
         }
         let Some(head) = loaded(&serde_json::to_vec(&changed).unwrap(), &pool) else { continue };
-        for room in &rooms {
-            let pair = Pair::new(room, Arc::clone(&base), Arc::clone(&head));
-            let name = &room.about().name;
-            match affected(room, &pair, &Options::default()) {
+        for integration in &integrations {
+            let pair = Pair::new(integration, Arc::clone(&base), Arc::clone(&head));
+            let name = &integration.about().name;
+            match affected(integration, &pair, &Options::default()) {
                 Verdict::Unaffected(rule) => {
                     unaffected += 1;
                     let state = |data: &Data| {
-                        room.declare(data, &Options::default()).map(|state| state.unwrap().json())
+                        integration.declare(data, &Options::default()).map(|state| state.unwrap().json())
                     };
                     assert_eq!(
                         state(&pair.base),
@@ -179,18 +179,19 @@ fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
                 Verdict::Affected(found) => {
                     hit += 1;
                     parts += usize::from(found.comparison.is_some() && found.states.is_none());
-                    let state = |data: &Data| room.declare(data, &Options::default());
-                    let (Some(said), Ok(Some(base)), Ok(Some(head))) =
+                    let state = |data: &Data| integration.declare(data, &Options::default());
+                    let (Some(comparison), Ok(Some(base)), Ok(Some(head))) =
                         (&found.comparison, state(&pair.base), state(&pair.head))
                     else {
                         continue;
                     };
                     let differs = base.compare(&*head);
-                    let missed: Vec<_> = differs.shards.keys().filter(|key| !said.affects(key)).collect();
+                    let missed: Vec<_> =
+                        differs.shards.keys().filter(|key| !comparison.affects(key)).collect();
                     assert!(missed.is_empty(), "seed {seed}: {name} misses {missed:?}");
                     assert_eq!(
                         (differs.common, differs.gone),
-                        (said.common, said.gone.clone()),
+                        (comparison.common, comparison.gone.clone()),
                         "seed {seed}: {name}"
                     );
                 }

@@ -1,5 +1,5 @@
-//! A thousand tokens in the configuration, and ten thousand secrets in templates and Secrets, at the most talkative level: none
-//! of them is in what is printed or kept, nor in what children are given.
+//! Canary secrets: a thousand tokens in the configuration, and ten thousand secrets in templates and Secrets,
+//! at the most verbose log level. None of them is printed, stored, or passed to child processes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use serde_json::json;
 const COUNT: usize = 1000;
 
 #[test]
-fn no_token_is_in_what_is_printed_or_kept() {
+fn no_token_is_printed_or_stored() {
     let scratch = Scratch::new();
     for part in ["schemas", "graphql-schemas"] {
         scratch.copy(&example().join(part), &format!("repo/{part}"));
@@ -36,7 +36,7 @@ fn no_token_is_in_what_is_printed_or_kept() {
             "$schema: /openshift/namespace-1.yml\nname: n\ncluster: {{$ref: /clusters/c{number}.yml}}\n"
         );
         scratch.write(&format!("repo/data/n{number}.yml"), namespace);
-        // Some tokens are for another server, some cannot be sent, some are no text.
+        // Some tokens are for another server, some cannot be sent, some are not text.
         let token = match number % 3 {
             0 => format!("\"canary-{number}\"\nserver = \"https://other.example.com\""),
             1 => format!("\"canary-{number}\\nsecond line\""),
@@ -56,30 +56,30 @@ fn no_token_is_in_what_is_printed_or_kept() {
         "--runs",
         "runs",
     ];
-    let mut told = String::new();
+    let mut captured = String::new();
     for more in [&["--dry-run", "--log-level", "DEBUG"][..], &["--log-level", "DEBUG", "-o", "json"][..]] {
         let output = qontract(scratch.path(), &[&words, more].concat());
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-        told += &String::from_utf8_lossy(&output.stdout);
-        told += &String::from_utf8_lossy(&output.stderr);
+        captured += &String::from_utf8_lossy(&output.stdout);
+        captured += &String::from_utf8_lossy(&output.stderr);
     }
     for entry in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
-            told += &std::fs::read_to_string(path).unwrap();
+            captured += &std::fs::read_to_string(path).unwrap();
         }
     }
     assert!(
-        told.matches("cannot log in to the cluster").count() > COUNT,
+        captured.matches("cannot log in to the cluster").count() > COUNT,
         "the test means something: {}",
-        &told[..500]
+        &captured[..500]
     );
-    assert_eq!(told.matches("canary-").count(), 0);
+    assert_eq!(captured.matches("canary-").count(), 0);
 }
 
-/// A loop at its most talkative, with tokens in Vault: what it logs, its metrics, its records and its trail.
+/// A loop at the most verbose log level, with tokens in Vault: its log, metrics, records and audit log.
 #[test]
-fn no_token_of_vault_is_in_what_a_loop_tells() {
+fn no_vault_token_is_in_the_output_of_a_loop() {
     let (scratch, vault) = (Scratch::new(), TestVault::start());
     scratch.copy(&example(), "repo");
     let cluster = scratch.read("repo/data/clusters/cliffs-stage.yml");
@@ -92,7 +92,8 @@ fn no_token_of_vault_is_in_what_a_loop_tells() {
         scratch.write(&format!("repo/data/clusters/c{number}.yml"), cluster);
         let namespace = namespace.replace("/cliffs-stage.yml", &format!("/c{number}.yml"));
         scratch.write(&format!("repo/data/n{number}.yml"), namespace);
-        // A few tokens are sent to a server that is not there, some are for another one, some cannot be sent.
+        // A few tokens are sent to a server that does not exist, some are for another one, some cannot be
+        // sent.
         let fields = match number % 2 {
             _ if number < 5 => json!({"token": format!("canary-{number}")}),
             0 => json!({"token": format!("canary-{number}"), "server": "https://other.example.com"}),
@@ -108,36 +109,36 @@ fn no_token_of_vault_is_in_what_a_loop_tells() {
         .args(["reconcile", "openshift-namespaces", "--every", "1h", "--data", "repo", "--runs", "runs"])
         .args(["--config", "config.toml", "--log-level", "DEBUG", "--listen", "127.0.0.1:0"]);
     let mut running = Running::of(&mut command);
-    let mut told = running.until("answers on http://");
-    let address = told.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
+    let mut captured = running.until("listening on http://");
+    let address = captured.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
     let lines = running.drain();
-    told += &eventually("the run has ended", || {
+    captured += &eventually("the run has ended", || {
         let metrics = get(&address, "/metrics");
         metrics.contains("qontract_reconcile_last_run_status{").then_some(metrics)
     });
     drop(running);
-    told += &lines.join().unwrap();
-    assert!(told.matches(" ERROR ").count() >= COUNT, "the test means something");
+    captured += &lines.join().unwrap();
+    assert!(captured.matches(" ERROR ").count() >= COUNT, "the test means something");
     for entry in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
-            told += &std::fs::read_to_string(path).unwrap();
+            captured += &std::fs::read_to_string(path).unwrap();
         }
     }
-    assert_eq!(told.matches("canary-").count(), 0);
+    assert_eq!(captured.matches("canary-").count(), 0);
 }
 
-/// How many secrets there are for templates and for entries, and how many fields each of them has.
+/// Number of secrets for templates and for entries, and of fields of each.
 const TEMPLATES: usize = 20;
 const ENTRIES: usize = 80;
 const FIELDS: usize = 100;
 
-/// A value that no text has by accident.
+/// A value that no text contains by accident.
 fn canary(chance: &mut Chance) -> String {
     format!("canary-{:08x}{:08x}", chance.below(1 << 32), chance.below(1 << 32))
 }
 
-/// Ten thousand secrets, each with a field that can be seen to change.
+/// Ten thousand secrets, each with a field whose change is visible.
 fn ten_thousand(seed: u64) -> String {
     let (chance, mut toml) = (&mut Chance::new(seed), String::new());
     for (kind, secrets) in [("t", TEMPLATES), ("e", ENTRIES)] {
@@ -171,7 +172,8 @@ fn uses_of_ten_thousand(repo: &Repo, side: &str) {
             };
             writeln!(text, "  k{field}: \"{value}\"").unwrap();
         }
-        // Some cannot be rendered, some are no objects, some the cluster does not take, some take a name from it.
+        // Some cannot be rendered, some are not objects, some are rejected by the cluster, some use it in a
+        // name.
         match secret % 10 {
             6 => text += "  x: \"{% raise_error v0 %}\"\n",
             7 => text += "  {{ v0 }}: {}\n  - x\n",
@@ -189,7 +191,7 @@ fn uses_of_ten_thousand(repo: &Repo, side: &str) {
     repo.entries(side, &entries);
 }
 
-/// A program before the real one that writes down what it was given.
+/// A wrapper of a program that records its arguments and environment.
 fn spy(repo: &Repo, name: &str) -> String {
     let seen = repo.scratch.path().join("seen");
     std::fs::create_dir_all(&seen).unwrap();
@@ -203,13 +205,13 @@ fn spy(repo: &Repo, name: &str) -> String {
     format!("{}:{}", file.parent().unwrap().display(), std::env::var("PATH").unwrap())
 }
 
-/// What a command prints.
+/// The output of a command.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// A plan of what takes secrets, in a format.
+/// A plan of the integrations that use secrets, in a format.
 fn plan(repo: &Repo, path: &str, format: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command.current_dir(repo.scratch.path()).env("PATH", path).args(["plan", "base", "head", "--all", "-v"]);
@@ -218,33 +220,34 @@ fn plan(repo: &Repo, path: &str, format: &[&str]) -> Command {
     command
 }
 
-/// What the commands print that read the records of runs.
+/// The output of the commands that read run records.
 fn stored_records(repo: &Repo) -> String {
     let run = |words: &[&str]| {
         let output = qontract(repo.scratch.path(), &[words, &["--runs", "runs"]].concat());
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };
-    let mut told = run(&["runs", "list"]) + &run(&["approve", "last"]);
+    let mut captured = run(&["runs", "list"]) + &run(&["approve", "last"]);
     for (name, _) in files(&repo.scratch.path().join("runs")) {
         if let Some(id) = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json")) {
             for words in
                 [&["runs", "show", id][..], &["runs", "show", id, "-o", "json"], &["explain", "run", id]]
             {
-                told += &run(words);
+                captured += &run(words);
             }
         }
     }
-    told
+    captured
 }
 
-/// Plans, diffs, logs, metrics, records, trail, errors, caches, and arguments and environments of children.
+/// Plans, diffs, logs, metrics, records, audit log, errors, caches, and arguments and environments of
+/// children.
 #[test]
-fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
+fn none_of_ten_thousand_secrets_is_printed_stored_or_passed_on() {
     let repo = Repo::new();
     for side in ["base", "head"] {
         uses_of_ten_thousand(&repo, side);
     }
-    // Something differs.
+    // A change.
     repo.resource("base", "t0.yaml.j2", "{{ vault('t/s0', 'f0') }}");
     repo.scratch.git(&["init", "--quiet"]);
     let path = spy(&repo, "git");
@@ -256,13 +259,13 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
         command.env("XDG_CACHE_HOME", folder("cache")).env("XDG_STATE_HOME", folder("state"));
         command
     };
-    let mut told = String::new();
+    let mut captured = String::new();
     for (seed, integration, options) in [
         (1, "openshift-resources", &["--dry-run", "--base", "base"][..]),
         (1, "openshift-resources", &["-o", "json"][..]),
         (1, "openshift-vault-secrets", &["--dry-run"][..]),
         (1, "openshift-vault-secrets", &[][..]),
-        // Everything has another value, so that it is changed.
+        // Every value differs, so that everything is changed.
         (2, "openshift-resources", &["--dry-run", "--base", "base"][..]),
         (2, "openshift-vault-secrets", &["--dry-run", "-o", "json"][..]),
         (2, "openshift-resources", &[][..]),
@@ -277,24 +280,24 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
                 let text = output(&mut plan(&repo, &path, format));
                 let start: String = text.chars().take(2000).collect();
                 assert!(text.contains(expect), "{format:?}: the test means something: {start}");
-                told += &text;
+                captured += &text;
             }
         }
-        told += &output(&mut command(&[&["reconcile", integration], options].concat()));
+        captured += &output(&mut command(&[&["reconcile", integration], options].concat()));
     }
-    told += &stored_records(&repo);
+    captured += &stored_records(&repo);
     let mut words =
         command(&["reconcile", "openshift-vault-secrets", "--every", "1h", "--listen", "127.0.0.1:0"]);
     let mut running = Running::of(&mut words);
-    told += &running.until("answers on http://");
-    let address = told.rsplit_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
+    captured += &running.until("listening on http://");
+    let address = captured.rsplit_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
     let lines = running.drain();
-    told += &eventually("the run has ended", || {
+    captured += &eventually("the run has ended", || {
         let metrics = get(&address, "/metrics");
         metrics.contains("qontract_reconcile_last_run_status{").then_some(metrics)
     });
     drop(running);
-    told += &lines.join().unwrap();
+    captured += &lines.join().unwrap();
     for (what, count) in [
         ("run 20", 7),
         ("+ create ConfigMap", 12),
@@ -305,9 +308,13 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
         ("the kind is not among those", 2),
         ("which is refused", 2),
     ] {
-        assert!(told.matches(what).count() >= count, "{what}: the test means something: {}", &told[..2000]);
+        assert!(
+            captured.matches(what).count() >= count,
+            "{what}: the test means something: {}",
+            &captured[..2000]
+        );
     }
-    // All that is left but the secrets themselves and what was written to the cluster.
+    // All remaining files but the secrets themselves and the objects in the cluster.
     let (cluster, secrets) = (folder(OBJECTS), folder("sandbox/secrets.toml"));
     let left = files(repo.scratch.path()).into_iter().filter(|(name, _)| {
         !name.starts_with(cluster.to_str().unwrap()) && *name != secrets.to_str().unwrap()
@@ -316,7 +323,7 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
     for part in ["/runs/trail.jsonl", "/seen/git."] {
         assert!(left.iter().any(|(name, _)| name.contains(part)), "{part}: the test means something");
     }
-    for (name, bytes) in left.into_iter().chain([("what is told".to_owned(), told.into_bytes())]) {
+    for (name, bytes) in left.into_iter().chain([("the output".to_owned(), captured.into_bytes())]) {
         let text = String::from_utf8_lossy(&bytes);
         for form in forms("canary-") {
             assert_eq!(text.matches(&form).count(), 0, "`{form}` in {name}");
@@ -324,9 +331,10 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
     }
 }
 
-/// Another tool does not mark what it makes of secrets: of an object that it wrote, no value is shown when fields change or go.
+/// Another tool does not mark objects that contain secrets: no value of an object that it wrote is shown when
+/// fields change or are removed.
 #[test]
-fn no_value_of_an_object_that_is_taken_over_is_told() {
+fn no_value_of_an_adopted_object_is_shown() {
     let fields = r#"{"f:data": {"f:a": {}, "f:gone": {}, "f:lines": {}}}"#;
     let managed = format!(
         "  managedFields:\n  - {{manager: qontract-reconcile, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {fields}}}\n"
@@ -340,17 +348,17 @@ fn no_value_of_an_object_that_is_taken_over_is_told() {
         let live = "data: {a: canary-1, lines: \"one\\ncanary-2\\n\", gone: canary-3}\n";
         repo.world("ConfigMap/plain", &format!("{object}{metadata}{live}"));
         for options in [&["--dry-run", "--log-level", "DEBUG"][..], &["-o", "json"][..]] {
-            let said = repo.reconcile("openshift-resources", options);
-            assert_eq!(said.code, Some(0), "{}", said.text);
+            let messages = repo.reconcile("openshift-resources", options);
+            assert_eq!(messages.code, Some(0), "{}", messages.text);
             let is_check = options[0] == "--dry-run";
-            assert!(!is_check || said.text.contains("~ data.a: \"declared\""), "{}", said.text);
-            assert_eq!(said.text.contains("data.gone"), is_ours, "{}", said.text);
-            assert_eq!(said.text.matches("canary-").count(), 0, "{}", said.text);
+            assert!(!is_check || messages.text.contains("~ data.a: \"declared\""), "{}", messages.text);
+            assert_eq!(messages.text.contains("data.gone"), is_ours, "{}", messages.text);
+            assert_eq!(messages.text.matches("canary-").count(), 0, "{}", messages.text);
         }
     }
 }
 
-/// A text, also in capitals, and the digits of base64 that are the same wherever it stands.
+/// A text, its upper-case form, and the base64 digits that do not depend on its offset.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), text.to_uppercase()];
     for before in ["", "x", "xy"] {

@@ -1,7 +1,7 @@
-//! One harness runs the cases of all rooms: `integrations/*/cases/*.md`.
+//! The harness for the cases of all integrations: `integrations/*/cases/*.md`.
 //!
-//! A case is run three times with the binary as a user has it: a dry run shows the plan and leaves the world as it was; a
-//! real run makes the world what the case says; then another dry run has nothing to change.
+//! A case is run three times with the binary: a dry run shows the plan and leaves the sandbox as it was; a
+//! real run changes the sandbox as the case expects; another dry run has nothing to change.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use qontract_inventory::{Mark, Owner, canonical, stamp};
 use qontract_testkit::{Case, Scratch, example};
 use serde_json::Value;
 
-fn rooms() -> Vec<PathBuf> {
-    let mut rooms = folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")));
-    rooms.retain(|path| path.is_dir());
-    rooms
+fn integrations() -> Vec<PathBuf> {
+    let mut integrations = folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")));
+    integrations.retain(|path| path.is_dir());
+    integrations
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
@@ -30,22 +30,22 @@ fn name(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-/// The cases are played in so many tests, each of which has its own time.
+/// Number of tests over which the cases are distributed. Each has its own time limit.
 const PARTS: usize = 8;
 
-/// Plays every case whose turn it is in this part.
+/// Runs the cases of one part.
 fn play(part: usize) {
     let mut problems = Vec::new();
     let mut count = 0;
-    let all = rooms().into_iter().flat_map(|room| {
-        let files = folders(&room.join("cases"));
-        files.into_iter().map(move |file| (room.clone(), file))
+    let all = integrations().into_iter().flat_map(|integration| {
+        let files = folders(&integration.join("cases"));
+        files.into_iter().map(move |file| (integration.clone(), file))
     });
-    for (room, file) in all.skip(part).step_by(PARTS) {
+    for (integration, file) in all.skip(part).step_by(PARTS) {
         let text = fs::read_to_string(&file).unwrap();
-        let result = Case::parse(&text).and_then(|case| Stage::new(&room, &case).play(&case));
+        let result = Case::parse(&text).and_then(|case| Stage::new(&integration, &case).play(&case));
         if let Err(problem) = result {
-            problems.push(format!("{}/{}: {problem}", name(&room), name(&file)));
+            problems.push(format!("{}/{}: {problem}", name(&integration), name(&file)));
         }
         count += 1;
     }
@@ -61,7 +61,7 @@ macro_rules! parts {
         })*
 
         #[test]
-        fn no_part_is_forgotten() {
+        fn every_part_is_tested() {
             assert_eq!([$($part),*], std::array::from_fn::<usize, PARTS, _>(|part| part));
         }
     };
@@ -78,16 +78,16 @@ parts! {
     the_cases_of_all_rooms_hold_8: 7,
 }
 
-/// Where a case is played.
+/// The folder in which a case runs.
 struct Stage {
     scratch: Scratch,
-    room: String,
+    integration: String,
 }
 
 impl Stage {
-    fn new(room: &Path, case: &Case) -> Self {
-        let (scratch, room_name) = (Scratch::new(), name(room).to_owned());
-        let own = format!("data/integrations/{room_name}.yml");
+    fn new(integration: &Path, case: &Case) -> Self {
+        let (scratch, integration_name) = (Scratch::new(), name(integration).to_owned());
+        let own = format!("data/integrations/{integration_name}.yml");
         let listed = fs::read_to_string(example().join(&own)).unwrap_or_default();
         let sides: &[&str] = if case.has_base() { &["head", "base"] } else { &["head"] };
         for side in sides {
@@ -105,20 +105,20 @@ impl Stage {
         for path in &case.base_without {
             scratch.remove(&format!("base/{path}"));
         }
-        let script = room.join(format!("{}.py", room_name.replace('-', "_")));
+        let script = integration.join(format!("{}.py", integration_name.replace('-', "_")));
         let mut config = String::new();
         if script.is_file() {
             let python = std::env::var("QONTRACT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
             let script = script.to_str().unwrap();
-            config = format!("[integrations.{room_name}]\ncommand = [{python:?}, {script:?}]\n");
+            config = format!("[integrations.{integration_name}]\ncommand = [{python:?}, {script:?}]\n");
         }
-        // Without it, the cases that need it tell that there is none.
+        // If it is missing, the cases that need it report that.
         if let Ok(promtool) = std::env::var("QONTRACT_PROMTOOL") {
             config.push_str(&format!("[promtool]\npath = {promtool:?}\n"));
         }
         scratch.write("config.toml", case.config.as_ref().unwrap_or(&config));
         scratch.init_journal("sandbox");
-        let stage = Self { scratch, room: room_name };
+        let stage = Self { scratch, integration: integration_name };
         for (path, content) in world(&case.world) {
             stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));
         }
@@ -168,9 +168,17 @@ impl Stage {
     }
 
     fn run(&self, case: &Case, more: &[&str]) -> Output {
-        let mut words =
-            vec!["reconcile", &self.room, "--data", ".", "--sandbox", "../sandbox", "--runs", "../runs"];
-        // A case has the data that it is about, and no more.
+        let mut words = vec![
+            "reconcile",
+            &self.integration,
+            "--data",
+            ".",
+            "--sandbox",
+            "../sandbox",
+            "--runs",
+            "../runs",
+        ];
+        // A case has only the data that it is about.
         words.extend(["--config", "../config.toml", "--no-validate"]);
         words.extend(more);
         words.extend(case.flags.iter().map(String::as_str));
@@ -200,7 +208,7 @@ impl Stage {
     }
 }
 
-/// The files of a world: path ↦ content.
+/// The files of a sandbox: path ↦ content.
 fn world(text: &str) -> BTreeMap<String, Value> {
     match qontract_yaml::json::read(text.as_bytes()).unwrap() {
         Value::Object(files) => files.into_iter().collect(),
@@ -208,7 +216,8 @@ fn world(text: &str) -> BTreeMap<String, Value> {
     }
 }
 
-/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Who owns which fields is as the case says.
+/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Field owners are as
+/// in the case.
 fn grown(mut content: Value) -> Value {
     let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
     let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
@@ -221,7 +230,7 @@ fn grown(mut content: Value) -> Value {
     stamped
 }
 
-/// A file of the sandbox as cases tell it: with its owner instead of marks, and without who manages which field.
+/// A file of the sandbox as cases write it: with its owner instead of marks, and without field managers.
 fn told(mut content: Value) -> Value {
     let Some(mark) = Mark::of(&content) else { return content };
     content["owner"] = format!("{} {}", mark.integration, mark.version.unwrap_or_default()).into();

@@ -1,4 +1,4 @@
-//! The command line as users see it: exit code, stdout and stderr, kept in `snapshots/`.
+//! The command line as users see it: snapshots of exit code, stdout and stderr in `snapshots/`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ fn kept(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots")).join(format!("{name}.txt"))
 }
 
-/// Runs one command line in `folder` and compares what is seen.
+/// Runs one command line in `folder` and compares its output with the snapshot.
 fn check(name: &str, folder: &Path, arguments: &[&str]) {
     snapshot(&kept(name), &command::seen(folder, arguments));
 }
 
-/// The three recorded data repos side by side.
+/// The three recorded data repos in one folder.
 fn repos() -> Scratch {
     Scratch::copy_of(&vectors())
 }
@@ -83,7 +83,7 @@ fn warnings_fail_only_when_strict() {
 }
 
 #[test]
-fn what_is_missing_is_the_callers_mistake() {
+fn missing_input_is_a_usage_error() {
     let scratch = repos();
     scratch.commit_all("data");
     check("bundle-no-folder", scratch.path(), &["bundle", "nowhere"]);
@@ -95,7 +95,7 @@ fn what_is_missing_is_the_callers_mistake() {
 }
 
 #[test]
-fn diff_tells_two_folders_apart_line_by_line() {
+fn diff_shows_the_lines_in_which_two_folders_differ() {
     let scratch = repos();
     check("diff", scratch.path(), &["diff", "repo", "repo2"]);
     check("diff-md", scratch.path(), &["diff", "repo", "repo2", "-o", "md"]);
@@ -160,7 +160,7 @@ fn a_changed_schema_is_a_difference() {
 }
 
 #[test]
-fn names_and_keys_cannot_command_the_terminal_or_the_merge_request() {
+fn names_and_keys_cannot_control_the_terminal_or_the_merge_request() {
     let scratch = Scratch::copy_of(&vectors().join("repo"));
     scratch.commit_all("before");
     scratch.write("data/x\u{1b}[31m.yml", "a: [1\n");
@@ -234,7 +234,7 @@ fn the_peer_bundler_is_a_drop_in() {
 }
 
 #[test]
-fn validate_shows_every_mistake_of_a_folder_at_once() {
+fn validate_shows_all_errors_of_a_folder_at_once() {
     let scratch = repos();
     check("validate", scratch.path(), &["validate", "repo"]);
     check("validate-broken", scratch.path(), &["validate", "broken", "--only-errors"]);
@@ -251,7 +251,7 @@ fn validate_shows_every_mistake_of_a_folder_at_once() {
 }
 
 #[test]
-fn validate_takes_a_bundle_and_says_that_it_has_no_lines() {
+fn validate_takes_a_bundle_and_notes_that_it_has_no_lines() {
     check("validate-bundle", &vectors(), &["validate", "broken-bundle.json", "--only-errors"]);
 }
 
@@ -269,7 +269,7 @@ fn validate_takes_a_revision_and_shows_its_lines() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_hides_no_other_mistake() {
+fn a_file_that_cannot_be_read_hides_no_other_error() {
     let scratch = Scratch::copy_of(&vectors().join("repo"));
     scratch.write("data/teams/core.yml", "$schema: /tiny/team-1.yml\nname: [core\n");
     scratch.write("data/teams/edge.yml", "$schema: /tiny/team-1.yml\nnmae: edge\n");
@@ -277,7 +277,7 @@ fn a_file_that_cannot_be_read_hides_no_other_mistake() {
 }
 
 #[test]
-fn bundle_validates_unless_told_not_to() {
+fn bundle_validates_unless_disabled() {
     let scratch = repos();
     check("bundle-invalid", scratch.path(), &["bundle", "broken", "-o", "out.json"]);
     assert!(!scratch.path().join("out.json").exists());
@@ -318,7 +318,7 @@ fn schemas_are_exported_for_editors() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_hide_what_is_wrong() {
+fn a_closed_pipe_does_not_hide_errors() {
     use std::process::{Command, Stdio};
     for (words, code) in [
         (&["validate", "broken"][..], 1),
@@ -328,7 +328,7 @@ fn a_reader_that_goes_away_does_not_hide_what_is_wrong() {
         (&["query", "{ nothing }", "--data", "repo"], 1),
         (&["peer", "validator", "broken-bundle.json"], 1),
     ] {
-        // Nobody reads from the first byte on.
+        // The pipe is closed from the start.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
@@ -338,7 +338,7 @@ fn a_reader_that_goes_away_does_not_hide_what_is_wrong() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
         .current_dir(vectors())

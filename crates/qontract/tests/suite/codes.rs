@@ -1,4 +1,4 @@
-//! Every code does what its long text says: the example of each is run, and reports that code and no other error.
+//! The examples of all codes: each reports its code and no other error.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn base() -> Scratch {
     Scratch::copy_of(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/code-examples-repo")))
 }
 
-/// Lays out the fenced blocks of an example: the fence says what the block is and which file it makes.
+/// Writes the files of the fenced blocks of an example: the fence names the kind of the block and its file.
 fn lay_out(text: &str, scratch: &Scratch) {
     let example =
         text.split("## Example").nth(1).expect("an example").split("\n## ").next().unwrap_or_default();
@@ -92,7 +92,7 @@ fn hex(body: &str) -> Vec<u8> {
     body.split_whitespace().map(|digits| u8::from_str_radix(digits, 16).expect("two digits")).collect()
 }
 
-/// Files too large to print in a text.
+/// Generates files that are too large for a text.
 fn generated(what: &str) -> String {
     let head = "$schema: /access/team-1.yml\nname: core\n";
     match what {

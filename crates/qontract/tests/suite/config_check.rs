@@ -1,4 +1,5 @@
-//! The configuration: what is refused in it, and `qontract config check`: every check, good and bad, and that it never writes.
+//! The configuration: refused keys, and `qontract config check`, with every check, good and bad; it never
+//! writes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -88,7 +89,7 @@ fn a_wrong_configuration_fails_the_check() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn keys_without_effect_are_warnings() {
     let scratch = repo("https://127.0.0.1:1");
     scratch.write(
         "config.toml",
@@ -117,11 +118,11 @@ fn a_cluster_that_cannot_be_reached_fails_the_check_in_one_sentence() {
     has(&found, "warning clusters: `[kubernetes.clusters.c2]` names no cluster of the data");
     let expect = "failed cluster c1: cannot reach cluster `c1`: `POST https://127.0.0.1:1/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`: connection refused";
     assert!(found.contains(&expect.to_owned()), "{found:#?}");
-    // A secret that is not there.
+    // A missing secret.
     scratch.write("config.toml", "[kubernetes]\n[creds.other]\ntoken = \"t0ken\"\n");
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1);
-    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: there is no secret `creds/c1`");
+    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: secret `creds/c1` not found");
 }
 
 /// The answer to an access review.
@@ -187,7 +188,7 @@ fn buckets_of_templates_are_listed() {
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1, "{found:#?}");
     has(&found, "ok bucket shop-stage/artifacts: can be listed");
-    has(&found, "failed bucket shop-stage/nothing: there is no bucket `nothing`");
+    has(&found, "failed bucket shop-stage/nothing: bucket `nothing` not found");
     has(&found, "failed bucket nobody/artifacts: the data has no AWS account");
     assert!(!found.join("\n").contains("s3cret"));
 }
@@ -228,7 +229,7 @@ fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
 }
 
 #[test]
-fn on_a_real_cluster_what_is_not_allowed_is_named_real_cluster() {
+fn on_a_real_cluster_missing_permissions_are_named_real_cluster() {
     let api = shared();
     let scratch = repo(&api.url);
     scratch.write(
@@ -265,7 +266,7 @@ fn on_a_real_cluster_what_is_not_allowed_is_named_real_cluster() {
 
 const DRY: [&str; 6] = ["reconcile", "openshift-namespaces", "--dry-run", "--data", "repo", "--config"];
 
-/// A dry run with this configuration: its exit code and what it said.
+/// A dry run with this configuration: its exit code and its output.
 fn run_with(scratch: &Scratch, config: &str) -> (Option<i32>, String) {
     scratch.write("conf/config.toml", config);
     let output = with(scratch.path(), &[], &[&DRY[..], &["conf/config.toml", "--runs", "runs"]].concat());
@@ -289,23 +290,23 @@ fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
             "[graphql]\nserver = \"x\"\ntokne = \"s3cret\"\n",
             "line 3: unknown key `graphql.tokne`: did you mean `token`?",
         ),
-        ("[vault]\nserver = \"x\"\ntoken = 5318008\n", "line 3: `vault.token` must be a text (secret)"),
+        ("[vault]\nserver = \"x\"\ntoken = 5318008\n", "line 3: `vault.token` must be a string (secret)"),
         ("vault = \"s3cret\"\n", "line 1: `vault` must be a table"),
         ("[templates]\ngithub_token = \"s3cret\"\n", "line 2: `templates.github_token` must be a table"),
     ] {
-        let (code, said) = run_with(&scratch, config);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(&format!("error: `conf/config.toml`, {expect}")), "{said}");
-        assert!(!said.contains("s3cret") && !said.contains("5318008"), "{said}");
+        let (code, printed) = run_with(&scratch, config);
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.contains(&format!("error: `conf/config.toml`, {expect}")), "{printed}");
+        assert!(!printed.contains("s3cret") && !printed.contains("5318008"), "{printed}");
     }
 }
 
 #[test]
-fn a_configuration_of_the_established_runtime_is_taken_as_it_is() {
+fn a_configuration_of_the_peer_is_accepted() {
     let scratch = world();
     let config = "debug = true\n[sandbox]\ndirectory = \"sandbox\"\n[smtp]\nserver = \"x\"\nport = 25\n[qontract-api]\nserver = \"x\"\ntoken = \"y\"\n[app-sre.creds.forge]\ntoken = \"z\"\n[vault-dev]\nserver = \"x\"\n[integration.forge]\ntoken = \"t\"\n";
-    let (code, said) = run_with(&scratch, config);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed) = run_with(&scratch, config);
+    assert_eq!(code, Some(0), "{printed}");
 }
 
 #[test]
@@ -323,8 +324,8 @@ fn a_missing_configuration_is_a_usage_error() {
 #[test]
 fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
     let scratch = world();
-    let (code, said) = run_with(&scratch, "[sandbox]\ndirectory = \"own\"\n");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed) = run_with(&scratch, "[sandbox]\ndirectory = \"own\"\n");
+    assert_eq!(code, Some(0), "{printed}");
     let words = [
         "reconcile",
         "openshift-namespaces",
@@ -356,16 +357,54 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
             "error: `kubernetes.clusters.cliffs-stage.context` is the context of a kubeconfig",
         ),
     ] {
-        let (code, said) = run_with(&scratch, config);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(expect), "{said}");
+        let (code, printed) = run_with(&scratch, config);
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.contains(expect), "{printed}");
     }
 }
 
 #[test]
 fn a_cluster_that_the_data_does_not_have_is_a_warning_with_the_nearest() {
     let scratch = world();
-    let (code, said) = run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
+    let (code, printed) = run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
     let expect = "warning: `[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?";
-    assert!(said.contains(expect), "{code:?} {said}");
+    assert!(printed.contains(expect), "{code:?} {printed}");
+}
+
+#[test]
+fn every_wrong_key_has_a_row() {
+    let scratch = world();
+    scratch.write("config.toml", "[guards]\nkeyz = 1\nwindow_hour = 2\n[promtool]\npth = \"x\"\n");
+    let (code, rows) = rows(scratch.path(), &["--config", "config.toml"]);
+    assert_eq!(code, 1);
+    let wrong = |line: usize, rest: &str| format!("failed configuration: `config.toml`, line {line}: {rest}");
+    assert_eq!(
+        rows,
+        [
+            wrong(2, "unknown key `guards.keyz`: did you mean `keys`?"),
+            wrong(3, "unknown key `guards.window_hour`: did you mean `window_hours`?"),
+            wrong(5, "unknown key `promtool.pth`: did you mean `path`?"),
+        ]
+    );
+}
+
+#[test]
+fn the_removal_ledger_is_checked() {
+    let scratch = world();
+    let ledger = || {
+        let arguments = ["--data", "repo", "--runs", "runs"];
+        let (_, rows) = rows(scratch.path(), &arguments);
+        rows.into_iter().find(|row| row.contains("removal ledger: ")).unwrap()
+    };
+    assert!(ledger().starts_with("warning removal ledger: "), "{}", ledger());
+    assert!(ledger().ends_with("nothing is removed without approval"), "{}", ledger());
+    let init = with(scratch.path(), &[], &["journal", "init", "--runs", "runs"]);
+    assert!(init.status.success(), "{}", stderr(&init));
+    assert_eq!(ledger(), "ok removal ledger: runs/journal, 0 integrations");
+    scratch.write("runs/journal/format", "{\"truncated");
+    assert!(ledger().starts_with("failed removal ledger: "), "{}", ledger());
+    // A sandbox has a ledger of its own, and a new one needs no initialisation.
+    scratch.write("config.toml", "[sandbox]\ndirectory = \"sandbox\"\n");
+    let (_, rows) = rows(scratch.path(), &["--data", "repo", "--config", "config.toml"]);
+    has(&rows, "ok removal ledger: sandbox/journal, created with the first write");
 }

@@ -1,4 +1,4 @@
-//! Beside the established runtime: few requests to a server, its flags, its configuration.
+//! Drop-in replacement of the peer: its flags, its configuration, and few requests to its server.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ fn text(output: &Output) -> String {
 
 const NAMESPACE: &str = "data/services/catalog/namespaces/catalog-stage.yml";
 
-/// The example with so many more resources and rules in one namespace.
+/// The example with `count` more resources and rules in one namespace.
 fn repo_with_resources(count: usize) -> Scratch {
     let scratch = Scratch::copy_of(&example());
     let mut namespace = scratch.read(NAMESPACE);
@@ -73,10 +73,10 @@ fn many_resources_of_a_server_take_few_requests() {
 }
 
 #[test]
-fn what_comes_from_a_server_in_batches_is_what_a_bundle_file_has() {
+fn resources_fetched_in_batches_equal_those_of_a_bundle_file() {
     for count in [120, 200] {
         let repo = repo_with_resources(count);
-        // One resource of a batch is missing: the others are read nevertheless.
+        // One resource of a batch is missing: the others are read anyway.
         repo.remove("resources/many/map-7.yaml");
         let bytes = bundle(&repo);
         let scratch = Scratch::new();
@@ -95,7 +95,7 @@ fn what_comes_from_a_server_in_batches_is_what_a_bundle_file_has() {
     }
 }
 
-/// The integrations with clusters, each with the switches of the established runtime that only it has.
+/// The integrations with clusters, each with the peer's switches that only it has.
 const OF_CLUSTERS: [(&str, &[&str]); 11] = [
     ("openshift-clusterrolebindings", &[]),
     ("openshift-limitranges", &["--no-take-over"]),
@@ -116,7 +116,7 @@ fn peer(scratch: &Scratch, words: &[&str]) -> Output {
     command::qontract(scratch.path(), &[&["peer", "reconcile"], &HERE[..], words].concat())
 }
 
-/// The example with one internal cluster, one external one, and one that does not say.
+/// The example with one internal cluster, one external one, and one without the field.
 fn repo_with_internal_cluster() -> Scratch {
     let scratch = Scratch::copy_of(&example());
     let file = "data/clusters/cliffs-stage.yml";
@@ -138,14 +138,14 @@ fn clusters(scratch: &Scratch, words: &[&str]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn every_integration_takes_the_flags_of_the_established_runtime() {
+fn every_integration_takes_the_flags_of_the_peer() {
     let scratch = repo_with_internal_cluster();
     for (integration, own) in OF_CLUSTERS {
         let words = [integration, "--thread-pool-size", "3", "--internal", "--use-jump-host"];
-        let (names, told) = clusters(&scratch, &[&words[..], own].concat());
-        assert_eq!(names, ["cliffs-stage"], "{integration}: {told}");
+        let (names, captured) = clusters(&scratch, &[&words[..], own].concat());
+        assert_eq!(names, ["cliffs-stage"], "{integration}: {captured}");
         let warning = "`--use-jump-host` has no effect: jump hosts are not supported";
-        assert!(told.contains(warning), "{integration}: {told}");
+        assert!(captured.contains(warning), "{integration}: {captured}");
     }
     let output = peer(&scratch, &["openshift-namespaces", "--thread-pool-size", "0"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
@@ -156,12 +156,12 @@ fn internal_and_external_select_clusters_by_the_data() {
     let scratch = repo_with_internal_cluster();
     let clusters = |flags: &[&str]| clusters(&scratch, &[&["openshift-namespaces"], flags].concat());
     assert_eq!(clusters(&[]).0, ["cliffs-stage", "dunes-int", "harbor-prod"]);
-    // One that does not say is external, as with the established runtime.
+    // A cluster without the field is external, as in the peer.
     assert_eq!(clusters(&["--external"]).0, ["dunes-int", "harbor-prod"]);
-    // Of two that turn each other off, the last one counts.
+    // Of two opposite flags, the last one applies.
     assert_eq!(clusters(&["--external", "--internal"]).0, ["cliffs-stage"]);
-    let (_, told) = clusters(&["--internal", "--use-jump-host", "--no-use-jump-host"]);
-    assert!(!told.contains("no effect"), "{told}");
+    let (_, captured) = clusters(&["--internal", "--use-jump-host", "--no-use-jump-host"]);
+    assert!(!captured.contains("no effect"), "{captured}");
 }
 
 #[test]
@@ -214,7 +214,8 @@ fn a_role_of_the_namespace_is_bound_on_request() {
     assert!(role_of(&["--support-role-ref"]).contains_key(&true));
 }
 
-/// A folder with the configuration of the established runtime: a data server, a Vault, and no table of ours. The data names the cluster.
+/// A folder with a configuration of the peer: a data server, a Vault, and no table of ours. The data names
+/// the cluster.
 struct PeerSetUp {
     scratch: Scratch,
     cluster: EmptyCluster,
@@ -254,7 +255,7 @@ impl PeerSetUp {
 }
 
 #[test]
-fn a_configuration_of_the_established_runtime_reaches_the_clusters_of_the_data() {
+fn a_configuration_of_the_peer_reaches_the_clusters_of_the_data() {
     let set_up = PeerSetUp::new(Duration::ZERO);
     let output = set_up.run(&["openshift-namespaces"]);
     assert!(output.status.success(), "{}", text(&output));
@@ -264,7 +265,7 @@ fn a_configuration_of_the_established_runtime_reaches_the_clusters_of_the_data()
     let token = "authorization: bearer the-cluster-token";
     assert!(!seen.is_empty() && seen.iter().all(|head| head.to_lowercase().contains(token)), "{seen:?}");
     assert!(!text(&output).contains("the-cluster-token"));
-    // By our own name, real clusters are asked for.
+    // By our own name, real clusters have to be configured.
     let words =
         ["reconcile", "openshift-namespaces", "--config", "config.toml", "--runs", "runs", "--dry-run"];
     let output = command::qontract(set_up.scratch.path(), &words);
@@ -272,7 +273,7 @@ fn a_configuration_of_the_established_runtime_reaches_the_clusters_of_the_data()
 }
 
 #[test]
-fn an_address_that_a_change_brings_is_not_used_with_the_configuration_of_the_established_runtime() {
+fn an_address_that_a_change_adds_is_not_used_with_a_configuration_of_the_peer() {
     let set_up = PeerSetUp::new(Duration::ZERO);
     let repo = Scratch::copy_of(&example());
     let base = set_up.server.load(&bundle(&repo));
@@ -300,7 +301,7 @@ fn the_thread_pool_size_bounds_concurrency() {
 }
 
 #[test]
-fn no_configuration_by_the_established_name_is_a_failure() {
+fn a_missing_configuration_by_the_name_of_the_peer_is_a_failure() {
     let scratch = Scratch::new();
     let output =
         command::qontract(scratch.path(), &["peer", "reconcile", "--dry-run", "openshift-namespaces"]);
@@ -323,15 +324,15 @@ fn integrations_that_the_data_does_not_declare_are_reported_as_such() {
         )
     };
     let words = ["bundle.json", "bundle.json", "--integration", "openshift-routes", "-o", "json"];
-    let (code, rows, told) = affected(&words);
-    assert_eq!(code, Some(4), "{told}");
-    assert!(told.contains("neither base nor head declares `openshift-routes`"), "{told}");
+    let (code, rows, captured) = affected(&words);
+    assert_eq!(code, Some(4), "{captured}");
+    assert!(captured.contains("neither base nor head declares `openshift-routes`"), "{captured}");
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
     assert_eq!((&rows[0]["integration"], &rows[0]["declared"]), (&json!("openshift-routes"), &json!(false)));
-    let (code, rows, told) = affected(&["bundle.json", "bundle.json"]);
-    assert_eq!(code, Some(4), "{told}");
+    let (code, rows, captured) = affected(&["bundle.json", "bundle.json"]);
+    assert_eq!(code, Some(4), "{captured}");
     assert!(rows.contains("openshift-namespaces: not declared in the data\n"), "{rows}");
-    // Data that declares some leaves the others out, as before; and one that only base declares is declared.
+    // If the data declares some, the others are left out; one that only the base declares counts as declared.
     let (code, rows, _) = affected(&["declared.json", "declared.json", "-o", "json"]);
     assert!(code == Some(0) && !rows.contains("declared\": false"), "{rows}");
     let (code, ..) = affected(&["declared.json", "bundle.json", "--integration", "openshift-routes"]);
@@ -357,7 +358,7 @@ fn json_files_may_have_characters_that_yaml_refuses() {
 }
 
 #[test]
-fn odd_requests_are_answered_as_by_the_established_server() {
+fn odd_requests_are_answered_as_by_the_peer() {
     let server = DataServer::start();
     let sha = server.load(&bundle(&Scratch::copy_of(&example())));
     let address = server.url().trim_start_matches("http://").trim_end_matches("/graphql").to_owned();
@@ -378,7 +379,7 @@ fn odd_requests_are_answered_as_by_the_established_server() {
     let reply = answer("POST /graphql", r#"{"query":"\ud83d"}"#);
     assert!(reply.starts_with("HTTP/1.1 400") && reply.contains("application/json"), "{reply}");
     assert!(reply.contains("Syntax Error: Invalid character: U+D83D."), "{reply}");
-    // A nested filter on a field that is no object, which `schema` is as well.
+    // A nested filter on a field that is not an object, as `schema`.
     for field in ["name", "schema"] {
         let query = format!("{{apps_v1(filter:{{{field}:{{filter:null}}}}){{name}}}}");
         let reply = answer("POST /graphql", &json!({"query": query}).to_string());

@@ -1,4 +1,4 @@
-//! An empty datafile is an error, and never read as the removal of what it declared.
+//! An empty datafile is an error, and never means the removal of the objects that it declared.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use qontract_testkit::{Scratch, example};
 
 const FILE: &str = "repo/data/access/users/dev-catalog-one.yml";
 
-/// The example as a Git repository, beside a folder for records.
+/// The example as a Git repository, next to a folder for records.
 fn stage() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
@@ -54,7 +54,7 @@ const RECONCILE: [&str; 6] =
 const PLAN: [&str; 7] = ["plan", "HEAD", "repo", "--repo", "repo", "--sandbox", "sandbox"];
 
 #[test]
-fn an_empty_datafile_fails_whatever_plans_or_reconciles_and_is_named() {
+fn an_empty_datafile_fails_every_plan_and_run_and_is_named() {
     let scratch = stage();
     assert_eq!(run(&scratch, &RECONCILE).0, 0);
     let no_validate = ["--no-validate"];
@@ -128,7 +128,7 @@ fn role_bindings(folder: &Path) -> BTreeMap<PathBuf, SystemTime> {
 }
 
 #[test]
-fn a_loop_removes_nothing_while_a_datafile_is_empty_and_goes_on_when_it_is_restored() {
+fn a_loop_removes_nothing_while_a_datafile_is_empty_and_continues_when_it_is_restored() {
     let scratch = stage();
     let sandbox = scratch.path().join("sandbox/clusters");
     let mut running = Running::of(&mut command(&scratch, &[&RECONCILE[..], &["--every", "1h"]].concat()));
@@ -142,7 +142,7 @@ fn a_loop_removes_nothing_while_a_datafile_is_empty_and_goes_on_when_it_is_resto
     scratch.write(FILE, content);
     running.until("data is valid again after ");
     assert_eq!(role_bindings(&sandbox), before, "nothing is removed, and nothing is written again");
-    // Only a file that is deleted declares nothing any more.
+    // Only a deleted file means that its objects are removed.
     std::fs::remove_file(scratch.path().join(FILE)).unwrap();
     running.until("run ended: ok");
     let after = role_bindings(&sandbox);

@@ -1,4 +1,5 @@
-//! Processes that leave their process group end with the run that started them, and a run that was killed is reported by the next one.
+//! Processes that leave their process group end with the run that started them, and the next run reports a
+//! killed one.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::{Command, Stdio};
@@ -9,7 +10,8 @@ use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-/// A program with one step. The file `PHASE.sh` is executed in that phase. `escaped` lists processes that have left the group.
+/// A program with one step. The file `PHASE.sh` is executed in that phase. `escaped` lists processes that
+/// have left the group.
 const PROGRAM: &str = r#"
 case $1 in
 describe) echo '{"name": "service-dependencies", "description": "escapes", "sandbox": true}' ;;
@@ -34,7 +36,8 @@ const DAEMON: &str =
     "(setsid sh -c 'sh -c \"echo \\$\\$ >> escaped; exec sleep 600\" & exit' > /dev/null 2>&1 &)
 while [ ! -s escaped ]; do sleep 0.01; done\n";
 
-/// Starts 200 sessions of processes that ignore all signals that can be ignored, each of which leaves a daemon with closed streams behind.
+/// Starts 200 sessions of processes that ignore all signals that can be ignored, each of which leaves a
+/// daemon with closed streams behind.
 const SWARM: &str = "i=0; while [ $i -lt 200 ]; do i=$((i + 1))
     setsid sh -c 'trap \"\" HUP INT QUIT TERM USR1 USR2; (setsid sleep 600 <&- >&- 2>&- &); echo $$ >> escaped; sleep 600' > /dev/null 2>&1 &
 done
@@ -79,7 +82,7 @@ fn stat(pid: &str) -> Option<(String, u32)> {
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
 
-/// Whether a process is there, and not only kept until its parent asks how it ended.
+/// Whether a process exists and is not a zombie.
 fn is_alive(pid: Pid) -> bool {
     let state = stat(&pid.as_raw_nonzero().to_string());
     test_kill_process(pid).is_ok() && state.is_some_and(|(state, _)| state != "Z")
@@ -147,7 +150,7 @@ fn a_swarm_of_daemons_that_ignore_signals_ends_with_the_run() {
 }
 
 #[test]
-fn a_shutdown_ends_what_has_left_a_group_that_is_still_running() {
+fn a_shutdown_ends_processes_that_have_left_a_running_group() {
     let hang = format!("{DAEMON}{NEW_SESSION}trap '' TERM INT; touch hangs; while :; do sleep 0.02; done");
     let scratch = stage(&[("apply.sh", &hang)]);
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE));
@@ -163,9 +166,10 @@ fn a_shutdown_ends_what_has_left_a_group_that_is_still_running() {
 }
 
 #[test]
-fn children_that_were_there_before_are_left_alone() {
+fn inherited_children_of_the_process_are_left_alone() {
     let scratch = stage(&[("apply.sh", NEW_SESSION)]);
-    // A child in our own process group, as a library would start it, and a service that a container starts before us.
+    // A child in our own process group, as a library would start it, and a service that a container starts
+    // earlier.
     let script = "sleep 600 > /dev/null 2>&1 & echo $! >> kept
         setsid sleep 600 > /dev/null 2>&1 & echo $! >> kept
         exec \"$@\"";
@@ -182,7 +186,7 @@ fn children_that_were_there_before_are_left_alone() {
 }
 
 #[test]
-fn a_plan_that_is_stopped_ends_its_programs_and_says_by_which_signal() {
+fn a_stopped_plan_ends_its_programs_and_exits_with_the_code_of_the_signal() {
     let hang = "sleep 600 > /dev/null 2>&1 & echo $$ $! > escaped; touch hangs; while :; do sleep 0.02; done";
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let scratch = stage(&[("plan.sh", hang)]);
@@ -218,7 +222,7 @@ fn a_killed_run_is_reported_by_the_next_one() {
     let rest = reported[0].strip_prefix("warning: run ").unwrap();
     let (run, rest) = rest.split_once(' ').unwrap();
     let expect = format!(
-        "did not finish: it was killed or got stuck; may be done in part: {STEP}; see `qontract runs show {run}`"
+        "did not finish: it was killed or stalled; may be done in part: {STEP}; see `qontract runs show {run}`"
     );
     assert_eq!(rest, expect);
     let shown = qontract(&scratch, &format!("runs show {run} --runs runs")).output().unwrap();

@@ -1,12 +1,12 @@
-//! The whole example on real API servers, one for each of its clusters: everything that it names is made by all of its integrations of
-//! Kubernetes, and the second time there is nothing to do.
+//! The whole example on real API servers, one for each of its clusters: its Kubernetes integrations create
+//! all objects, and the second time there is nothing to do.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
 use qontract_testkit::cluster::TestCluster;
 use qontract_testkit::{Scratch, example};
 
-/// The kinds that the example has and a plain API server has not.
+/// The kinds of the example that a plain API server does not serve.
 const KINDS: [(&str, &str, &str); 3] = [
     ("route.openshift.io", "Route", "routes"),
     ("monitoring.coreos.com", "PrometheusRule", "prometheusrules"),
@@ -24,7 +24,7 @@ fn definition((group, kind, plural): (&str, &str, &str)) -> String {
 
 const CLUSTERS: [&str; 3] = ["cliffs-stage", "dunes-int", "harbor-prod"];
 
-/// A cluster for each of the example's, made side by side.
+/// A cluster for each of the example's, started concurrently.
 fn clusters() -> Vec<TestCluster> {
     std::thread::scope(|scope| {
         let starting = CLUSTERS.map(|_| scope.spawn(TestCluster::start));
@@ -32,18 +32,18 @@ fn clusters() -> Vec<TestCluster> {
     })
 }
 
-/// The integrations of Kubernetes that the example defines and the binary has.
-fn rooms(scratch: &Scratch) -> Vec<String> {
+/// The Kubernetes integrations that the example defines and the binary contains.
+fn integrations(scratch: &Scratch) -> Vec<String> {
     let files = std::fs::read_dir(scratch.path().join("repo/data/integrations")).unwrap();
     let names = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
-    let rooms: Vec<String> =
+    let integrations: Vec<String> =
         names.filter(|name| name.starts_with("openshift-") && name != "openshift-saas-deploy").collect();
-    assert!(rooms.iter().any(|name| name == "openshift-clusterrolebindings"), "{rooms:?}");
-    rooms
+    assert!(integrations.iter().any(|name| name == "openshift-clusterrolebindings"), "{integrations:?}");
+    integrations
 }
 
 #[test]
-fn the_example_is_made_and_then_there_is_nothing_to_do() {
+fn the_example_is_applied_and_then_there_is_nothing_to_do() {
     let (clusters, scratch) = (clusters(), Scratch::new());
     scratch.copy(&example(), "repo");
     scratch.init_journal("runs");
@@ -82,27 +82,27 @@ fn the_example_is_made_and_then_there_is_nothing_to_do() {
     let up = || {
         let words = ["up", "repo", "--once", "--config", "config.toml", "--runs", "runs"];
         let output = qontract(scratch.path(), &words);
-        let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{told}");
-        told
+        let printed = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{printed}");
+        printed
     };
-    let told = up();
-    assert!(told.contains("+ create Route `catalog`"), "{told}");
-    assert!(told.contains("+ create ClusterRoleBinding"), "{told}");
+    let printed = up();
+    assert!(printed.contains("+ create Route `catalog`"), "{printed}");
+    assert!(printed.contains("+ create ClusterRoleBinding"), "{printed}");
     let secret = harbor
         .kubectl(&["get", "secret", "catalog-search", "--namespace", "catalog-prod", "--output", "json"], "");
     let secret: serde_json::Value = serde_json::from_str(&secret.text()).unwrap();
     assert_eq!(secret["data"]["user"], "c2VhcmNo");
     assert_eq!(secret["metadata"]["annotations"]["qontract.integration"], "openshift-vault-secrets");
 
-    let told = up();
-    let ends: Vec<&str> = told.lines().filter(|line| line.contains("held=0")).collect();
-    assert!(ends.len() >= 5, "{told}");
-    for room in rooms(&scratch) {
+    let printed = up();
+    let ends: Vec<&str> = printed.lines().filter(|line| line.contains("held=0")).collect();
+    assert!(ends.len() >= 5, "{printed}");
+    for integration in integrations(&scratch) {
         assert!(
-            ends.iter().any(|line| line.split_whitespace().any(|word| word.ends_with(&room))),
-            "{room}: {told}"
+            ends.iter().any(|line| line.split_whitespace().any(|word| word.ends_with(&integration))),
+            "{integration}: {printed}"
         );
     }
-    assert!(ends.iter().all(|line| line.contains(" ok changes=0 held=0 ")), "{told}");
+    assert!(ends.iter().all(|line| line.contains(" ok changes=0 held=0 ")), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What a new user meets in the first minutes: in their own data repo, in a directory of it, with typing errors.
+//! The first minutes of a new user: in their own data repo, in a directory of it, with typing errors.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn every_command_finds_the_data_repo_from_a_directory_of_it() {
 }
 
 #[test]
-fn outside_of_a_data_repo_it_is_said_what_to_do() {
+fn outside_of_a_data_repo_the_error_has_a_hint() {
     let scratch = Scratch::new();
     let missing = "error: not a data repo: `./graphql-schemas/schema.yml` not found here or above";
     for (words, pass) in [
@@ -97,7 +97,7 @@ fn findings_name_files_from_the_working_directory_if_the_repo_is_above() {
 }
 
 #[test]
-fn validate_of_files_shows_their_findings_alone() {
+fn validate_of_files_shows_only_their_findings() {
     let scratch = stage();
     scratch.write("repo/data/teams/bad.yml", "name: [\n");
     scratch.write("repo/data/teams/worse.yml", "name: {\n");
@@ -112,14 +112,14 @@ fn validate_of_files_shows_their_findings_alone() {
     assert!(out.ends_with("1 error in 1 file\n"), "{out}");
     assert!(err.contains("`README.md` is not part of the data repo"), "{err}");
     assert!(err.contains("other files have 1 error "), "{err}");
-    // As an editor does, from elsewhere; and a directory.
+    // From another directory, as an editor does; and a directory as the argument.
     let (code, out, _) = run(&repo.join("data/teams"), &["validate", "bad.yml"]);
     assert!(code == 1 && out.contains("--> bad.yml:"), "{out}");
     let (code, out, _) = run(scratch.path(), &["validate", "repo/data/teams"]);
     assert!(code == 1 && out.contains("--> repo/data/teams/bad.yml:") && out.contains("worse.yml"), "{out}");
     let (code, out, _) = run(&repo, &["validate", "-o", "json", good]);
-    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &told["errors"], &told["other_files"]["errors"]), (0, &0.into(), &2.into()));
+    let printed: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &printed["errors"], &printed["other_files"]["errors"]), (0, &0.into(), &2.into()));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_template_that_cannot_be_read_is_one_finding_with_its_place() {
     let broken = text.replacen("}}", "}", 1);
     assert_ne!(text, broken);
     scratch.write(template, broken);
-    // Not rendered by anything: any text is fine.
+    // Not rendered by any entry: any text is accepted.
     scratch.write("repo/resources/other.txt", "{{ not a template }");
     let repo = scratch.path().join("repo");
     let (code, out, _) = run(&repo, &["validate", "--only-errors"]);
@@ -144,7 +144,7 @@ fn a_template_that_cannot_be_read_is_one_finding_with_its_place() {
 }
 
 #[test]
-fn syntax_errors_say_what_to_do() {
+fn syntax_errors_have_hints() {
     let scratch = stage();
     let repo = scratch.path().join("repo");
     for (text, message, hint) in [
@@ -152,7 +152,7 @@ fn syntax_errors_say_what_to_do() {
         (
             "a: 1\n<<<<<<< HEAD\nb: c\n=======\nb: d\n>>>>>>> x\n",
             "unresolved merge conflict",
-            "keep what is right",
+            "resolve it, and remove the lines",
         ),
         ("a: b: c\n", "an unquoted value cannot contain `: `", "quote the value: \"b: c\""),
         ("a: @b\n", "an unquoted value cannot begin with `@`", "quote the value: \"@b\""),
@@ -178,7 +178,7 @@ fn a_value_that_is_a_comment_is_to_be_quoted() {
 }
 
 #[test]
-fn a_list_that_lacks_a_value_is_told_which() {
+fn a_list_that_lacks_a_value_is_an_error_that_names_it() {
     let scratch = stage();
     let file = "repo/data/integrations/openshift-namespaces.yml";
     let text = scratch.read(file);
@@ -217,8 +217,8 @@ fn a_mistyped_name_gets_the_nearest_one() {
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (found, out, err) = run(&repo, &words);
-        let said = format!("{out}{err}");
-        assert!(found == code && said.contains(expect), "{words:?}: {found} {said}");
+        let messages = format!("{out}{err}");
+        assert!(found == code && messages.contains(expect), "{words:?}: {found} {messages}");
     }
     let (code, out, _) = run(&repo, &["get", "ns"]);
     assert!(code == 0 && out.contains("catalog-stage"), "{out}");
@@ -230,7 +230,7 @@ fn a_mistyped_name_gets_the_nearest_one() {
         code == 0 && err.contains("warning: `--cluster-name clifs-stage` matches nothing"),
         "{code} {err}"
     );
-    // A reference without its ending.
+    // A reference without the file extension.
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("cliffs-stage.yml", "cliffs-stage"));
     let (code, out, _) = run(&repo, &["validate", "--only-errors"]);
@@ -238,7 +238,7 @@ fn a_mistyped_name_gets_the_nearest_one() {
 }
 
 #[test]
-fn help_version_and_how_much_is_printed_are_what_people_try_first() {
+fn help_version_quiet_and_verbose_work_as_people_expect() {
     let scratch = stage();
     let repo = scratch.path().join("repo");
     let (code, help, _) = run(&repo, &["help"]);
@@ -308,7 +308,7 @@ fn validate_reports_a_namespace_that_is_declared_twice_with_both_files_and_lines
     // Another error does not hide it, and a bundle has it as well.
     scratch.write(copy, &text);
     let (code, _, err) = run(&scratch.path().join("repo"), &["bundle", "-o", "../bundle.json"]);
-    assert_eq!(code, 0, "bundles are made all the same: {err}");
+    assert_eq!(code, 0, "bundles are built anyway: {err}");
     let (code, out, _) = run(scratch.path(), &["validate", "bundle.json"]);
     assert!(code == 1 && out.contains("error[Q2047]"), "{out}");
     scratch.write("repo/data/broken.yml", "a: [\n");
@@ -317,7 +317,7 @@ fn validate_reports_a_namespace_that_is_declared_twice_with_both_files_and_lines
 }
 
 #[test]
-fn validate_reports_two_clusters_that_have_one_server() {
+fn validate_reports_two_clusters_with_the_same_server() {
     let scratch = stage();
     let cluster = |server: &str| {
         scratch.write(

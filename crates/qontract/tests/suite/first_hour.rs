@@ -1,4 +1,4 @@
-//! What a new user meets in the first hour: checks of programs, lists for scripts, messages of servers, pages, colours.
+//! The first hour of a new user: checks of programs, lists for scripts, messages of servers, pages, colours.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -44,7 +44,7 @@ fn program(name: &str, command: &str, more: &str) -> Scratch {
 const DESCRIBE: &str = r#"echo '{"name": "cards", "description": "keeps cards", "sandbox": true}'"#;
 
 #[test]
-fn config_check_asks_every_program_to_describe_itself() {
+fn config_check_runs_describe_of_every_program() {
     let scratch = program("cards", "[\"sh\", \"cards.sh\"]", "environment = [\"SET\", \"UNSET\"]\n");
     scratch.write("cards.sh", format!("[ \"$1\" = describe ] || echo $1 >> other-phases\n{DESCRIBE}\n"));
     let (code, rows) = check(scratch.path(), &["--data", "repo"]);
@@ -62,7 +62,7 @@ fn config_check_asks_every_program_to_describe_itself() {
 }
 
 #[test]
-fn config_check_names_what_is_wrong_with_a_program() {
+fn config_check_reports_errors_of_a_program() {
     for (command, script, expect) in [
         ("[]", "", "failed integration cards: `integrations.cards.command` is empty"),
         ("[\"no-such-program\"]", "", "failed integration cards: `no-such-program`: not found on PATH"),
@@ -192,7 +192,7 @@ fn help_names_every_way_to_the_configuration() {
 }
 
 #[test]
-fn what_cannot_be_served_is_a_usage_error_of_one_line() {
+fn unusable_serve_arguments_are_a_usage_error_of_one_line() {
     let scratch = Scratch::new();
     for (words, expect) in [
         (&["serve", "/nonexistent"][..], "error: `/nonexistent` is not a folder\n"),
@@ -284,12 +284,12 @@ fn a_server_that_is_not_available_is_reported_with_cause_and_remedy() {
         (
             "503 Service Unavailable",
             "no upstream",
-            format!("answered HTTP 503: {cause} (the answer begins with `no upstream`)"),
+            format!("answered HTTP 503: {cause} (the response begins with `no upstream`)"),
         ),
         (
             "502 Bad Gateway",
             "",
-            "answered HTTP 502: its load balancer gets no answer from the API server: check the API server"
+            "answered HTTP 502: its load balancer gets no response from the API server: check the API server"
                 .to_owned(),
         ),
     ] {
@@ -339,7 +339,7 @@ fn a_server_with_a_ca_certificate_is_reported_with_cause_and_remedy() {
 }
 
 #[test]
-fn validate_renders_templates_and_shows_what_fails() {
+fn validate_renders_templates_and_reports_failures() {
     let scratch = world();
     let validate = |more: &[&str]| {
         let output = with(scratch.path(), &[], &[&["validate", "repo"], more].concat());
@@ -363,9 +363,9 @@ fn validate_renders_templates_and_shows_what_fails() {
     scratch.write(template, format!("a: [{{{{ service }}}}\n{good}"));
     let (code, text) = validate(&[]);
     assert_eq!(code, 1, "{text}");
-    let message = "error[Q2062]: what the template renders to is not a Kubernetes object: line ";
+    let message = "error[Q2062]: the output of the template is not a Kubernetes object: line ";
     assert!(text.contains(message) && text.contains("resources/shop/app-config.configmap.yaml.j2"), "{text}");
-    // Output that is YAML, and no object.
+    // Output that is YAML, but not an object.
     scratch.write(template, "- {{ service }}\n");
     let (_, text) = validate(&[]);
     assert!(text.contains("is not a Kubernetes object, but a list or a value"), "{text}");
@@ -388,7 +388,7 @@ fn a_template_that_needs_a_secret_is_left_to_the_plan() {
     let scratch = world();
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";
     let good = scratch.read(template);
-    // What it comes to may depend on the secret, so that nothing is said about it.
+    // Its output may depend on the secret, so that nothing is reported.
     for more in ["", "  nothing: {{ vault('shop/none', 'field').nothing }}\n"] {
         scratch.write(template, format!("{good}  secret: {{{{ vault('shop/none', 'field') }}}}\n{more}"));
         let output = with(scratch.path(), &[], &["validate", "repo"]);
@@ -406,7 +406,7 @@ fn a_template_that_fails_does_not_stop_runs_of_other_objects() {
 }
 
 #[test]
-fn config_init_writes_a_file_that_config_check_takes() {
+fn config_init_writes_a_file_that_config_check_accepts() {
     use std::os::unix::fs::PermissionsExt as _;
     let scratch = world();
     let output = with(scratch.path(), &[], &["config", "init"]);
@@ -420,7 +420,7 @@ fn config_init_writes_a_file_that_config_check_takes() {
         output.status.success() && text.contains("ok       configuration  qontract.toml (default place)"),
         "{text}"
     );
-    // One that is there is not replaced.
+    // An existing file is not replaced.
     scratch.write("qontract.toml", "[kubernetes]\n");
     let output = with(scratch.path(), &[], &["config", "init"]);
     assert_eq!(
@@ -428,7 +428,7 @@ fn config_init_writes_a_file_that_config_check_takes() {
         (Some(2), "error: `qontract.toml` exists already\n")
     );
     assert_eq!(scratch.read("qontract.toml"), "[kubernetes]\n");
-    // Inside a data repo it is not read by itself.
+    // Inside a data repo it is not read unless it is named.
     let output = with(&scratch.path().join("repo"), &[], &["config", "init"]);
     assert!(stderr(&output).contains("pass `--config qontract.toml`"), "{}", stderr(&output));
 }

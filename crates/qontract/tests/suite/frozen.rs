@@ -1,4 +1,4 @@
-//! What a loop does while its data is invalid, and what plans, records and approvals say about where things come from.
+//! Loops with invalid data, and the provenance in plans, records and approvals.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -46,7 +46,7 @@ fn start_loop(scratch: &Scratch) -> Running {
 }
 
 #[test]
-fn a_loop_whose_data_became_invalid_says_so_in_log_metrics_and_health() {
+fn a_loop_with_invalid_data_shows_it_in_log_metrics_and_health() {
     let scratch = stage();
     let mut running = start_loop(&scratch);
     let address = address(&running.until("http://"));
@@ -64,7 +64,8 @@ fn a_loop_whose_data_became_invalid_says_so_in_log_metrics_and_health() {
     assert!(line.contains("; still reconciling bundle "), "{line}");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 1);
     assert!(metric(&address, "qontract_reconcile_data_invalid_since_timestamp_seconds") > 1_700_000_000);
-    // Ready, so that a probe does not restart it for data that another process could not use either; but degraded.
+    // Ready, so that a probe does not restart it for data that a new process could not use either; but
+    // degraded.
     for path in ["/readyz", "/healthz"] {
         let answer = get(&address, path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -84,28 +85,28 @@ fn a_loop_whose_data_became_invalid_says_so_in_log_metrics_and_health() {
 }
 
 #[test]
-fn a_loop_that_starts_with_invalid_data_is_not_ready_and_says_so() {
+fn a_loop_that_starts_with_invalid_data_is_not_ready_and_reports_it() {
     let scratch = stage();
     scratch.write(NAMESPACE, "name: [");
     let mut running = start_loop(&scratch);
     let address = address(&running.until("http://"));
     let line = running.until("data is invalid: ");
     assert!(line.contains("there is no valid bundle to reconcile yet"), "{line}");
-    running.until("cannot start the run: there is no valid bundle yet");
+    running.until("cannot start the run: no valid bundle yet");
     let answer = get(&address, "/readyz");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("no valid bundle yet"), "{answer}");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 1);
 }
 
 #[test]
-fn the_table_of_up_says_since_when_the_data_is_invalid_and_which_bundle_is_reconciled() {
+fn the_table_of_up_shows_since_when_the_data_is_invalid_and_the_bundle_in_use() {
     let scratch = stage();
     let once = qontract(scratch.path(), &["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"]);
     assert_eq!(once.status.code(), Some(0));
     let words = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--listen", "127.0.0.1:0"];
     let mut terminal = Terminal::run(scratch.path(), &words);
     // The listener's address, and what it serves.
-    terminal.until("answers on http://127.0.0.1:");
+    terminal.until("listening on http://127.0.0.1:");
     terminal.until("/status");
     terminal.until("ok        \x1b[0mopenshift-namespaces");
     let text = scratch.read(NAMESPACE);
@@ -134,7 +135,7 @@ fn committed() -> Scratch {
     scratch
 }
 
-/// What a command printed, and its exit code.
+/// The exit code and the output of a command.
 fn run(scratch: &Scratch, words: &[&str]) -> (i32, String) {
     let output = command(scratch, words).output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -181,7 +182,7 @@ fn approve_takes_the_last_run_that_held_something_and_names_it() {
     scratch.write(NAMESPACE, without.join("\n") + "\n");
     let (code, held) = reconcile("openshift-limitranges", &[]);
     assert_eq!(code, 1, "{held}");
-    // Later runs that hold nothing: of a namespace that has nothing to remove.
+    // Later runs that hold nothing, because their namespace has nothing to remove.
     let other = ["--cluster-name", "harbor-prod", "--dry-run"];
     assert_eq!(reconcile("openshift-limitranges", &other).0, 0);
     assert_eq!(reconcile("openshift-namespaces", &["--dry-run"]).0, 0);
@@ -214,7 +215,7 @@ fn shards_that_the_data_disables_are_counted_once_for_each_reason() {
 }
 
 #[test]
-fn the_line_before_a_real_run_names_what_it_will_touch() {
+fn the_line_before_a_real_run_names_its_targets() {
     let scratch = stage();
     scratch.write("config.toml", "[kubernetes]\n");
     let first = |more: &[&str]| {
@@ -231,7 +232,7 @@ fn the_line_before_a_real_run_names_what_it_will_touch() {
 }
 
 #[test]
-fn paths_in_messages_lead_there_from_the_working_directory() {
+fn paths_in_messages_are_relative_to_the_working_directory() {
     let scratch = committed();
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
@@ -279,7 +280,7 @@ fn causes_follow_a_renamed_file() {
 }
 
 #[test]
-fn what_cannot_run_on_this_machine_is_not_checked_and_never_ok() {
+fn an_integration_that_cannot_run_on_this_machine_is_not_checked_and_never_ok() {
     let scratch = committed();
     scratch.write("config.toml", "[promtool]\npath = \"/no/promtool\"\n[sandbox]\ndirectory = \"sandbox\"\n");
     let config = ["--config", "config.toml"];
@@ -288,7 +289,7 @@ fn what_cannot_run_on_this_machine_is_not_checked_and_never_ok() {
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("warning: prometheus-rules-tester not checked: promtool not found at"), "{text}");
     assert!(text.contains("; 1 integration not checked"), "{text}");
-    // Who names it wants it checked.
+    // Named on the command line, it has to run.
     let (code, text) = run(&scratch, &[&words[..], &["-i", "prometheus-rules-tester"]].concat());
     assert!(code == 1 && text.contains("error: promtool not found"), "{text}");
     let words = [&["up", "repo", "--once", "--dry-run"][..], &config].concat();

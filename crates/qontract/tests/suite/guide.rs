@@ -1,4 +1,4 @@
-//! `docs/guides/first-steps.md`, as it is written: its commands are taken from the page.
+//! Runs the commands of `docs/guides/first-steps.md` as written.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -33,9 +33,9 @@ impl Page {
         text.lines().filter_map(|line| line.strip_prefix("    "))
     }
 
-    /// Asserts that the page tells this; what it tells.
+    /// Asserts that the page contains a text, and returns it.
     fn tells<'t>(&self, text: &'t str) -> &'t str {
-        assert!(self.0.contains(text), "the page no longer tells `{text}`");
+        assert!(self.0.contains(text), "the page no longer contains `{text}`");
         text
     }
 }
@@ -56,7 +56,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     let start = &page.commands("Start it")[0];
     let mut terminal = Terminal::run(scratch.path(), &refs(start));
     terminal.until("+ create Namespace `billing-stage`");
-    // Not the first time, when it is not there yet.
+    // Not the first time, when it does not exist yet.
     terminal.until("INFO   \x1b[0m ~ label Namespace `catalog-stage`");
     terminal.until("ok        \x1b[0mopenshift-namespace-labels");
     let look: Vec<&str> = page.lines("Start it").last().unwrap().split(' ').collect();
@@ -80,13 +80,13 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
 
     for words in page.commands("See it before it happens") {
         let output = qontract(scratch.path(), &refs(&words));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {printed}");
     }
 }
 
 #[test]
-fn the_same_on_a_real_cluster() {
+fn the_guide_works_on_a_real_cluster() {
     let (page, scratch, api) = (Page::read(), clone(), qontract_testkit::cluster::shared());
     let file = page.tells("examples/app-interface/data/clusters/cliffs-stage.yml");
     let address = page.tells("serverUrl: https://api.cliffs-stage.example.com:6443");
@@ -98,8 +98,8 @@ fn the_same_on_a_real_cluster() {
     let commands = page.commands("A real cluster");
     let run = |words: &[String], folder: &Path| {
         let output = qontract(folder, &[refs(words), vec!["--runs", "runs"]].concat());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), told)
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), printed)
     };
     let names = ["billing-stage", "catalog-stage", "checkout-stage"];
     let remove = || {
@@ -112,11 +112,11 @@ fn the_same_on_a_real_cluster() {
         });
     };
     remove();
-    let (code, plan, told) = run(&commands[0], scratch.path());
-    assert!(code == Some(0) && plan.contains("+ create Namespace `catalog-stage`"), "{plan}{told}");
-    let (code, plan, told) = run(&commands[1], scratch.path());
-    assert!(code == Some(0) && plan.contains("+ create Namespace `catalog-stage`"), "{plan}{told}");
-    let (code, plan, told) = run(&commands[1], scratch.path());
-    assert_eq!((code, plan.as_str()), (Some(0), ""), "{told}");
+    let (code, plan, printed) = run(&commands[0], scratch.path());
+    assert!(code == Some(0) && plan.contains("+ create Namespace `catalog-stage`"), "{plan}{printed}");
+    let (code, plan, printed) = run(&commands[1], scratch.path());
+    assert!(code == Some(0) && plan.contains("+ create Namespace `catalog-stage`"), "{plan}{printed}");
+    let (code, plan, printed) = run(&commands[1], scratch.path());
+    assert_eq!((code, plan.as_str()), (Some(0), ""), "{printed}");
     remove();
 }

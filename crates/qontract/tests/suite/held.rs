@@ -1,4 +1,4 @@
-//! Removals that a guard holds: every loop says so, and a run that held something can be approved from the command line.
+//! Removals that a guard holds: every loop reports them, and they can be approved from the command line.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml
 const INTEGRATION: &str = "openshift-limitranges";
 const LABELS: &str = "{integration=\"openshift-limitranges\",shards=\"1\",shard_id=\"0-1\"}";
 
-/// The example on a sandbox whose limit ranges are in place, with one of them gone from the data. No removal passes the guards without approval.
+/// The example on a sandbox with its limit ranges, one of which is removed from the data. No removal passes
+/// the guards without approval.
 struct Stage {
     scratch: Scratch,
     limits: PathBuf,
@@ -60,7 +61,7 @@ impl Stage {
         self.run(&[&words, more].concat())
     }
 
-    /// How many limit ranges the namespace has in the sandbox.
+    /// Number of limit ranges of the namespace in the sandbox.
     fn limit_ranges(&self) -> usize {
         std::fs::read_dir(&self.limits).map_or(0, Iterator::count)
     }
@@ -83,7 +84,7 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
-fn a_held_removal_is_approved_from_the_command_line_and_then_made() {
+fn a_held_removal_is_approved_from_the_command_line_and_then_applied() {
     let stage = Stage::new();
     let held = stage.reconcile(INTEGRATION, &[]);
     let shown = seen(&held);
@@ -96,13 +97,13 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_made() {
     );
     let listed = seen(&stage.run(&["runs", "list"]));
     assert!(listed.lines().last().unwrap().contains(" held "), "{listed}");
-    // As JSON, each held change has a warning of its own.
+    // With JSON output, each held change has its own warning.
     let json = stage.reconcile(INTEGRATION, &["-o", "json", "--dry-run"]);
     let warnings = String::from_utf8_lossy(&json.stderr).into_owned();
     assert!(warnings.contains("warning: held: - remove LimitRange `"), "{warnings}");
     let record: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&record["ended"], &record["exit"]), (&"held".into(), &1.into()));
-    // To stdout, with the name of the file beside it; and into a folder, under that name.
+    // To stdout, with the name of the file on stderr; and into a folder, under that name.
     let printed = stage.run(&["approve", INTEGRATION, "--reason", "the team has quotas now"]);
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     assert!(
@@ -129,20 +130,20 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_made() {
     assert_eq!((code(&removed), stage.limit_ranges()), (0, 0), "{}", seen(&removed));
     let idle = stage.reconcile(INTEGRATION, &[]);
     assert!(code(&idle) == 0 && seen(&idle).contains("nothing to change"), "{}", seen(&idle));
-    assert!(seen(&idle).contains("matches nothing that is to be removed"), "used up: {}", seen(&idle));
+    assert!(seen(&idle).contains("matches no planned removal"), "used up: {}", seen(&idle));
     let refused = stage.run(&["approve", "last"]);
     assert!(code(&refused) == 1 && seen(&refused).contains("held nothing"), "{}", seen(&refused));
 }
 
 #[test]
-fn a_loop_warns_of_what_is_held_once_and_counts_it() {
+fn a_loop_warns_of_held_changes_once_and_counts_them() {
     let stage = Stage::new();
     let words = ["reconcile", INTEGRATION, "--every", "1s", "--data", "repo", "--config", "config.toml"];
     let mut command =
         stage.command(&[&words[..], &["--listen", "127.0.0.1:0", "--log-format", "json"]].concat());
     let mut running = Running::of(&mut command);
-    let listens = running.json("answers on")["message"].as_str().unwrap().to_owned();
-    let address = listens.strip_prefix("answers on http://").unwrap().trim_end_matches('/').to_owned();
+    let listens = running.json("listening on")["message"].as_str().unwrap().to_owned();
+    let address = listens.strip_prefix("listening on http://").unwrap().trim_end_matches('/').to_owned();
     let warning = running.json("\"WARNING\"");
     let (text, run) = (warning["message"].as_str().unwrap(), warning["run"].as_str().unwrap());
     assert!(text.starts_with("held: - remove LimitRange `"), "{warning}");
@@ -159,7 +160,7 @@ fn a_loop_warns_of_what_is_held_once_and_counts_it() {
     assert!(get(&address, "/metrics").contains(&format!("qontract_reconcile_held{LABELS} 1")));
     let explained = stage.run(&["explain", "run", run]);
     assert!(seen(&explained).contains("ended `held` (exit 1)"), "{}", seen(&explained));
-    // The next run holds it, too, and does not say so again.
+    // The next run holds it, too, and does not report it again.
     running.json("run ended: held");
     stage.approve("limits.yml", "labels: {}", "labels: {}");
     let released = running.until("no longer held: - remove LimitRange `");
@@ -179,7 +180,7 @@ fn metrics_of_a_loop_start_at_zero_name_the_build_and_sum_over_shards() {
     let words =
         ["reconcile", "openshift-namespaces", "--every", "1h", "--data", "repo", "--config", "config.toml"];
     let mut running = Running::of(&mut stage.command(&[&words[..], &["--listen", "127.0.0.1:0"]].concat()));
-    let line = running.until("answers on http://");
+    let line = running.until("listening on http://");
     let address = line.split("http://").nth(1).unwrap().trim().trim_end_matches('/').to_owned();
     running.until("run ended: ok");
     let metrics = get(&address, "/metrics");
@@ -220,7 +221,7 @@ fn requests_are_logged_at_debug_with_status_and_duration() {
 }
 
 #[test]
-fn up_and_the_established_runtime_warn_of_what_is_held() {
+fn up_and_run_integration_warn_of_held_changes() {
     let stage = Stage::new();
     let mut command = stage.command(&["peer", "run-integration"]);
     for (name, value) in [
@@ -252,7 +253,7 @@ fn up_and_the_established_runtime_warn_of_what_is_held() {
     assert_eq!(code(&up), 1, "{shown}");
     assert!(shown.contains("WARNING held: - remove LimitRange `"), "{shown}");
     assert!(shown.contains("held changes=0 held=1 integration=openshift-limitranges"), "{shown}");
-    // DEBUG has decisions, skipped shards and what was done, each with its duration.
+    // DEBUG has decisions, skipped shards, and activities with their durations.
     let lines = || shown.lines().filter(|line| line.contains(" DEBUG "));
     assert!(lines().any(|line| {
         line.contains("skipped: disabled for namespace `observability-stage` (managedByExternal)")
@@ -298,7 +299,7 @@ fn approvals_that_expired_or_are_misspelt_are_named_by_the_run_and_by_validate()
 }
 
 #[test]
-fn what_cannot_be_rendered_is_not_done_and_not_held_and_logged_once() {
+fn a_template_error_is_neither_done_nor_held_and_logged_once() {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";

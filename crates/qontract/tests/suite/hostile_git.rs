@@ -1,4 +1,4 @@
-//! Hostile Git repositories: whatever they hold, every command that touches one ends, and runs nothing on their behalf.
+//! Hostile Git repositories: whatever they contain, every command ends and runs no program of the repository.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -13,11 +13,12 @@ use qontract_testkit::Scratch;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Time after which a command is taken to hang. Far less than the deadline of a `git` process.
+/// Time after which a command counts as hanging. Far less than the deadline of a `git` process.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Every command that reads a data repo and ends, with the exit code on good data. `DATA` is the folder, `HEAD` a revision of it, and a command that
-/// begins with `IN` runs in the folder; `SANDBOX` and `RUNS`, which commands write to, are not part of it.
+/// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the folder,
+/// `HEAD` a revision of it, and a command that begins with `IN` runs in the folder; `SANDBOX` and `RUNS`,
+/// which commands write to, are outside of it.
 const COMMANDS: [(&[&str], i32); 27] = [
     (&["validate", "DATA"], 0),
     (&["validate", "HEAD", "--repo", "DATA"], 0),
@@ -80,18 +81,18 @@ const COMMANDS: [(&[&str], i32); 27] = [
     (&["up", "DATA", "--once", "--dry-run", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
 ];
 
-/// Whether a command reads a revision, because it is named or by default.
+/// Whether a command reads a revision, named or by default.
 fn reads_a_revision(arguments: &[&str]) -> bool {
     arguments.contains(&"HEAD") || arguments.iter().any(|word| ["diff", "affected", "plan"].contains(word))
 }
 
-/// What became of a command.
+/// The result of a command.
 struct Outcome {
     code: Option<i32>,
     text: String,
 }
 
-/// A place for an attack: a folder for commands, and a file that only the attack writes.
+/// The setup of an attack: a folder for commands, and a file that only the attack writes.
 struct Stage {
     scratch: Scratch,
 }
@@ -107,7 +108,7 @@ impl Stage {
         self.scratch.path().join(name)
     }
 
-    /// A shell command that an attack wants to have run.
+    /// The shell command that an attack tries to run.
     fn payload(&self) -> String {
         format!("touch {}; false", self.path("PWNED").display())
     }
@@ -129,7 +130,7 @@ impl Stage {
         path
     }
 
-    /// Runs a command within its time.
+    /// Runs a command with a time limit.
     fn run(&self, arguments: &[&str], data: &str) -> Outcome {
         let (out, err) = (self.path("tmp/stdout"), self.path("tmp/stderr"));
         let mut command = self.command();
@@ -171,7 +172,8 @@ impl Stage {
         Outcome { code: status.code(), text }
     }
 
-    /// Runs every command, and checks that the attack did nothing and that nothing was left behind.
+    /// Runs every command, and checks that the attack had no effect and that no process or file is left
+    /// behind.
     fn attack(&self, data: &str, check: impl Fn(&[&str], i32, &Outcome)) {
         for (arguments, code) in COMMANDS {
             let outcome = self.run(arguments, data);
@@ -191,13 +193,13 @@ impl Stage {
         command.args(["serve", data, "--watch", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let told = lines.map_while(Result::ok).find(|line| line.contains("Running at http://"));
+        let printed = lines.map_while(Result::ok).find(|line| line.contains("Running at http://"));
         kill_process(Pid::from_child(&child), Signal::TERM).ok();
         child.wait().unwrap();
-        assert!(told.is_some(), "it does not serve");
+        assert!(printed.is_some(), "it does not serve");
     }
 
-    /// The binary, with folders of its own for what it keeps.
+    /// The binary, with its own state and cache folders.
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command
@@ -232,7 +234,7 @@ fn ends(arguments: &[&str], _: i32, outcome: &Outcome) {
     );
 }
 
-/// Files that make a folder pass for a bare repository, whose missing commit would be fetched by a command.
+/// Files that make a folder look like a bare repository, whose missing commit would be fetched by a command.
 fn embed_bare_repository(stage: &Stage, folder: &str) {
     let write = |name: &str, text: &str| drop(stage.scratch.write(&format!("{folder}/{name}"), text));
     write("HEAD", "ref: refs/heads/main\n");
@@ -281,7 +283,7 @@ fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
     stage.git("origin", &["add", "--all"]);
     stage.git("origin", &["commit", "--quiet", "--message", "all"]);
     stage.git("", &["clone", "--quiet", "origin", "clone"]);
-    // Each would be read as a bundle, and decide what a change is compared with.
+    // Each would be read as a bundle, and would become the base of a comparison.
     for name in ["HEAD", "origin/HEAD", "origin/main", "main"] {
         stage.scratch.write(&format!("clone/{name}"), "{}");
     }
@@ -338,7 +340,7 @@ fn hostile_git_dir(stage: &Stage, repo: &str) {
 }
 
 #[test]
-fn a_hostile_git_directory_runs_nothing_and_is_not_waited_for() {
+fn a_hostile_git_directory_runs_nothing_and_does_not_block() {
     let stage = Stage::new();
     stage.data("repo");
     stage.scratch.write("repo/.gitattributes", "* filter=x diff=x\n");
@@ -376,7 +378,7 @@ fn objects_that_are_missing_are_not_fetched() {
 
 /// Writes a loose blob whose header states a size that its content does not have; its id.
 ///
-/// `git` takes the size from the header, as it does of a blob that really is so large and compresses to nothing.
+/// `git` reads the size from the header, as it does for a blob that is really that large and compresses well.
 fn blob_of_stated_size(stage: &Stage, repo: &str, size: u64) -> String {
     let content = format!("blob {size}\0xxxx");
     let length = u16::try_from(content.len()).unwrap();
@@ -449,14 +451,14 @@ fn a_name_like_an_option_is_a_name() {
             assert_eq!(outcome.code, Some(2), "{arguments:?}: {}", outcome.text);
         }
     }
-    // A branch of such a name is read by its full name, and by what refers to it.
+    // A branch of such a name is read by its full name, and through refs to it.
     for word in ["refs/heads/-x", "HEAD"] {
         works(&[word], 0, &stage.run(&["validate", word, "--repo", "DATA"], "repo"));
     }
 }
 
 #[test]
-fn a_repository_that_borrows_objects_is_refused_with_what_to_do() {
+fn a_repository_with_alternates_is_refused_with_a_hint() {
     let stage = Stage::new();
     stage.data("repo");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
@@ -468,7 +470,7 @@ fn a_repository_that_borrows_objects_is_refused_with_what_to_do() {
         assert_eq!(outcome.code, Some(2), "{}", outcome.text);
         assert!(outcome.text.contains("git repack -a -d"), "{}", outcome.text);
     }
-    // What is refused is the commit: who names it does not need the repository.
+    // Only the commit is refused: with `--commit`, the repository is not needed.
     let named = ["bundle", "DATA", "--commit", "abc", "--commit-timestamp", "1"];
     works(&named, 0, &stage.run(&named, "clone"));
 }

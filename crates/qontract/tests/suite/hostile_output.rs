@@ -1,4 +1,5 @@
-//! Hostile data through every command, in every format: nothing that it prints commands a terminal, or is seen in another order; and what it writes is its owner's alone.
+//! Hostile data through every command, in every format: no output controls a terminal or is displayed in
+//! another order, and files are readable only by their owner.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -12,17 +13,18 @@ use serde_json::json;
 
 /// A style that we never use, a bell, a CSI of one byte, a deletion, and characters that turn or hide text.
 const HOSTILE: &str = "e\u{1b}[35;7mv\u{7}i\u{9b}1ml\u{7f}\u{202e}x\u{2066}\u{200b}\u{2028}\u{feff}\u{e0041}";
-/// The same, as YAML lets it be written.
+/// The hostile text as a quoted YAML scalar.
 const QUOTED: &str = r#""e\e[35;7mv\ai\x9b1ml\x7f\u202Ex\u2066\u200B\u2028\uFEFF\U000E0041""#;
 
-/// Whether a character must not be printed, ends of lines aside. This list is the test's own.
+/// Whether a character must not be printed, except for newlines. The list is independent of the
+/// implementation.
 fn is_unsafe(character: char) -> bool {
     let code = u32::from(character);
     character.is_control() && !matches!(character, '\n' | '\t')
         || matches!(code, 0xad | 0x61c | 0x180e | 0x200b | 0x200e | 0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff | 0xe0000..=0xe007f)
 }
 
-/// A data repo, hostile and valid; another that has errors as well; the example beside them; and a program whose answers are hostile.
+/// A hostile valid data repo, a hostile one with errors, the example, and a program with hostile answers.
 fn world() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "base");
@@ -75,7 +77,7 @@ fn held(scratch: &Scratch) {
     scratch.write("removals/20270115T080000Z-x-aaaaa.json", record.to_string());
 }
 
-/// An integration of the process form that says hostile things wherever it can.
+/// A process integration with hostile text in every field.
 fn program(scratch: &Scratch) {
     let scope = json!([["app", HOSTILE]]);
     let thing = json!({"scope": scope, "kind": HOSTILE, "name": HOSTILE});
@@ -112,7 +114,8 @@ fn program(scratch: &Scratch) {
     scratch.write("config.toml", config);
 }
 
-/// Command lines, and whether hostile text is seen in what they print (`+`) or they have none to show (`-`). `HOSTILE` and `RUN` stand for the text and for a run.
+/// Command lines, and whether their output contains hostile text (`+`) or not (`-`). `HOSTILE` and `RUN` are
+/// placeholders for the text and for a run.
 const ROWS: &str = "
     - bundle repo -o bundle.json
     + bundle repo
@@ -216,7 +219,7 @@ const ROWS: &str = "
     + validate broken/data/HOSTILE broken/data
 ";
 
-/// What is run, and what is seen of it.
+/// A command line and the expectation about its output.
 struct Row {
     environment: Vec<(String, String)>,
     line: Vec<String>,
@@ -239,7 +242,7 @@ impl Row {
         Self { environment: variables.into_iter().filter_map(pair).collect(), line, shows: sign == "+" }
     }
 
-    /// What it prints.
+    /// Its output.
     fn output(&self, scratch: &Scratch, colour: (&str, &str)) -> String {
         let words = self.line.iter().map(|word| if word == "RUN" { last_run(scratch) } else { word.clone() });
         let output = Command::new(env!("CARGO_BIN_EXE_qontract"))
@@ -254,7 +257,7 @@ impl Row {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    /// What is wrong with what it prints.
+    /// The problem of its output, if there is one.
     fn problem(&self, scratch: &Scratch) -> Option<String> {
         let (text, name) =
             (self.output(scratch, ("NO_COLOR", "1")), self.line.join(" ").escape_default().to_string());
@@ -271,7 +274,7 @@ impl Row {
     }
 }
 
-/// The commands below this one, by what `--help` lists; those of integrations are one.
+/// The subcommands that `--help` lists; those of integrations count as one.
 fn commands(above: &[&str], found: &mut BTreeSet<String>) {
     let output = Command::new(env!("CARGO_BIN_EXE_qontract")).args(above).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
@@ -280,7 +283,7 @@ fn commands(above: &[&str], found: &mut BTreeSet<String>) {
     if is_command {
         found.insert(name);
     }
-    // All commands stand in groups, those below one of them in a list.
+    // Top-level commands are listed in groups, subcommands in one list.
     let groups = ["Commands:", "Start here:", "Data:", "Reconciliation:", "Inspection:", "Setup and other:"];
     let is_list = |section: &&str| section.lines().next().is_some_and(|line| groups.contains(&line));
     for line in help.split("\n\n").filter(is_list).flat_map(|section| section.lines().skip(1)) {
@@ -317,7 +320,7 @@ fn last_run(scratch: &Scratch) -> String {
 }
 
 #[test]
-fn colours_are_ours_alone() {
+fn all_colours_come_from_our_styles() {
     let scratch = world();
     for line in [
         "validate broken",
@@ -335,7 +338,7 @@ fn colours_are_ours_alone() {
     }
 }
 
-/// Asserts that only its owner may use what is below a folder; how many files there are.
+/// Asserts that only the owner has permissions below a folder, and returns the number of files.
 fn check_modes(folder: &Path) -> usize {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -349,7 +352,7 @@ fn check_modes(folder: &Path) -> usize {
 }
 
 #[test]
-fn what_a_sandbox_holds_is_its_owners_alone() {
+fn only_its_owner_may_read_a_sandbox() {
     let scratch = Scratch::copy_of(&example());
     let binary = env!("CARGO_BIN_EXE_qontract");
     let up = || {
@@ -366,7 +369,7 @@ fn what_a_sandbox_holds_is_its_owners_alone() {
     assert_eq!((mode("box"), mode("records")), (0o700, 0o700));
     assert!(check_modes(&scratch.path().join("box")) > 50);
     assert!(check_modes(&scratch.path().join("records")) > 5);
-    // A sandbox of an older version is closed where it is written.
+    // Files of a sandbox of an older version become private when they are written.
     let secret = "box/clusters/cliffs-stage/catalog-stage/Secret";
     let file = format!("{secret}/catalog-search.yaml");
     for folder in
@@ -382,7 +385,7 @@ fn what_a_sandbox_holds_is_its_owners_alone() {
     check_modes(&scratch.path().join("box"));
 }
 
-/// The highest memory that a process had until it ended, in KiB, and its output.
+/// The peak memory of a process in KiB, and its output.
 fn highest_memory(command: &mut Command) -> (u64, Output) {
     let mut child =
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
@@ -401,7 +404,7 @@ fn highest_memory(command: &mut Command) -> (u64, Output) {
 
 #[test]
 fn many_small_values_of_a_program_stay_within_the_stated_memory() {
-    // 44 MB of small scopes in each of three shards; and as many as are taken.
+    // 44 MB of small scopes in each of three shards; and as many as are accepted.
     for (scopes, is_taken) in [(1_300_000, false), (40_000, true)] {
         let scratch = Scratch::new();
         scratch.copy(&example(), "repo");

@@ -1,4 +1,5 @@
-//! Programs of the process form that answer badly: what they were given is not shown, and what is not a plan is an error of its shard.
+//! Process integrations with bad answers: their secrets are not shown, and an invalid plan is an error of its
+//! shard.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -7,7 +8,7 @@ use crate::support::limited::run;
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
-/// A program of the process form that answers to `plan` with what the file `answer` has.
+/// A program that answers `plan` with the content of the file `answer`.
 const PROGRAM: &str = r#"
 case $1 in
 describe) echo '{"name": "service-dependencies", "description": "leaks what it was given", "sandbox": true}' ;;
@@ -17,7 +18,7 @@ apply) echo '{}' ;;
 esac
 "#;
 
-/// The plan that creates a thing with this text in every field that is shown.
+/// A plan that creates an object with this text in every field that is shown.
 fn leaking_plan(text: &str) -> String {
     let thing = json!({"scope": [["app", "a"]], "kind": text, "name": text});
     let change =
@@ -26,14 +27,14 @@ fn leaking_plan(text: &str) -> String {
     json!({"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": steps}]}).to_string()
 }
 
-/// A program of the process form, registered as `service-dependencies`.
+/// A process integration, registered as `service-dependencies`.
 fn program_stage(script: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     scratch.write("program.sh", script);
     scratch
         .write("declared", json!({"shards": [{"key": [["app", "a"]], "state": "in the data"}]}).to_string());
-    // Without a sandbox, where a program is given its credentials.
+    // Without a sandbox, so that the program gets its credentials.
     let config = "[integrations.service-dependencies]\n\
                   command = [\"sh\", \"program.sh\"]\nenvironment = [\"GIVEN_TOKEN\"]\n";
     scratch.write("config.toml", config);
@@ -44,10 +45,10 @@ const PROGRAM_WORDS: &str =
     "reconcile service-dependencies --dry-run --data repo --config config.toml --runs runs --log-level DEBUG";
 
 #[test]
-fn what_a_program_was_given_is_not_shown_in_any_encoding() {
+fn secrets_of_a_program_are_not_shown_in_any_encoding() {
     let scratch = program_stage(PROGRAM);
     let wrong = |text: &str| json!({"scopes": text, "groups": []}).to_string();
-    // What is wrong with the data, in words that have it, too.
+    // Errors about the data that contain it, too.
     let fault = json!({"text": "cannot log in with RAW", "hint": "is RAW right?", "key": [["app", "b"]]});
     let off = json!({"key": [["app", "c"]], "state": 1, "disabled": "RAW is old"});
     let declared = json!({"shards": [off, {"key": [["app", "a"]], "state": 1}], "faults": [fault]});
@@ -90,7 +91,7 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
         ("null".to_owned(), "invalid type: null"),
         (String::new(), "nothing was printed to stdout"),
         ("{} {}".to_owned(), "trailing characters"),
-        (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is more than once among `scopes`"),
+        (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is listed more than once in `scopes`"),
         (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "more than 1048576 bytes"),
         (escapes.to_string(), "more than 1048576 bytes"),
         (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "is not valid"),
@@ -104,9 +105,9 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
 }
 
 #[test]
-fn a_guess_of_a_given_value_that_stands_in_the_data_is_not_answered() {
+fn a_guess_of_a_secret_in_the_data_is_not_confirmed() {
     let scratch = program_stage(PROGRAM);
-    // The program repeats a text of the data; whether that is what it was given is not seen from what is printed.
+    // The program repeats a text of the data; the output does not reveal whether it equals the secret.
     for answer in [leaking_plan("in the data"), json!({"scopes": "in the data"}).to_string()] {
         scratch.write("answer", &answer);
         let outputs = ["in the data", "something else"].map(|given| {

@@ -1,5 +1,5 @@
-//! Remote systems that mean harm, and clients of the health listener that do: S3, Vault, API servers.
-//! What they send is limited, escaped and never taken for an answer; the exit code says whether another try may help.
+//! Hostile remote systems (S3, Vault, API servers), and hostile clients of the health listener. Their input
+//! is limited, escaped and never mistaken for a valid answer; the exit code tells whether a retry may help.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use qontract_testkit::{Scratch, example};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-/// What clients may read of an endless body, and the buffers of sockets.
+/// Maximum number of bytes that clients may read of an endless body, with socket buffers.
 const MAX_SENT: usize = 24 << 20;
 
 /// The example with one namespace, which has these entries, in a sandbox.
@@ -82,7 +82,7 @@ fn endless_answers_of_s3_are_read_up_to_a_limit() {
 }
 
 #[test]
-fn a_listing_of_s3_that_does_not_end_is_given_up() {
+fn an_endless_s3_listing_is_aborted() {
     let scratch = stage(TEMPLATE);
     let page = "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>true</IsTruncated>\
                 <NextContinuationToken>again</NextContinuationToken></ListBucketResult>";
@@ -90,12 +90,12 @@ fn a_listing_of_s3_that_does_not_end_is_given_up() {
     let settings = format!("s3_endpoint = \"{}\"\n", server.url());
     let output = template(&scratch, "s3_ls('shop-stage', 'images', 'a')", &settings);
     assert_eq!(output.code, Some(1), "{}", output.text);
-    assert!(output.text.contains("there are more keys than are read"), "{}", output.text);
+    assert!(output.text.contains("there are too many keys"), "{}", output.text);
     assert!(server.seen().len() <= 10);
 }
 
 #[test]
-fn an_s3_endpoint_is_a_scheme_a_host_and_a_port() {
+fn an_s3_endpoint_has_a_scheme_a_host_and_a_port() {
     let scratch = stage(TEMPLATE);
     for (endpoint, why) in [
         ("http://127.0.0.1:1/minio", "a path is not allowed"),
@@ -204,7 +204,7 @@ fn cluster_stage(url: &str, secrets: &str) -> Scratch {
 const NAMESPACES: &str =
     "reconcile openshift-namespaces --data repo --config config.toml --runs runs --cluster-name cliffs-stage";
 
-/// An API server that answers to lists of namespaces as `script` says.
+/// An API server that answers lists of namespaces with `script`.
 fn api_server(script: impl Fn() -> Reply + Send + Sync + 'static) -> Loopback {
     let resource = json!({"kind": "Namespace", "name": "namespaces", "namespaced": false, "verbs": ["get"]});
     let discovery = json!({"resources": [resource]});
@@ -262,7 +262,7 @@ fn a_cluster_whose_token_is_in_a_vault_that_fails_is_transient() {
     assert_eq!(cluster.seen(), [""; 0], "without a token nothing is asked");
 }
 
-/// The status of the answer to a request, or 0 if there is none.
+/// The status of the answer to a request, or 0 without an answer.
 fn status(address: &str, request: &str) -> u16 {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -290,7 +290,7 @@ fn the_health_listener_admits_what_a_server_admits() {
         } else {
             Running::of(&mut command)
         };
-        let line = running.until("answers on");
+        let line = running.until("listening on");
         let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
         let reading = running.drain();
         let get = |host: &str| format!("GET /healthz HTTP/1.1\r\n{host}connection: close\r\n\r\n");
@@ -304,9 +304,9 @@ fn the_health_listener_admits_what_a_server_admits() {
         ] {
             assert_eq!(status(&address, &get(host)), expect, "{words}: {host:?}");
         }
-        // One flood is enough: both commands have one listener.
+        // One flood is enough: both commands use the same listener.
         let flood = if words.starts_with("up") { 0 } else { 1024 };
-        // Half a head, and half a body.
+        // An incomplete head, and an incomplete body.
         let halves = [
             "GET /healthz HTTP/1.1\r\nhost: ",
             "POST /healthz HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nx",

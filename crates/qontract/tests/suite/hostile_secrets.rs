@@ -1,5 +1,5 @@
-//! Attacks on secrets by an unmerged change: addresses that only head names, identities and faults that depend on a secret,
-//! and guesses.
+//! Attacks on secrets by an unmerged change: addresses that only the head names, identities and faults that
+//! depend on a secret, and guesses.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -25,13 +25,13 @@ fn secrets(own: &str, other: &str) -> String {
     format!("[shop.own]\npassword = {own:?}\nuser = \"somebody\"\n[shop.other]\nclient_secret = {other:?}\n")
 }
 
-/// What is said is the same whatever these secrets are.
+/// Asserts that the output does not depend on the values of these secrets.
 fn says_the_same(repo: &Repo, secrets: [&str; 2], run: impl Fn() -> Said) -> Said {
     let [one, other] = secrets.map(|secrets| {
         repo.secrets(secrets);
         run()
     });
-    assert_eq!(one, other, "what is said depends on a secret");
+    assert_eq!(one, other, "the output depends on a secret");
     one
 }
 
@@ -60,32 +60,36 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
             ),
             "the field `client_secret` of the secret `shop/other`",
         ),
-        // Base names the path, but not after what another secret says.
+        // The base names the path, but not depending on another secret.
         (
             own.replace("'password'", "vault('shop/own', 'password')"),
-            "asks for a secret whose address depends on another, and it is not read",
+            "needs a secret whose address depends on another secret, and it could not be read",
         ),
     ] {
         repo.template("head", &template);
-        let said = says_the_same(&repo, both, || repo.check(RESOURCES));
-        assert_eq!(said.code, Some(0), "{}", said.text);
-        assert!(said.text.contains(address), "{address}: {}", said.text);
-        assert!(!said.text.contains("canary") && !said.text.contains("madeup`"), "{}", said.text);
-        assert!(said.text.contains("+ create ConfigMap `plain`"), "the rest is planned: {}", said.text);
+        let messages = says_the_same(&repo, both, || repo.check(RESOURCES));
+        assert_eq!(messages.code, Some(0), "{}", messages.text);
+        assert!(messages.text.contains(address), "{address}: {}", messages.text);
+        assert!(!messages.text.contains("canary") && !messages.text.contains("madeup`"), "{}", messages.text);
+        assert!(
+            messages.text.contains("+ create ConfigMap `plain`"),
+            "the rest is planned: {}",
+            messages.text
+        );
         if !address.starts_with("asks") {
-            assert!(said.text.contains(note.trim_start_matches("which ")), "{}", said.text);
+            assert!(messages.text.contains(note.trim_start_matches("which ")), "{}", messages.text);
         }
         let plan = says_the_same(&repo, both, || repo.plan(RESOURCES));
         assert!(plan.text.contains(address), "{address}: {}", plan.text);
         assert!(!plan.text.contains("canary") && !plan.text.contains("madeup`"), "{}", plan.text);
     }
-    // What base names is read, and the operator may trust head.
+    // Secrets that the base names are read, and the operator may trust the head.
     repo.template("head", &own.replace("name: own", "name: renamed"));
-    let said = repo.check(RESOURCES);
-    assert!(said.text.contains("+ create ConfigMap `renamed`"), "{}", said.text);
+    let messages = repo.check(RESOURCES);
+    assert!(messages.text.contains("+ create ConfigMap `renamed`"), "{}", messages.text);
     repo.template("head", &own.replace("'password'", "'user'"));
-    let said = repo.reconcile(RESOURCES, &["--dry-run", "--base", "base", "--trust-head"]);
-    assert!(said.text.contains("+ create ConfigMap `own`"), "{}", said.text);
+    let messages = repo.reconcile(RESOURCES, &["--dry-run", "--base", "base", "--trust-head"]);
+    assert!(messages.text.contains("+ create ConfigMap `own`"), "{}", messages.text);
 }
 
 #[test]
@@ -97,17 +101,17 @@ fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed()
     };
     repo.entries("base", &entry("shop/own", 1));
     repo.entries("head", &entry("shop/own", 1));
-    // In the cluster there is the one that base names, and one that nothing names any more.
+    // The cluster has the object that the base declares, and one that is no longer declared.
     assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
     let made = repo.scratch.read(&format!("{OBJECTS}/Secret/s.yaml"));
     repo.world("Secret/old", &made.replace("name: s\n", "name: old\n"));
     for (path, version) in [("shop/other", 1), ("shop/own", 2)] {
         repo.entries("head", &entry(path, version));
-        let said = repo.check(VAULT_SECRETS);
+        let messages = repo.check(VAULT_SECRETS);
         let address = format!("the secret `{path}` in version {version} is new in this change");
-        assert!(said.text.contains(&address), "{}", said.text);
-        assert!(said.text.contains("not done: - remove Secret `old`"), "{}", said.text);
-        assert!(!said.text.contains("canary"), "{}", said.text);
+        assert!(messages.text.contains(&address), "{}", messages.text);
+        assert!(messages.text.contains("not done: - remove Secret `old`"), "{}", messages.text);
+        assert!(!messages.text.contains("canary"), "{}", messages.text);
     }
     // Merged, it is read.
     assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
@@ -115,7 +119,7 @@ fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed()
 }
 
 #[test]
-fn the_store_is_not_asked_for_what_only_head_names() {
+fn the_store_is_not_queried_for_secrets_that_only_head_names() {
     let (repo, vault) = (Repo::new(), TestVault::start());
     vault.put("own", &json!({"password": "canary-own"}));
     vault.put("other", &json!({"client_secret": "canary-other"}));
@@ -132,16 +136,16 @@ fn the_store_is_not_asked_for_what_only_head_names() {
     let run = |more: &[&str]| {
         let output =
             qontract(repo.scratch.path(), &[&words[..], &SELECTED, &["--runs", "runs"], more].concat());
-        let told =
+        let printed =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        (output.status.code(), told)
+        (output.status.code(), printed)
     };
-    let (code, told) = run(&[]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("the field `client_secret` of the secret `secret/other` is new"), "{told}");
+    let (code, printed) = run(&[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("the field `client_secret` of the secret `secret/other` is new"), "{printed}");
     assert_eq!(vault.requests("GET /v1/secret/data/other"), 0);
-    let (code, told) = run(&["--trust-head"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = run(&["--trust-head"]);
+    assert_eq!(code, Some(0), "{printed}");
     assert_eq!(vault.requests("GET /v1/secret/data/other"), 1, "the test means something");
 }
 
@@ -150,7 +154,7 @@ fn a_template_may_not_take_an_identity_from_a_secret() {
     let repo = Repo::new();
     let letters = "{% for c in vault('shop/other', 'client_secret') %}.{{ c }}{% endfor %}";
     let refused = "takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused";
-    let no_object = "is not an object when addresses stand in place of secrets";
+    let no_object = "is not an object when secrets are replaced by their addresses";
     for (template, expect) in [
         (config_map(LEAKING_NAME, ""), no_object),
         (config_map("x{{ vault('shop/other', 'client_secret')|length }}", ""), refused),
@@ -194,18 +198,18 @@ fn a_template_may_not_take_an_identity_from_a_secret() {
                 repo.secrets(&secrets("x", secret));
                 repo.world("ConfigMap/any", "");
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
-                let said = repo.reconcile(RESOURCES, options);
-                assert!(!said.text.contains("m.a.d.e"), "{template}: {}", said.text);
+                let messages = repo.reconcile(RESOURCES, options);
+                assert!(!messages.text.contains("m.a.d.e"), "{template}: {}", messages.text);
                 assert!(
-                    !said.text.contains("madeup") && !said.text.contains("hidden"),
+                    !messages.text.contains("madeup") && !messages.text.contains("hidden"),
                     "{template}: {}",
-                    said.text
+                    messages.text
                 );
-                all.push(said);
+                all.push(messages);
             }
             if expect.is_empty() {
-                // One bit remains where base names the secret: that it is refused, or not.
-                assert!(all.iter().all(|said| matches!(said.code, Some(0 | 1))));
+                // One bit remains where the base names the secret: whether it is refused.
+                assert!(all.iter().all(|messages| matches!(messages.code, Some(0 | 1))));
                 continue;
             }
             assert_eq!(all[0], all[1], "{template}");
@@ -216,7 +220,7 @@ fn a_template_may_not_take_an_identity_from_a_secret() {
 }
 
 #[test]
-fn after_a_secret_was_read_a_fault_tells_neither_line_nor_value() {
+fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
     let repo = Repo::new();
     let mut lines = "data:\n  a: \"{% set c = vault('shop/own', 'password')[0] %}{% if false %}\n".to_owned();
     for letter in 'a'..='z' {
@@ -235,19 +239,23 @@ fn after_a_secret_was_read_a_fault_tells_neither_line_nor_value() {
         let both = [secrets("madeupmadeup", ""), secrets("hiddenhidden", "")];
         let both = [both[0].as_str(), both[1].as_str()];
         for options in [&["--dry-run", "--base", "base"][..], &["--log-level", "DEBUG"][..]] {
-            let said = says_the_same(&repo, both, || {
+            let messages = says_the_same(&repo, both, || {
                 repo.world("ConfigMap/any", "");
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
                 repo.reconcile(RESOURCES, options)
             });
             // Which line of the template changed is public; the fault names no line of its own.
-            let mut lines = said.text.lines();
+            let mut lines = messages.text.lines();
             while lines.by_ref().any(|line| line.starts_with("error: ")) {
                 let places = lines.by_ref().take_while(|line| line.starts_with("    -->"));
                 let of_template: Vec<&str> = places.filter(|line| line.contains("x.yaml.j2")).collect();
-                assert!(of_template.iter().all(|line| line.ends_with("x.yaml.j2")), "no line: {}", said.text);
+                assert!(
+                    of_template.iter().all(|line| line.ends_with("x.yaml.j2")),
+                    "no line: {}",
+                    messages.text
+                );
             }
-            assert!(!said.text.contains("nope_"), "{}", said.text);
+            assert!(!messages.text.contains("nope_"), "{}", messages.text);
         }
     }
 }
@@ -261,21 +269,29 @@ fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real
     repo.secrets("[shop.own]\nfirst = \"1\"\n");
     assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
     repo.secrets("[shop.own]\nfirst = \"2\"\ncanarykey = \"1\"\n");
-    for said in [repo.check(VAULT_SECRETS), repo.plan(VAULT_SECRETS)] {
-        assert!(said.text.contains("data: 2 fields that come from a secret differ"), "{}", said.text);
-        assert!(!said.text.contains("canarykey") && !said.text.contains("first"), "{}", said.text);
+    for messages in [repo.check(VAULT_SECRETS), repo.plan(VAULT_SECRETS)] {
+        assert!(messages.text.contains("data: 2 fields that come from a secret differ"), "{}", messages.text);
+        assert!(
+            !messages.text.contains("canarykey") && !messages.text.contains("first"),
+            "{}",
+            messages.text
+        );
     }
-    let said = repo.reconcile(VAULT_SECRETS, &[]);
-    assert!(said.text.contains("+ data.canarykey") && said.text.contains("~ data.first"), "{}", said.text);
-    // Not even the name of one that cannot be a key.
-    repo.secrets("[shop.own]\n\"canary key\" = \"1\"\n");
-    let said = repo.check(VAULT_SECRETS);
+    let messages = repo.reconcile(VAULT_SECRETS, &[]);
     assert!(
-        said.text.contains("`shop/own` has a field whose name cannot be a key of a Secret"),
+        messages.text.contains("+ data.canarykey") && messages.text.contains("~ data.first"),
         "{}",
-        said.text
+        messages.text
     );
-    assert!(!said.text.contains("canary"), "{}", said.text);
+    // Not even a name that cannot be a key.
+    repo.secrets("[shop.own]\n\"canary key\" = \"1\"\n");
+    let messages = repo.check(VAULT_SECRETS);
+    assert!(
+        messages.text.contains("`shop/own` has a field whose name cannot be a key of a Secret"),
+        "{}",
+        messages.text
+    );
+    assert!(!messages.text.contains("canary"), "{}", messages.text);
 }
 
 #[test]
@@ -287,20 +303,20 @@ fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
     repo.template("head", &text("{{ vault('shop/own', 'password') }}"));
     let both = [secrets("madeup", ""), secrets("hidden", "")];
     let both = [both[0].as_str(), both[1].as_str()];
-    let said = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
-    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    let messages = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
+    assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
     repo.template("base", &text("{{ vault('shop/own', 'password') }}").replace("plain: a", "plain: b"));
-    let said = says_the_same(&repo, both, || repo.plan(RESOURCES));
-    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
-    let said = repo.reconcile(RESOURCES, &[]);
-    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
-    assert!(!said.text.contains("hidden"), "{}", said.text);
+    let messages = says_the_same(&repo, both, || repo.plan(RESOURCES));
+    assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
+    let messages = repo.reconcile(RESOURCES, &[]);
+    assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
+    assert!(!messages.text.contains("hidden"), "{}", messages.text);
 }
 
 const GUESSES: usize = 1000;
 
-/// Objects with ten guesses each, in labels that differ from those in the cluster.
-/// Whether a template that knows its own rendering with addresses tells them from secrets: an address has a slash, none of these secrets has.
+/// Objects with ten guesses each, in labels that differ from those in the cluster. A condition by which a
+/// template detects that a value is the address of a secret and not the secret: only addresses have a slash.
 const IS_ADDRESS: &str = "'shop/' in s";
 
 /// A loop over all letters that a secret may have, with a body for those that it has.
@@ -311,7 +327,7 @@ fn letters(body: &str) -> String {
 }
 
 #[test]
-fn a_template_that_pretends_without_secrets_shows_neither_fields_nor_their_number() {
+fn a_template_that_detects_placeholders_shows_neither_fields_nor_their_number() {
     let repo = Repo::new();
     let own = |lines: &str| {
         config_map("own", &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{lines}"))
@@ -326,20 +342,24 @@ fn a_template_that_pretends_without_secrets_shows_neither_fields_nor_their_numbe
     );
     for lines in [letters("  p{{ i }}_{{ c }}: x"), count] {
         repo.template("head", &own(&lines));
-        let said = says_the_same(&repo, [&one, &other], || repo.check(RESOURCES));
-        assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+        let messages = says_the_same(&repo, [&one, &other], || repo.check(RESOURCES));
+        assert!(
+            messages.text.contains("object: content that depends on a secret differs"),
+            "{}",
+            messages.text
+        );
     }
     repo.secrets(&one);
-    let said = repo.reconcile(RESOURCES, &[]);
+    let messages = repo.reconcile(RESOURCES, &[]);
     assert!(
-        said.code == Some(0) && !said.text.contains("p0_a") && !said.text.contains("k0"),
+        messages.code == Some(0) && !messages.text.contains("p0_a") && !messages.text.contains("k0"),
         "{}",
-        said.text
+        messages.text
     );
 }
 
 #[test]
-fn a_secret_decides_no_request_to_the_outside() {
+fn no_external_request_depends_on_a_secret() {
     let repo = Repo::new();
     let server = Loopback::start(|_| Reply::Full("200 OK", String::new(), "x".to_owned()));
     let body = format!("  p{{{{ i }}}}: \"{{{{ url('{}/ok/' ~ i ~ c) }}}}\"", server.url());
@@ -358,10 +378,10 @@ fn a_secret_decides_no_request_to_the_outside() {
     let requests = ["abcdefgh", "ponmlkji"].map(|word| {
         repo.scratch.write("config.toml", config(word));
         let before = server.seen().len();
-        let said = repo.reconcile(RESOURCES, &["--dry-run", "--config", "config.toml"]);
+        let messages = repo.reconcile(RESOURCES, &["--dry-run", "--config", "config.toml"]);
         let mut seen = server.seen().split_off(before);
         seen.sort();
-        (seen, said.code)
+        (seen, messages.code)
     });
     assert_eq!(requests[0], requests[1]);
 }
@@ -371,7 +391,7 @@ fn guess(repo: &Repo) {
     let text = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
     repo.resource("base", "own.yaml.j2", &text);
     repo.entries("base", own);
-    // Also in a key of an object that holds the secret, put together by the template.
+    // Also in a key of an object that holds the secret, composed by the template.
     let keys = "data: {a: \"{{ vault('shop/own', 'password') }}\", {{ 'guess-' ~ '0500-abcdef' }}: x}\n";
     repo.resource("head", "own.yaml.j2", &config_map("own", keys));
     let mut entries = own.to_owned();
@@ -394,12 +414,13 @@ fn a_right_guess_looks_like_a_wrong_one() {
     guess(&repo);
     let both = [secrets("guess-0500-abcdef", ""), secrets("nobody-guesses-this", "")];
     let both = [both[0].as_str(), both[1].as_str()];
-    let said = says_the_same(&repo, both, || repo.check(RESOURCES));
-    assert_eq!(said.code, Some(0), "{}", said.text);
-    let shown =
-        (0..GUESSES).filter(|number| said.text.contains(&format!(": \"guess-{number:04}-abcdef\""))).count();
-    assert_eq!(shown, GUESSES, "every guess is shown: {}", &said.text[..3000]);
-    assert!(!said.text.contains("redacted"), "{}", said.text);
+    let messages = says_the_same(&repo, both, || repo.check(RESOURCES));
+    assert_eq!(messages.code, Some(0), "{}", messages.text);
+    let shown = (0..GUESSES)
+        .filter(|number| messages.text.contains(&format!(": \"guess-{number:04}-abcdef\"")))
+        .count();
+    assert_eq!(shown, GUESSES, "every guess is shown: {}", &messages.text[..3000]);
+    assert!(!messages.text.contains("redacted"), "{}", messages.text);
     // A loop counts redactions: there are none, right or wrong.
     let metrics = both.map(|secrets| {
         repo.secrets(secrets);
@@ -409,7 +430,7 @@ fn a_right_guess_looks_like_a_wrong_one() {
 }
 
 #[test]
-fn what_is_in_no_file_of_head_is_redacted_and_counted() {
+fn values_in_no_file_of_head_are_redacted_and_counted() {
     let repo = Repo::new();
     repo.secrets(&secrets("in-the-cluster-only", ""));
     let own = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
@@ -425,12 +446,12 @@ fn what_is_in_no_file_of_head_is_redacted_and_counted() {
     assert!(made.contains("a: b\n"), "{made}");
     repo.world("ConfigMap/l", &made.replace("a: b\n", "a: in-the-cluster-only\n"));
     repo.resource("head", "l.yaml", &labels("d"));
-    let said = repo.check(RESOURCES);
-    assert!(!said.text.contains("in-the-cluster-only"), "{}", said.text);
+    let messages = repo.check(RESOURCES);
+    assert!(!messages.text.contains("in-the-cluster-only"), "{}", messages.text);
     assert!(
-        said.text.contains("[redacted]") && said.text.contains("metadata.labels.c: \"e\" → \"d\""),
+        messages.text.contains("[redacted]") && messages.text.contains("metadata.labels.c: \"e\" → \"d\""),
         "{}",
-        said.text
+        messages.text
     );
     assert_eq!(
         loop_metrics(&repo),
@@ -438,7 +459,7 @@ fn what_is_in_no_file_of_head_is_redacted_and_counted() {
     );
 }
 
-/// What a loop of dry runs tells about redactions after its first run.
+/// The redaction metrics of a loop of dry runs after its first run.
 fn loop_metrics(repo: &Repo) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command
@@ -457,8 +478,8 @@ fn loop_metrics(repo: &Repo) -> Vec<String> {
         .args(["--runs", "loop", "--listen", "127.0.0.1:0"])
         .args(SELECTED);
     let mut running = Running::of(&mut command);
-    let told = running.until("answers on http://");
-    let address = told.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
+    let printed = running.until("listening on http://");
+    let address = printed.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
     let lines = running.drain();
     let metrics = eventually("the run has ended", || {
         let metrics = get(&address, "/metrics");

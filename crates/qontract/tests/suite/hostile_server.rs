@@ -15,13 +15,13 @@ use serde_json::json;
 /// Longer than anything here takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// `qontract serve` of a bundle on a port of its own.
+/// `qontract serve` of a bundle on its own port.
 struct Server {
     process: Running,
     client: Client,
 }
 
-/// Where it is reached.
+/// A client of the server.
 struct Client {
     address: String,
 }
@@ -74,7 +74,7 @@ impl Client {
         stream
     }
 
-    /// The status of the answer, or 0 if there is none.
+    /// The status of the answer, or 0 without an answer.
     fn status(&self, request: &str) -> u16 {
         let mut head = [0; 12];
         match self.begin(request).read_exact(&mut head) {
@@ -88,12 +88,12 @@ impl Client {
     }
 }
 
-/// The connections that this process can open: as many as the attack has, if the system allows it.
+/// Number of connections that this process can open: as many as the attack needs, if the system allows it.
 fn connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // The old ones are there until the new ones are.
+    // The old ones stay open until the new ones are.
     wanted.min(usize::try_from(files / 3).unwrap_or(usize::MAX))
 }
 
@@ -130,7 +130,7 @@ fn a_server_that_is_out_of_files_closes_waiting_connections() {
     drop(idle);
 }
 
-/// A bundle whose text is as long as an answer is to be.
+/// A bundle with a text of the size of the wanted answer.
 fn large(scratch: &Scratch, bytes: usize) -> String {
     note(scratch, &"x".repeat(bytes))
 }
@@ -167,14 +167,14 @@ fn health_is_answered_while_every_connection_is_busy() {
         assert_eq!(server.get("/healthz"), 200);
     }
     assert_eq!(server.get("/sha256"), 503);
-    // Who waits in the reserve does not keep others from it.
+    // A client that waits in the reserve does not block others.
     let half: Vec<TcpStream> = (0..40).map(|_| server.begin("GET /healthz HTTP/1.1\r\n")).collect();
     assert_eq!(server.get("/healthz"), 200);
     drop((half, slow));
 }
 
 #[test]
-fn memory_of_slow_readers_goes_back_without_another_request() {
+fn memory_of_slow_readers_is_released_without_another_request() {
     let scratch = Scratch::new();
     let options = ["--answer-cache", "0", "--write-timeout", "2s"];
     let server = Server::of(&large(&scratch, 12 << 20), &options);
@@ -211,7 +211,7 @@ fn a_loopback_server_without_a_token_answers_to_loopback_names_only() {
     assert_eq!(server.status("GET /sha256 HTTP/1.0\r\n\r\n"), 200);
     assert_eq!(server.status("GET /sha256 HTTP/1.1\r\n\r\n"), 400);
     assert_eq!(server.status("GET /sha256 HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n"), 400);
-    // Behind a token, names do not matter.
+    // With a token, every host name is accepted.
     let scratch = Scratch::new();
     let token = scratch.write("token", "secret").display().to_string();
     let server = Server::start(&["--token-file", &token]);

@@ -1,4 +1,5 @@
-//! Hostile data repos: deep folders, files with very many mistakes, files that change their kind while they are read.
+//! Hostile data repos: deep folders, files with very many errors, files that change their type while they are
+//! read.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -13,7 +14,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qontract");
 
-/// A command with folders of its own for what it keeps.
+/// A command with its own state and cache folders.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.current_dir(folder).args(arguments).env("NO_COLOR", "1");
@@ -33,7 +34,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The small data repo that the examples of codes stand on, in `repo`.
+/// The small data repo of the code examples, in `repo`.
 fn small() -> Scratch {
     let scratch = Scratch::new();
     let repo = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/code-examples-repo");
@@ -41,9 +42,9 @@ fn small() -> Scratch {
     scratch
 }
 
-/// Makes folders in folders, with a file in the last one.
+/// Creates nested folders, with a file in the innermost one.
 fn nest(folder: &Path, depth: usize) {
-    // Step by step: the whole path is longer than a path may be.
+    // Step by step, because the whole path exceeds the maximum length of a path.
     let open = |at: &rustix::fd::OwnedFd, name: &str| {
         let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
         rustix::fs::openat(at, name, flags, Mode::empty()).unwrap()
@@ -58,7 +59,7 @@ fn nest(folder: &Path, depth: usize) {
     rustix::fs::openat(&at, "x.yml", flags, Mode::RUSR | Mode::WUSR).unwrap();
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -94,7 +95,7 @@ fn folders_nested_too_deeply_are_a_finding_in_a_folder_and_in_a_revision() {
 }
 
 #[test]
-fn a_server_survives_deep_folders_and_serves_what_it_had() {
+fn a_server_survives_deep_folders_and_keeps_serving() {
     let scratch = small();
     let repo = scratch.path().join("repo");
     let mut server = Running::of(&mut command(&repo, &["serve", "--watch", "--listen", "127.0.0.1:0"]));
@@ -111,7 +112,7 @@ fn a_server_survives_deep_folders_and_serves_what_it_had() {
 }
 
 #[test]
-fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_made_again() {
+fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_recreated() {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     let words = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--every", "1h"];
@@ -128,7 +129,7 @@ fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_made_again() {
     };
     label("one");
     up.until("the data changed");
-    // Deleted and made again: what is edited then is seen at once, not only when everything is looked at again.
+    // After the repo was deleted and recreated, edits are seen at once, not only by the next poll.
     fs::remove_dir_all(scratch.path().join("repo")).unwrap();
     up.until("is not a folder");
     scratch.copy(&example(), "repo");
@@ -141,7 +142,7 @@ fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_made_again() {
     }
 }
 
-/// Teams without other fields than these.
+/// A schema of teams that allows no other fields.
 const STRICT_SCHEMA: &str = "---
 $schema: /metaschema-1.json
 version: '1.0'
@@ -163,40 +164,40 @@ fn team(text: &str) -> Scratch {
     scratch
 }
 
-/// Validates a team with so many mistakes.
+/// Validates a team with this number of errors.
 fn mistakes(text: &str, errors: usize) {
     let scratch = team(text);
     let began = Instant::now();
     let output = run(&scratch.path().join("repo"), &["validate", "."]);
-    // A second in a release; the square of the number would be minutes.
+    // A second in a release build; quadratic time would be minutes.
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(told.len() < 200_000, "{} bytes", told.len());
-    assert_eq!(told.lines().filter(|line| line.starts_with("error[")).count(), 100, "{told}");
-    assert!(told.contains(&format!("… and {} more in data/teams/core.yml\n", errors - 100)), "{told}");
-    assert!(told.ends_with(&format!("{errors} errors in 1 file, the first 100 shown\n")), "{told}");
+    assert!(printed.len() < 200_000, "{} bytes", printed.len());
+    assert_eq!(printed.lines().filter(|line| line.starts_with("error[")).count(), 100, "{printed}");
+    assert!(printed.contains(&format!("… and {} more in data/teams/core.yml\n", errors - 100)), "{printed}");
+    assert!(printed.ends_with(&format!("{errors} errors in 1 file, the first 100 shown\n")), "{printed}");
 }
 
-/// So many lines, each with its number.
+/// Numbered lines.
 fn numbered(lines: usize, line: impl Fn(usize) -> String) -> String {
     (0..lines).map(line).collect::<Vec<_>>().concat()
 }
 
 #[test]
-fn a_hundred_thousand_wrong_items_do_not_cost_the_square_of_their_number() {
+fn a_hundred_thousand_wrong_items_are_not_quadratic() {
     let items = "- 7\n".repeat(100_000);
     mistakes(&format!("---\n$schema: /access/team-1.yml\nname: core\nlist:\n{items}"), 100_000);
 }
 
 #[test]
-fn many_unknown_fields_with_an_anchor_each_do_not_cost_the_square_of_their_number() {
+fn many_unknown_fields_with_anchors_are_not_quadratic() {
     let fields = numbered(80_000, |number| format!("field{number}: &a{number} x\n"));
     mistakes(&format!("---\n$schema: /access/team-1.yml\nname: core\n{fields}"), 80_000);
 }
 
 #[test]
-fn many_unknown_fields_in_one_line_do_not_cost_the_square_of_their_number() {
+fn many_unknown_fields_in_one_line_are_not_quadratic() {
     let fields = numbered(16_000, |number| format!(", field{number}: x"));
     mistakes(&format!("{{$schema: /access/team-1.yml, name: core{fields}}}\n"), 16_000);
 }
@@ -206,24 +207,24 @@ fn records_hold_a_hundred_findings_of_a_file_and_count_the_others() {
     let scratch = team(&format!("$schema: /access/team-1.yml\nname: core\nlist:\n{}", "- 7\n".repeat(150)));
     let check = |more: &[&str], listed: usize| {
         let output = run(&scratch.path().join("repo"), &[&["validate", ".", "-o", "json"], more].concat());
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(told["errors"], 150, "{told}");
-        assert_eq!(told["findings"].as_array().map(Vec::len), Some(listed), "{told}");
+        let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(printed["errors"], 150, "{printed}");
+        assert_eq!(printed["findings"].as_array().map(Vec::len), Some(listed), "{printed}");
         let omitted = serde_json::json!([{"file": "data/teams/core.yml", "errors": 50, "warnings": 0}]);
-        assert_eq!(told["omitted"], omitted);
+        assert_eq!(printed["omitted"], omitted);
     };
     check(&[], 100);
     check(&["--max", "7"], 7);
 }
 
-/// Replaces a path by something else again and again while commands run.
+/// Replaces a path repeatedly while commands run.
 struct Swapper {
     ended: std::sync::Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<u64>>,
 }
 
 impl Swapper {
-    /// Puts what `make` makes beside a path, in turns, and moves it to the path.
+    /// Creates files with `make` next to a path, and moves each to the path.
     fn start(path: &Path, make: impl Fn(&Path, u64) + Send + 'static) -> Self {
         let ended = std::sync::Arc::new(AtomicBool::new(false));
         let (is_ended, path) = (std::sync::Arc::clone(&ended), path.to_owned());
@@ -240,7 +241,7 @@ impl Swapper {
         Self { ended, thread: Some(thread) }
     }
 
-    /// Ends it; how often something was replaced.
+    /// Stops, and returns the number of replacements.
     fn end(mut self) -> u64 {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
@@ -248,7 +249,7 @@ impl Swapper {
 }
 
 #[test]
-fn a_file_that_becomes_a_link_or_a_fifo_while_it_is_read_is_neither_followed_nor_waited_for() {
+fn a_file_that_becomes_a_link_or_a_fifo_while_it_is_read_is_not_followed_and_does_not_block() {
     let scratch = small();
     let repo = scratch.path().join("repo");
     let outside = scratch.write("outside.yml", "$schema: /access/team-1.yml\nname: outside\n");
@@ -288,7 +289,7 @@ fn the_secrets_of_a_data_repo_are_read_as_its_files_are() {
     std::os::unix::fs::symlink(&outside, &file).unwrap();
     check("which is not part of the data repo");
     fs::File::create(&file).unwrap().set_len(6 << 30).unwrap();
-    check("6442450944 bytes, and 8388608 are allowed");
+    check("6442450944 bytes; the maximum is 8388608");
     mkfifoat(CWD, &file, Mode::RUSR | Mode::WUSR).unwrap();
     check("it is not a regular file");
     fs::write(&file, b"\xff").unwrap();
@@ -312,7 +313,7 @@ fn types_that_cannot_be_queried_are_a_finding() {
         assert_ne!(output.status.code(), Some(0), "{text}: {}", stdout(&output));
         let output = run(&repo, &["validate", ".", "--only-errors"]);
         assert_eq!(output.status.code(), Some(1), "{text}: {}", stdout(&output));
-        let told = stdout(&output);
-        assert!(told.contains("error[Q3129]") && told.contains(expect), "{text}: {told}");
+        let printed = stdout(&output);
+        assert!(printed.contains("error[Q3129]") && printed.contains(expect), "{text}: {printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Loops as processes: what wakes them, what ends them, and what they answer.
+//! Loops as processes: wake-up, shutdown and health.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
 
-/// When the allocator gives memory back.
+/// The variable that sets the purge delay of the allocator.
 const DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
 fn stage() -> Scratch {
@@ -35,7 +35,7 @@ fn start(scratch: &Scratch) -> Running {
     Running::of(&mut command)
 }
 
-/// What a process was told about giving memory back.
+/// The purge delay in the environment of a process.
 fn delay(running: &Running) -> String {
     let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap();
     let environment = String::from_utf8(environment).unwrap();
@@ -44,31 +44,34 @@ fn delay(running: &Running) -> String {
 }
 
 #[test]
-fn loops_give_back_at_once_what_they_do_not_need_while_they_wait() {
+fn idle_loops_release_memory_immediately() {
     let scratch = stage();
     let mut one = start(&scratch);
-    one.until("answers on");
+    one.until("listening on");
     assert_eq!(delay(&one), "0");
-    for (said, taken) in [(Some("7"), "7"), (None, "0")] {
+    for (messages, taken) in [(Some("7"), "7"), (None, "0")] {
         let mut command = qontract(&scratch);
         command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]);
-        let mut all = Running::telling_on_stdout(command.envs(said.map(|said| (DELAY, said))));
+        let mut all = Running::telling_on_stdout(command.envs(messages.map(|messages| (DELAY, messages))));
         all.until("bundle ");
-        assert_eq!(delay(&all), taken, "unless somebody has said otherwise");
+        assert_eq!(delay(&all), taken, "unless the variable is set");
     }
 }
 
 #[test]
-fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
+fn a_loop_runs_at_once_wakes_with_new_data_serves_health_and_shuts_down() {
     let scratch = stage();
     let mut running = start(&scratch);
-    let told = running.json("answers on")["message"].as_str().unwrap().to_owned();
-    let address = told.strip_prefix("answers on http://").unwrap().trim_end_matches('/').to_owned();
+    let printed = running.json("listening on")["message"].as_str().unwrap().to_owned();
+    let address = printed.strip_prefix("listening on http://").unwrap().trim_end_matches('/').to_owned();
     let line = running.json("create Namespace `catalog-stage`");
     for field in ["run", "bundle", "shard", "place", "integration"] {
         assert!(line[field].is_string(), "an audit line has `{field}`: {line}");
     }
-    assert!(scratch.read("runs/trail.jsonl").contains("create Namespace `catalog-stage`"), "it is kept");
+    assert!(
+        scratch.read("runs/trail.jsonl").contains("create Namespace `catalog-stage`"),
+        "the write is in the audit log"
+    );
     qontract_testkit::eventually("it is ready", || {
         get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
     });
@@ -87,18 +90,18 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
     running.json("create Namespace `catalog-staging`");
     assert!(scratch.path().join(FILE.replace("catalog-stage", "catalog-staging")).exists());
     running.signal(Signal::USR1);
-    // It may still be at it, or sleep already.
-    let told = running.json("\"WARNING\"");
-    let text = told["message"].as_str().unwrap();
-    assert!(text.starts_with("runs, ") || text.starts_with("sleeps, runs again in"), "{told}");
-    assert_eq!(told["integration"], "openshift-namespaces");
+    // It may still run, or sleep already.
+    let printed = running.json("\"WARNING\"");
+    let text = printed["message"].as_str().unwrap();
+    assert!(text.starts_with("running, ") || text.starts_with("sleeping, next run in"), "{printed}");
+    assert_eq!(printed["integration"], "openshift-namespaces");
     running.signal(Signal::TERM);
     running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
-fn the_environment_of_the_established_runtime_is_understood() {
+fn the_environment_variables_of_the_peer_are_read() {
     let scratch = stage();
     let mut command = qontract(&scratch);
     command.args(["peer", "run-integration"]).env_clear();
@@ -114,8 +117,8 @@ fn the_environment_of_the_established_runtime_is_understood() {
         command.env(name, value);
     }
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(scratch.path().join(FILE).exists());
     assert!(
         !scratch.path().join("sandbox/clusters/harbor-prod").exists(),
@@ -127,16 +130,16 @@ fn the_environment_of_the_established_runtime_is_understood() {
     let output = command.env("RUN_ONCE", "1").output().unwrap();
     assert_ne!(output.status.code(), Some(0));
     assert!(scratch.read("log.txt").contains("is declared more than once"), "{}", scratch.read("log.txt"));
-    // So is what keeps it from beginning.
+    // Errors that prevent the start are in the file, too.
     let output = command.env("CONFIG", "no.toml").env("PREFIX_LOG_LEVEL", "true").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(scratch.read("log.txt").contains("[ERROR] cannot begin: cannot read `no.toml`"));
+    assert!(scratch.read("log.txt").contains("[ERROR] cannot start: cannot read `no.toml`"));
     let output = command.env_remove("INTEGRATION_NAME").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
-fn what_keeps_it_from_beginning_is_tried_again() {
+fn a_start_that_fails_is_retried() {
     let scratch = stage();
     std::fs::rename(scratch.path().join("config.toml"), scratch.path().join("later.toml")).unwrap();
     let mut command = qontract(&scratch);
@@ -152,7 +155,7 @@ fn what_keeps_it_from_beginning_is_tried_again() {
         command.env(name, value);
     }
     let mut running = Running::of(&mut command);
-    running.json("cannot begin: cannot read `config.toml`");
+    running.json("cannot start: cannot read `config.toml`");
     assert_eq!(delay(&running), "0");
     std::fs::rename(scratch.path().join("later.toml"), scratch.path().join("config.toml")).unwrap();
     running.json("create Namespace `catalog-stage`");
@@ -167,21 +170,21 @@ fn a_loop_ends_while_a_server_does_not_answer() {
     let mut command = qontract(&scratch);
     let words = "reconcile openshift-namespaces --every 10m --config config.toml --runs runs --data";
     let mut running = Running::of(command.args(words.split(' ')).arg(server));
-    // Who looks for news asks, and so does the first run.
+    // Both the poll for new data and the first run send requests.
     let _asked = (silent.accept().unwrap(), silent.accept().unwrap());
-    let told = running.drain();
+    let printed = running.drain();
     running.signal(Signal::TERM);
-    let told = told.join().unwrap();
-    assert!(told.contains("shutting down") && !told.contains("panicked"), "{told}");
+    let printed = printed.join().unwrap();
+    assert!(printed.contains("shutting down") && !printed.contains("panicked"), "{printed}");
 }
 
-/// How many threads a process has.
+/// Number of threads of a process.
 fn threads(running: &Running) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap().count()
 }
 
 #[test]
-fn nobody_is_left_behind_by_what_did_not_begin() {
+fn a_failed_start_leaves_no_thread_behind() {
     let (scratch, taken) = (stage(), std::net::TcpListener::bind("0.0.0.0:0").unwrap());
     let mut command = qontract(&scratch);
     command.args(["peer", "run-integration"]).env_clear();
@@ -196,17 +199,17 @@ fn nobody_is_left_behind_by_what_did_not_begin() {
         command.env(name, value);
     }
     let mut running = Running::of(&mut command);
-    running.json("cannot begin: cannot listen on");
+    running.json("cannot start: cannot listen on");
     let first = threads(&running);
-    running.json("cannot begin: cannot listen on");
+    running.json("cannot start: cannot listen on");
     assert_eq!(threads(&running), first, "each try leaves as many threads as the one before");
-    // Nothing is listened for yet, so that it ends on the spot.
+    // Signals are not handled yet, so that it ends at once.
     running.signal(Signal::TERM);
     assert_eq!(running.child.wait().unwrap().code(), None);
 }
 
 #[test]
-fn what_cannot_be_started_is_not_ready_until_it_can_be() {
+fn an_integration_that_cannot_be_started_is_not_ready_until_it_can() {
     let scratch = stage();
     let program = scratch.path().join("deps.sh");
     let config = format!(
@@ -223,10 +226,10 @@ fn what_cannot_be_started_is_not_ready_until_it_can_be() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let told = lines.by_ref().map_while(Result::ok).find(|line| line.contains("answers on")).unwrap();
-    // It says on while we ask.
+    let printed = lines.by_ref().map_while(Result::ok).find(|line| line.contains("listening on")).unwrap();
+    // Its output has to be read meanwhile.
     let reading = std::thread::spawn(move || lines.map_while(Result::ok).count());
-    let (_, rest) = told.split_once("http://").unwrap();
+    let (_, rest) = printed.split_once("http://").unwrap();
     let address = rest.split('/').next().unwrap().to_owned();
     let missing = "service-dependencies: cannot be started\n";
     qontract_testkit::eventually("only it is missing", || {
@@ -246,7 +249,7 @@ fn what_cannot_be_started_is_not_ready_until_it_can_be() {
     reading.join().unwrap();
 }
 
-/// A program whose steps take as long as a file is there.
+/// A program whose steps take as long as a file exists.
 const SLOW: &str = r#"
 case $1 in
 describe) echo '{"name": "slow", "description": "takes its time", "sandbox": true}' ;;
@@ -259,7 +262,7 @@ esac
 "#;
 
 #[test]
-fn an_integration_of_a_configuration_that_comes_later_is_known_then() {
+fn an_integration_of_a_configuration_that_appears_later_is_found() {
     let scratch = stage();
     let registered = "[integrations.slow]\ncommand = [\"sh\", \"slow.sh\"]\n";
     let config = format!("[sandbox]\ndirectory = \"sandbox\"\n{registered}");
@@ -279,7 +282,7 @@ fn an_integration_of_a_configuration_that_comes_later_is_known_then() {
         command.env(name, value);
     }
     let mut running = Running::of(&mut command);
-    running.json("cannot begin: cannot read `config.toml`");
+    running.json("cannot start: cannot read `config.toml`");
     scratch.write("config.toml", config);
     assert_eq!(running.json("create thing")["done"], true);
     running.signal(Signal::TERM);
@@ -287,7 +290,7 @@ fn an_integration_of_a_configuration_that_comes_later_is_known_then() {
 }
 
 #[test]
-fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
+fn a_shutdown_during_a_step_finishes_it_and_starts_no_other() {
     let scratch = stage();
     scratch.write("slow.sh", SLOW);
     scratch.write("hold", "");

@@ -1,4 +1,5 @@
-//! The tests that run the binary as a user has it, in one test program: it is linked once, and what they share is compiled once.
+//! The tests that run the binary as a user does, in one test program, which is linked once and shares its
+//! support code.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod canaries;

@@ -1,4 +1,5 @@
-//! What an operator meets: where the configuration is and what is refused in it, which targets a run names, network errors, the environment.
+//! The operator's view: the location and errors of the configuration, the announced targets, network errors,
+//! environment variables.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::{Path, PathBuf};
@@ -9,22 +10,22 @@ use crate::support::operator::{stderr, with, world};
 use qontract_testkit::Scratch;
 
 #[test]
-fn the_configuration_is_found_in_its_default_places() {
+fn the_configuration_is_found_in_its_default_locations() {
     let scratch = world();
-    let refused = |said: &str, file: &str| {
-        assert!(said.contains(&format!("`{file}`, line 1: unknown table")), "{said}");
+    let refused = |printed: &str, file: &str| {
+        assert!(printed.contains(&format!("`{file}`, line 1: unknown table")), "{printed}");
     };
     let listed = |folder: &str| {
         with(&scratch.path().join(folder), &[("HOME", scratch.path().to_str().unwrap())], &["integrations"])
     };
     scratch.write("empty/here", "");
     assert!(listed("empty").status.success());
-    // The user's own is the last place.
+    // The user's own file is the last location.
     scratch.write(".config/qontract/config.toml", "[kubernets]\n");
     let user = listed("empty");
     assert_eq!(user.status.code(), Some(2), "{}", stderr(&user));
     refused(&stderr(&user), scratch.path().join(".config/qontract/config.toml").to_str().unwrap());
-    // That of the working directory comes before it, and a named one before both.
+    // The file of the working directory precedes it, and a named one precedes both.
     scratch.write("empty/qontract.toml", "[guard]\n");
     refused(&stderr(&listed("empty")), "qontract.toml");
     scratch.write("empty/named.toml", "");
@@ -33,7 +34,7 @@ fn the_configuration_is_found_in_its_default_places() {
     let variable =
         with(&scratch.path().join("empty"), &[("QONTRACT_CONFIG", "named.toml")], &["integrations"]);
     assert!(variable.status.success(), "{}", stderr(&variable));
-    // The established tools read it only if it is named.
+    // The peer's tools read it only if it is named.
     let peer =
         ["peer", "reconcile", "--dry-run", "query-validator", "--data", "../repo", "--runs", "../runs"];
     let peer = with(&scratch.path().join("empty"), &[], &peer);
@@ -41,7 +42,7 @@ fn the_configuration_is_found_in_its_default_places() {
 }
 
 #[test]
-fn a_data_repo_brings_no_configuration() {
+fn a_data_repo_never_provides_the_configuration() {
     let scratch = world();
     let program = scratch.path().join("ran");
     let config = format!("[integrations.evil]\ncommand = [\"touch\", {:?}]\n", program.display());
@@ -51,7 +52,7 @@ fn a_data_repo_brings_no_configuration() {
     let note = "note: `qontract.toml` is not read, because it is inside a data repo or a Git work tree; pass `--config qontract.toml`";
     assert!(stderr(&output).contains(note), "{}", stderr(&output));
     assert!(!String::from_utf8_lossy(&output.stdout).contains("evil") && !program.exists());
-    // The same in a Git work tree, from a folder below.
+    // In a Git work tree it is not read either, from a folder inside.
     scratch.write("work/.git/HEAD", "");
     scratch.write("work/below/qontract.toml", &config);
     let above = scratch.path().parent().unwrap().to_str().unwrap();
@@ -86,8 +87,8 @@ fn an_ignored_configuration_is_noted_even_if_the_users_is_read() {
     scratch.write(".config/qontract/config.toml", "[integrations.own]\ncommand = [\"false\"]\n");
     let home = [("HOME", scratch.path().to_str().unwrap())];
     let output = with(&scratch.path().join("repo"), &home, &["integrations"]);
-    let said = stderr(&output);
-    assert!(said.contains("the integration `own` cannot be started") && !said.contains("evil"), "{said}");
+    let printed = stderr(&output);
+    assert!(printed.contains("cannot start integration `own`") && !printed.contains("evil"), "{printed}");
     assert!(stderr(&output).contains("note: `qontract.toml` is not read"), "{}", stderr(&output));
     let output = with(&scratch.path().join("repo"), &home, &["config", "check"]);
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -95,7 +96,7 @@ fn an_ignored_configuration_is_noted_even_if_the_users_is_read() {
     assert!(report.contains(".config/qontract/config.toml (default place)"), "{report}");
 }
 
-/// A loopback cluster that refuses everybody, and a configuration that leads there.
+/// A loopback cluster that refuses all requests, and a configuration for it.
 fn cluster(scratch: &Scratch, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Loopback {
     let server = Loopback::start(move |_| reply());
     for name in ["cliffs-stage", "harbor-prod"] {
@@ -151,7 +152,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn a_modified_work_tree_is_marked_in_the_announcement_the_trail_and_the_record() {
+fn a_modified_work_tree_is_marked_in_the_announcement_the_audit_log_and_the_record() {
     let scratch = world();
     let repo = scratch.path().join("repo");
     git(&repo, &["init", "--quiet"]);
@@ -184,20 +185,23 @@ fn run_integration_reads_qontract_config_and_names_both_variables() {
         let output = with(scratch.path(), &[&own, variables].concat(), &["peer", "run-integration"]);
         (output.status.code(), stderr(&output))
     };
-    let (code, said) = run(&[("QONTRACT_CONFIG", "config.toml")]);
-    assert!(code == Some(1) && said.contains("cannot begin: `config.toml`, line 1: unknown table"), "{said}");
-    let (code, said) = run(&[("QONTRACT_CONFIG", "config.toml"), ("CONFIG", "other.toml")]);
-    assert!(code == Some(1) && said.contains("cannot begin: cannot read `other.toml`"), "{said}");
-    let (_, said) = run(&[]);
+    let (code, printed) = run(&[("QONTRACT_CONFIG", "config.toml")]);
     assert!(
-        said.contains("cannot read `/config/config.toml`")
-            && said.contains("(neither `CONFIG` nor `QONTRACT_CONFIG` names"),
-        "{said}"
+        code == Some(1) && printed.contains("cannot start: `config.toml`, line 1: unknown table"),
+        "{printed}"
+    );
+    let (code, printed) = run(&[("QONTRACT_CONFIG", "config.toml"), ("CONFIG", "other.toml")]);
+    assert!(code == Some(1) && printed.contains("cannot start: cannot read `other.toml`"), "{printed}");
+    let (_, printed) = run(&[]);
+    assert!(
+        printed.contains("cannot read `/config/config.toml`")
+            && printed.contains("(neither `CONFIG` nor `QONTRACT_CONFIG` names"),
+        "{printed}"
     );
 }
 
 #[test]
-fn the_established_tools_list_their_variables() {
+fn the_peer_tools_list_their_variables() {
     let scratch = Scratch::new();
     for (tool, names) in [
         (
@@ -252,7 +256,8 @@ fn sources(root: &Path) -> Vec<(PathBuf, String)> {
     sources
 }
 
-/// The names of variables that a source reads: upper-case texts, or constants with such texts, as the first argument of a function that reads one.
+/// The names of variables that a source reads: upper-case texts, or constants with such texts, as the first
+/// argument of a function that reads one.
 fn variables(code: &str, all: &str) -> Vec<String> {
     let readers = [
         "var", "var_os", "variable", "word", "number", "path", "absolute", "folder", "seconds", "boolean",
@@ -305,7 +310,7 @@ fn names_of_variables_are_found_in_sources() {
 }
 
 #[test]
-fn a_terminal_shows_what_is_waited_for() {
+fn a_terminal_shows_the_progress_line() {
     let scratch = world();
     scratch.write("config.toml", "[kubernetes]\n[platform.clusters.cliffs-stage]\ntoken = \"t0ken\"\n");
     let _server = cluster(&scratch, || Reply::Never);
@@ -361,9 +366,9 @@ fn network_errors_are_one_sentence_with_the_cause() {
             let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let said = run(&server);
+    let printed = run(&server);
     let sentence = "error: cannot read `cluster=cliffs-stage`: cannot reach cluster `cliffs-stage`: `GET https://127.0.0.1:";
-    assert!(said.contains(sentence) && said.contains("`: the server does not use TLS\n"), "{said}");
+    assert!(printed.contains(sentence) && printed.contains("`: the server does not use TLS\n"), "{printed}");
 }
 
 #[test]

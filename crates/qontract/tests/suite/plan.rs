@@ -1,4 +1,5 @@
-//! What a change would do, as its author and its reviewer see it: `plan`, `diff` and `affected`, and the exit codes of all dry runs.
+//! The effects of a change, as its author and its reviewer see them: `plan`, `diff` and `affected`, and the
+//! exit codes of all dry runs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use serde_json::Value;
 const STAGE: &str = "data/services/catalog/namespaces/catalog-stage.yml";
 const HERE: [&str; 4] = ["--sandbox", "sandbox", "--runs", "runs"];
 
-/// The example as a Git repository of one commit, and a sandbox that is as it says.
+/// The example as a Git repository of one commit, and a sandbox in which it is applied.
 fn made() -> Scratch {
     let scratch = repo();
     let up = qontract(scratch.path(), &[&["up", ".", "--once"], &HERE[..]].concat());
@@ -61,7 +62,7 @@ fn integration<'r>(report: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
-fn a_plan_is_one_report_of_all_that_a_change_affects() {
+fn a_plan_is_one_report_of_all_affected_integrations() {
     let scratch = made();
     edit(&scratch, STAGE, "replicas: 2", "replicas: 3");
     edit(&scratch, STAGE, "tier: edge", "tier: core");
@@ -111,7 +112,7 @@ fn a_plan_compares_with_the_default_branch_of_the_remote() {
 }
 
 #[test]
-fn what_the_default_branch_gained_since_is_not_part_of_a_change() {
+fn newer_commits_of_the_default_branch_are_not_part_of_a_change() {
     let origin = repo();
     let scratch = Scratch::new();
     scratch.git(&["clone", "--quiet", &origin.path().display().to_string(), "clone"]);
@@ -128,7 +129,7 @@ fn what_the_default_branch_gained_since_is_not_part_of_a_change() {
     assert!(text.contains("openshift-resources: affected"), "{text}");
     assert!(!text.contains("openshift-namespace-labels: affected"), "{text}");
     assert!(text.contains("where `HEAD` left `origin/HEAD`"), "{text}");
-    // Asked for, it is compared with the tip.
+    // If the base is named, it is compared with the tip.
     let output = qontract(&clone, &["affected", "origin/HEAD", "."]);
     assert!(said(&output).contains("openshift-namespace-labels: affected"), "{}", said(&output));
 }
@@ -139,7 +140,8 @@ fn published_schema() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// The plan of invalid data in every format: each exits with 1, and the findings are on stderr. Returns the Markdown and the JSON.
+/// The plan of invalid data in every format: each exits with 1, and the findings are on stderr. Returns the
+/// Markdown and the JSON.
 fn plan_invalid(scratch: &Scratch, words: &[&str], file: &str) -> (String, Value) {
     let run = |format: &str| {
         let output = plan(scratch, &[words, &["-o", format, "--detailed-exitcode"]].concat());
@@ -187,7 +189,7 @@ fn a_plan_of_invalid_data_reports_the_findings() {
     for line in markdown.lines().filter(|line| line.contains("@all")) {
         assert!(line.contains(" ``"), "{line}");
     }
-    // The folder is not what was committed.
+    // The folder differs from the commit.
     assert_eq!(report["head"]["modified"], true, "{report:#}");
 }
 
@@ -284,7 +286,7 @@ fn exit_codes_are_those_that_scripts_expect() {
 }
 
 #[test]
-fn what_is_held_is_in_the_report_with_what_would_approve_it() {
+fn held_changes_are_in_the_report_with_their_approval() {
     let scratch = made();
     // No ConfigMap is left of two: emptying a scope needs an approval.
     edit(&scratch, STAGE, "sharedResources:\n- $ref: /platform/shared-resources/trust.yml\n", "");
@@ -296,7 +298,7 @@ fn what_is_held_is_in_the_report_with_what_would_approve_it() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(text.contains("  held: - remove ConfigMap `catalog-config`"), "{text}");
     assert!(
-        text.contains("2 held") && text.contains("to approve what is held, add this to the data:"),
+        text.contains("2 held") && text.contains("to approve the held changes, add this to the data:"),
         "{text}"
     );
     let markdown = out(&plan(&scratch, &[&words[..], &["-o", "md"]].concat()));
@@ -328,7 +330,7 @@ fn an_integration_that_fails_does_not_stop_the_others() {
 }
 
 #[test]
-fn all_plans_what_the_change_does_not_affect_too() {
+fn all_plans_unaffected_integrations_too() {
     let scratch = made();
     std::fs::remove_file(
         scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/catalog-config.yaml"),
@@ -339,6 +341,15 @@ fn all_plans_what_the_change_does_not_affect_too() {
     let all = out(&plan(&scratch, &["HEAD", ".", "--all"]));
     assert!(all.contains("+ create ConfigMap `catalog-config`"), "{all}");
     assert!(!all.contains("not affected"), "{all}");
+}
+
+#[test]
+fn a_plan_of_two_revisions_reads_the_made_up_secrets_of_the_data_repo() {
+    let scratch = repo();
+    edit(&scratch, STAGE, "tier: edge", "tier: core");
+    scratch.commit_all("a change");
+    let output = plan(&scratch, &["HEAD~1", "HEAD", "--all", "-i", "openshift-vault-secrets"]);
+    assert!(output.status.success() && !said(&output).contains("no secret"), "{}", said(&output));
 }
 
 #[test]
@@ -406,7 +417,7 @@ fn a_mistyped_selector_is_a_usage_error_with_the_nearest_name() {
     assert!(said(&output).contains("did you mean `cliffs-stage`?"), "{}", said(&output));
     let output = qontract(scratch.path(), &[&words[..], &HERE[..], &["--detailed-exitcode"]].concat());
     assert_eq!(output.status.code(), Some(64), "{}", said(&output));
-    // By the peer's name it is what it always was.
+    // By the peer's name it is accepted, as before.
     let peer = [&["peer"], &words[..], &HERE[..], &["--data", "."]].concat();
     let output = qontract(scratch.path(), &peer);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -452,7 +463,7 @@ fn diff(scratch: &Scratch, words: &[&str]) -> String {
 }
 
 #[test]
-fn diff_shows_what_the_folder_changes_since_the_commit() {
+fn diff_shows_the_changes_of_the_folder_since_the_commit() {
     let scratch = repo();
     assert_eq!(diff(&scratch, &[]), "no difference\n");
     edit(&scratch, STAGE, "tier: edge", "tier: core");
@@ -467,7 +478,7 @@ fn diff_shows_what_the_folder_changes_since_the_commit() {
 }
 
 #[test]
-fn diff_shows_the_content_of_files_that_come_and_go() {
+fn diff_shows_the_content_of_added_and_removed_files() {
     let scratch = repo();
     scratch.write(
         "data/services/new/app.yml",
@@ -548,7 +559,7 @@ fn colours_are_on_terminals_and_where_they_are_forced() {
         "affected HEAD .",
     ] {
         assert!(run(line, &[("CLICOLOR_FORCE", "1")]).contains("\u{1b}[33m"), "{line}");
-        assert!(!run(line, &[]).contains('\u{1b}'), "{line}: it is no terminal");
+        assert!(!run(line, &[]).contains('\u{1b}'), "{line}: stdout is not a terminal");
     }
     assert!(!run("diff", &[("NO_COLOR", "1")]).contains('\u{1b}'));
     let markdown = "plan HEAD . --sandbox sandbox --runs runs -o md";

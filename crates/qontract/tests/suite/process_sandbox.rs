@@ -1,11 +1,12 @@
-//! Integrations of the process form: what they get in a sandbox, and how their failures are reported.
+//! Process integrations: their environment in a sandbox, and the reports of their failures.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::{Command, Output};
 
 use qontract_testkit::{Scratch, example};
 
-/// A program that keeps one file, in `$QONTRACT_SANDBOX` or else in `real`, and notes which secrets it gets in `apply`.
+/// A program that manages one file, in `$QONTRACT_SANDBOX` or else in `real`, and records the secrets that it
+/// gets in `apply`.
 const PROGRAM: &str = r#"
 world=${QONTRACT_SANDBOX:-real}
 case $1 in
@@ -64,7 +65,7 @@ fn a_program_that_supports_it_works_on_the_sandbox_and_gets_no_credentials() {
 }
 
 #[test]
-fn outside_of_a_sandbox_credentials_to_write_come_with_apply() {
+fn outside_of_a_sandbox_only_apply_gets_write_credentials() {
     let scratch = supporting();
     let (code, text) = run(&scratch, RECONCILE);
     assert_eq!(code, Some(0), "{text}");
@@ -117,7 +118,7 @@ fn a_program_removes_no_protected_kind_without_an_approval() {
         let plan = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 50}], "groups": [{"steps": [{"action": 1, "changes": [
             {"kind": "remove", "thing": {"scope": [["app", "a"]], "kind": "KIND", "name": "one"}, "what": "remove it"}]}]}]}'; exit"#;
         let scratch = failing("plan", &plan.replace("KIND", kind));
-        // Without a ledger everything is held; what is protected says so.
+        // Without a ledger everything is held; protected kinds have their own reason.
         let (code, text) = run(&scratch, &format!("{RECONCILE} --dry-run"));
         assert_eq!(code, Some(1), "{kind}: {text}");
         let why = format!("removing a {kind} always needs an approval");
@@ -140,7 +141,7 @@ fn a_traceback_is_shown_with_its_lines_and_the_name_of_the_integration() {
     let (code, shown) = run(&failing("plan", TRACEBACK), &format!("{RECONCILE} --dry-run"));
     assert_eq!(code, Some(1));
     assert!(shown.contains(text), "{shown}");
-    // In a loop they are below the line.
+    // In a loop they are below the log line.
     let up = "up repo --once --config config.toml --sandbox box --runs runs";
     for phase in ["plan", "describe"] {
         let (_, shown) = run(&failing(phase, TRACEBACK), up);
@@ -162,7 +163,7 @@ fn an_answer_that_is_not_json_is_quoted() {
     let text = "the answer to `plan` of `service-dependencies` (`sh program.sh`) is not JSON: \
                 expected value at line 1 column 1; stdout begins with `debugging here`\n";
     assert!(shown.contains(text) && shown.contains("hint: stdout is for the answer alone"), "{shown}");
-    // A secret that was printed stays one.
+    // A secret in the answer is redacted.
     let (_, shown) = run(&failing("plan", "echo it is $READ_IT"), &format!("{RECONCILE} --dry-run"));
     assert!(shown.contains("stdout begins with `[redacted]`") && !shown.contains("read-token"), "{shown}");
 }

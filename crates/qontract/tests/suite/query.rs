@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::support::command;
 use qontract_testkit::{Scratch, example, snapshot, vectors};
 
-/// Runs one command line in `folder` and compares what is seen.
+/// Runs one command line in `folder` and compares its output with the snapshot.
 fn check(name: &str, folder: &Path, arguments: &[&str]) {
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots")).join(format!("{name}.txt"));
     snapshot(&kept, &command::seen(folder, arguments));
@@ -56,7 +56,7 @@ fn query_fails_on_errors_and_still_prints_the_answer() {
 }
 
 #[test]
-fn get_lists_what_there_is() {
+fn get_lists_kinds_and_objects() {
     check("get-kinds", &example(), &["get"]);
     check("get-table", &example(), &["get", "namespaces"]);
     check("get-interface", &example(), &["get", "permissions_v1"]);
@@ -66,7 +66,7 @@ fn get_lists_what_there_is() {
 }
 
 #[test]
-fn get_shows_one_thing_by_name_or_path() {
+fn get_shows_one_object_by_name_or_path() {
     check("get-yaml", &example(), &["get", "cluster", "harbor-prod", "-o", "yaml"]);
     check(
         "get-json",
@@ -79,7 +79,7 @@ fn get_shows_one_thing_by_name_or_path() {
 }
 
 #[test]
-fn get_says_what_it_does_not_know() {
+fn get_reports_unknown_names() {
     check("get-no-kind", &vectors(), &["get", "cluste", "--data", "bundle.json"]);
     check("get-no-resource", &vectors(), &["get", "resources", "/nope", "--data", "bundle.json"]);
     check("get-no-name", &vectors(), &["get", "apps", "nope", "--data", "bundle.json"]);
@@ -99,15 +99,15 @@ fn get_can_show_every_kind_of_the_example_in_every_form() {
     for name in names {
         for form in ["wide", "json"] {
             let output = command::qontract(&example(), &["get", name, "-o", form, "--data", &file]);
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{name} -o {form}");
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!((output.status.code(), printed.as_str()), (Some(0), ""), "{name} -o {form}");
         }
     }
 }
 
 #[test]
-fn an_answer_that_takes_too_long_is_given_up() {
-    // Each under another name, as what is asked twice in the same place is copied and takes no time.
+fn a_query_that_takes_too_long_is_aborted() {
+    // Each with another alias, because equal selections in the same place are copied and take no time.
     let mut parts = String::new();
     for part in 0..60 {
         parts.push_str(&format!("p{part}: clusters_v1 {{ namespaces {{ name app {{ name }} }} }} "));

@@ -1,4 +1,4 @@
-//! Namespaces and their labels against a real API server, with the binary as a user has it.
+//! Namespaces and their labels against a real API server, through the binary.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::json;
 const LABELS: &str = "openshift-namespace-labels";
 
 #[test]
-fn namespaces_are_made_marked_labelled_and_removed() {
+fn namespaces_are_created_marked_labelled_and_removed() {
     let stage = Stage::new();
     let (kept, gone) = (stage.name("kept"), stage.name("gone"));
     stage.declare(&kept, "labels: {team: shop}");
@@ -28,9 +28,9 @@ fn namespaces_are_made_marked_labelled_and_removed() {
     let made = stage.namespace(&kept).unwrap();
     assert_eq!(made["metadata"]["labels"]["team"], "shop");
     assert_eq!(made["metadata"]["annotations"]["qontract.integration"], "openshift-namespaces");
-    for room in ["openshift-namespaces", LABELS] {
-        let (code, plan) = stage.run(room, &[]);
-        assert_eq!((code, plan.as_str()), (0, ""), "the second run of {room} has nothing to do");
+    for integration in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(integration, &[]);
+        assert_eq!((code, plan.as_str()), (0, ""), "the second run of {integration} has nothing to do");
     }
     assert_eq!(
         stage.namespace(&kept).unwrap()["metadata"]["resourceVersion"],
@@ -40,8 +40,8 @@ fn namespaces_are_made_marked_labelled_and_removed() {
     stage.api.kubectl(&["label", "namespace", &kept, "team=books", "mine=stays", "--overwrite"], "").text();
     stage.declare(&kept, "labels: {team: shop, tier: one}");
     stage.declare(&gone, "delete: true");
-    for room in ["openshift-namespaces", LABELS] {
-        let (code, plan) = stage.run(room, &[]);
+    for integration in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(integration, &[]);
         assert_eq!(code, 0, "{plan}");
     }
     let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
@@ -61,7 +61,7 @@ fn namespaces_are_made_marked_labelled_and_removed() {
 }
 
 #[test]
-fn one_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
+fn a_namespace_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
     let stage = Stage::new();
     let name = stage.name("applied");
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -72,7 +72,7 @@ fn one_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
     assert_eq!(code, 0, "{plan}");
     assert!(plan.contains(&format!("~ adopt Namespace `{name}`")), "{plan}");
     let (code, plan) = stage.run(LABELS, &[]);
-    assert!(code == 0 && plan.contains(&format!("~ note the labels of Namespace `{name}`")), "{plan}");
+    assert!(code == 0 && plan.contains(&format!("~ record the labels of Namespace `{name}`")), "{plan}");
     let labels = &stage.namespace(&name).unwrap()["metadata"]["labels"];
     assert_eq!((&labels["old"], &labels["team"]), (&"field".into(), &"shop".into()));
 }
@@ -90,11 +90,11 @@ fn a_label_that_a_program_manages_is_a_conflict() {
     assert_eq!(stage.reconcile(&[]).0, 0);
     let (code, plan) = stage.run(LABELS, &[]);
     assert_eq!(code, 1, "{plan}");
-    assert!(plan.contains("is `books`, set by somebody else"), "{plan}");
+    assert!(plan.contains("is `books`, set by another owner"), "{plan}");
     let labels = |name: &str| stage.namespace(name).unwrap()["metadata"]["labels"].clone();
     assert_eq!((&labels(&name)["team"], &labels(&name)["tier"]), (&"books".into(), &"one".into()));
     assert_eq!(labels(&other)["team"], "shop", "the rest goes on");
-    // What was ours and is somebody else's now is told by the cluster itself.
+    // The cluster itself reports that another manager owns a field that was ours.
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": other, "labels": {"team": "books"}}});
     let words = [&words[..], &["--force-conflicts"]].concat();
@@ -105,7 +105,7 @@ fn a_label_that_a_program_manages_is_a_conflict() {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
+fn an_unreachable_cluster_is_reported_and_the_others_are_processed() {
     let stage = Stage::new();
     let name = stage.name("reached");
     stage.declare(&name, "");
@@ -123,7 +123,7 @@ fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
+fn a_dry_run_validates_objects_in_the_cluster() {
     let stage = Stage::new();
     let name = stage.name("refused");
     let quota = |cpu: &str| {
@@ -137,7 +137,7 @@ fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 1, "{plan}");
     assert!(plan.contains("error: + create ResourceQuota") && plan.contains("quantities"), "{plan}");
-    // What we made ourselves is no conflict when it is to change.
+    // A change of our own object is not a conflict.
     quota("\"1\"");
     assert_eq!(quotas(&[]).0, 0);
     assert_eq!(quotas(&[]), (0, String::new()), "what the cluster makes of it is what was declared");
@@ -148,7 +148,7 @@ fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
 }
 
 #[test]
-fn what_a_cluster_makes_of_an_object_is_what_was_declared() {
+fn an_object_that_a_cluster_defaults_equals_its_declaration() {
     let stage = Stage::new();
     let (name, other) = (stage.name("all"), stage.name("let-in"));
     let role = stage.name("role");
@@ -170,21 +170,22 @@ fn what_a_cluster_makes_of_an_object_is_what_was_declared() {
     let server = Stage::cluster("c1", &stage.api.url);
     stage.write("data/clusters/c1.yml", &format!("{server}managedClusterRoles: true\n"));
     assert_eq!(stage.reconcile(&[]).0, 0);
-    let rooms = ["limitranges", "network-policies", "resourcequotas", "rolebindings", "clusterrolebindings"];
-    for room in rooms.map(|room| format!("openshift-{room}")) {
-        let (code, plan) = stage.run(&room, &[]);
-        assert!(code == 0 && plan.contains("+ create"), "{room}: {plan}");
-        let again = stage.run(&room, &[]);
-        assert_eq!(again, (0, String::new()), "{room}");
+    let integrations =
+        ["limitranges", "network-policies", "resourcequotas", "rolebindings", "clusterrolebindings"];
+    for integration in integrations.map(|integration| format!("openshift-{integration}")) {
+        let (code, plan) = stage.run(&integration, &[]);
+        assert!(code == 0 && plan.contains("+ create"), "{integration}: {plan}");
+        let again = stage.run(&integration, &[]);
+        assert_eq!(again, (0, String::new()), "{integration}");
     }
-    // What is of the whole cluster is not left to others.
+    // Cluster-scoped objects are not left to others.
     for who in ["ann", "pipelines-ci"] {
         stage.api.kubectl(&["delete", "clusterrolebinding", &format!("{role}-{who}")], "").text();
     }
 }
 
 #[test]
-fn what_the_operator_got_wrong_is_told_as_that() {
+fn errors_of_the_operator_are_reported_as_such() {
     let stage = Stage::new();
     stage.declare(&stage.name("never"), "");
     for (config, expect) in [
@@ -225,9 +226,10 @@ fn slots_split_the_namespaces() {
     assert!(names.iter().all(|name| stage.namespace(name).is_some()));
 }
 
-/// Kills the process at random points of writing 200 objects. The next run finishes it, and nothing foreign is touched.
+/// Kills the process at random points while it writes 200 objects. The next run finishes, and other objects
+/// are untouched.
 #[test]
-fn killed_anywhere_it_converges() {
+fn a_run_that_is_killed_anywhere_converges() {
     let rounds = chaos_count(6);
     let stage = Stage::new();
     let foreign = stage.name("foreign");
@@ -255,7 +257,10 @@ fn killed_anywhere_it_converges() {
         let (code, plan) = stage.run(LABELS, &["--dry-run"]);
         assert_eq!((code, plan.as_str()), (0, ""), "round {round}: the second plan is empty");
     }
-    assert!(killed > 0 && half > 0, "{killed} of {rounds} were killed, {half} in the midst of it: too few");
+    assert!(
+        killed > 0 && half > 0,
+        "{killed} of {rounds} were killed, {half} of them while writing: too few"
+    );
     let now = stage.namespace(&foreign).unwrap();
     assert_eq!(now["metadata"]["resourceVersion"], untouched["metadata"]["resourceVersion"]);
     assert_eq!(phase(&now), "Active");

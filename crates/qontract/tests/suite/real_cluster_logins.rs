@@ -1,4 +1,5 @@
-//! Ways to log in to a real API server: a client certificate of a kubeconfig, and the configuration of the established runtime.
+//! Ways to log in to a real API server: a client certificate of a kubeconfig, and a configuration of the
+//! peer.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -32,7 +33,7 @@ fn a_client_certificate_of_a_kubeconfig_logs_in() {
     assert_eq!(stage.namespace(&name).unwrap()["metadata"]["labels"]["team"], "shop");
     assert_eq!(stage.reconcile(&[]), (0, String::new()), "the second run has nothing to do");
 
-    // The same with the certificate and its key in the kubeconfig, and with one that another CA signed.
+    // With the certificate and its key in the kubeconfig, and with one that another CA signed.
     let file = |name: &str| std::fs::read(stage.api.certificate_kubeconfig.with_file_name(name)).unwrap();
     let text = std::fs::read_to_string(&kubeconfig).unwrap();
     let inline = |certificate: &[u8], key: &[u8]| {
@@ -76,7 +77,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_configuration_of_the_established_runtime_reconciles_a_cluster_of_the_data() {
+fn the_configuration_of_the_peer_reconciles_a_cluster_of_the_data() {
     let stage = Stage::new();
     let name = stage.name("peer");
     stage.declare(&name, "labels: {team: shop}");
@@ -88,7 +89,7 @@ fn the_configuration_of_the_established_runtime_reconciles_a_cluster_of_the_data
     let output = crate::support::command::qontract(stage.path(), &words);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     server.load(&std::fs::read(stage.path().join("bundle.json")).unwrap());
-    // Nothing but what the established runtime reads.
+    // Only keys that the peer reads.
     stage.write_config(&format!(
         "[graphql]\nserver = {:?}\n[vault]\nserver = {:?}\ntoken = {ROOT:?}\n",
         server.url(),

@@ -1,4 +1,4 @@
-//! Running integrations as users see it: exit code, stdout and stderr, kept in `snapshots/`.
+//! `reconcile` as users see it: snapshots of exit code, stdout and stderr in `snapshots/`.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ fn kept(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots")).join(format!("{name}.txt"))
 }
 
-/// Runs one command line and compares what is seen; names of runs, digests and durations differ each time.
+/// Runs one command line and compares its output with the snapshot, without ids of runs, digests and
+/// durations.
 fn check(name: &str, folder: &Path, arguments: &[&str]) {
     let seen = command::seen(folder, arguments);
     let words = seen.split_inclusive(|one: char| one.is_whitespace() || one == '`' || one == '/');
@@ -48,7 +49,7 @@ fn reconcile<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_a_real_run_makes_it() {
+fn a_dry_run_shows_the_plan_and_a_real_run_applies_it() {
     let scratch = repo();
     let stage = ["openshift-namespaces", "--cluster-name", "cliffs-stage"];
     scratch.write(
@@ -89,7 +90,7 @@ fn a_run_explains_itself_down_to_the_line() {
 }
 
 #[test]
-fn nothing_that_concerns_it_ends_the_run_early() {
+fn an_unaffected_run_exits_early() {
     let scratch = repo();
     let file = "data/services/catalog/app.yml";
     scratch.write(file, scratch.read(file).replace("description: ", "description: still "));
@@ -102,7 +103,7 @@ fn nothing_that_concerns_it_ends_the_run_early() {
 }
 
 #[test]
-fn what_an_integration_may_not_read_is_refused_before_anything_runs() {
+fn forbidden_schemas_are_refused_before_anything_runs() {
     let scratch = repo();
     let file = "data/integrations/openshift-namespaces.yml";
     let listed = scratch.read(file);
@@ -125,7 +126,7 @@ fn what_an_integration_may_not_read_is_refused_before_anything_runs() {
     scratch.write(file, listed.replace("name: openshift-namespaces", "name: something-else"));
     check("reconcile-undefined", scratch.path(), &reconcile(&["openshift-namespaces"]));
     check("integrations-schemas", scratch.path(), &["integrations", "schemas", "openshift-namespaces"]);
-    // The data repo brings made-up secrets for sandboxes; nothing else is there.
+    // The data repo has made-up secrets for sandboxes; there are no others.
     let there: Vec<_> = std::fs::read_dir(scratch.path().join("sandbox")).unwrap().collect();
     assert!(there.len() == 1 && scratch.path().join("sandbox/secrets.toml").exists(), "{there:?}");
 }
@@ -145,16 +146,16 @@ fn data_that_does_not_validate_is_not_run_on() {
         &reconcile(&[&words[..], &["--data", "HEAD", "--dry-run"]].concat()),
     );
     assert!(!scratch.path().join("sandbox/clusters").exists(), "nothing was written");
-    // What it was before does not matter: the change makes it good.
+    // The base may be invalid: the change fixes it.
     scratch.write(file, scratch.read(file).replace("name: 7\n", "name: catalog-stage\n"));
     let output = command::qontract(scratch.path(), &reconcile(&[&words[..], &["--base", "HEAD"]].concat()));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn the_trail_tells_what_is_known_not_to_be_done() {
+fn the_audit_log_names_changes_that_were_not_done() {
     let scratch = repo();
-    // Its namespace is not there, so that nothing can be made in it.
+    // Its namespace does not exist, so that nothing can be created in it.
     let words =
         ["openshift-resources", "--cluster-name", "cliffs-stage", "--namespace-name", "catalog-stage"];
     let output = command::qontract(scratch.path(), &reconcile(&words));
@@ -171,7 +172,7 @@ fn the_trail_tells_what_is_known_not_to_be_done() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_told() {
+fn usage_errors_are_reported() {
     let scratch = repo();
     check("reconcile-no-target", scratch.path(), &["reconcile", "openshift-namespaces", "--runs", "runs"]);
     check("reconcile-unknown", scratch.path(), &reconcile(&["openshift-nothing"]));
@@ -206,7 +207,7 @@ fn bundle(change: Option<(&str, &str, &str)>) -> Vec<u8> {
 }
 
 #[test]
-fn the_data_comes_from_a_server_as_with_the_established_runtime() {
+fn the_data_comes_from_a_server_as_with_the_peer() {
     let server = DataServer::with_token("Basic abc");
     let base = server.load(&bundle(None));
     let head = server.load(&bundle(Some((
@@ -227,12 +228,12 @@ fn the_data_comes_from_a_server_as_with_the_established_runtime() {
         let all = [&["peer", "reconcile", "--config", "config.toml", "--runs", "runs"], words].concat();
         command::qontract(scratch.path(), &all)
     };
-    let told = |output: &std::process::Output| {
+    let printed = |output: &std::process::Output| {
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
     // The same bundle: nothing to do.
     let same = peer(&["--dry-run", "--early-exit-compare-sha", &head, "openshift-namespaces"]);
-    assert!(same.status.success() && told(&same).contains("no change between"), "{}", told(&same));
+    assert!(same.status.success() && printed(&same).contains("no change between"), "{}", printed(&same));
     let words = [
         "--dry-run",
         "--early-exit-compare-sha",
@@ -241,7 +242,7 @@ fn the_data_comes_from_a_server_as_with_the_established_runtime() {
         "openshift-namespaces",
     ];
     let affected = peer(&words);
-    assert!(affected.status.success(), "{}", told(&affected));
+    assert!(affected.status.success(), "{}", printed(&affected));
     let plan = String::from_utf8_lossy(&affected.stdout).into_owned();
     assert!(
         plan.starts_with("+ create Namespace `catalog-staging` (cluster=cliffs-stage)\n1 to add"),
@@ -251,12 +252,16 @@ fn the_data_comes_from_a_server_as_with_the_established_runtime() {
     let all = peer(
         &words.iter().copied().filter(|word| *word != "--check-only-affected-shards").collect::<Vec<_>>(),
     );
-    assert!(String::from_utf8_lossy(&all.stdout).contains("10 to add"), "{}", told(&all));
+    assert!(String::from_utf8_lossy(&all.stdout).contains("10 to add"), "{}", printed(&all));
     // A base that the server does not have: logged, and everything runs.
     let unknown = "0".repeat(64);
     let unknown = peer(&["--dry-run", "--early-exit-compare-sha", &unknown, "openshift-namespaces"]);
-    assert!(unknown.status.success() && told(&unknown).contains("everything runs"), "{}", told(&unknown));
-    // What it may not read: the server tells what was read.
+    assert!(
+        unknown.status.success() && printed(&unknown).contains("everything runs"),
+        "{}",
+        printed(&unknown)
+    );
+    // A forbidden schema: the server reports which schemas were read.
     scratch.write(
         "wrong.toml",
         format!(
@@ -268,12 +273,12 @@ fn the_data_comes_from_a_server_as_with_the_established_runtime() {
         scratch.path(),
         &["peer", "reconcile", "--config", "wrong.toml", "--dry-run", "openshift-namespaces"],
     );
-    assert_eq!(denied.status.code(), Some(1), "{}", told(&denied));
-    assert!(!told(&denied).contains("xyz"), "{}", told(&denied));
+    assert_eq!(denied.status.code(), Some(1), "{}", printed(&denied));
+    assert!(!printed(&denied).contains("xyz"), "{}", printed(&denied));
 }
 
 #[test]
-fn a_server_is_asked_for_one_bundle_from_beginning_to_end() {
+fn a_run_uses_one_bundle_of_a_server_throughout() {
     let server = DataServer::start();
     let old = server.load(&bundle(None));
     let scratch = Scratch::new();
@@ -291,7 +296,7 @@ fn a_server_is_asked_for_one_bundle_from_beginning_to_end() {
 }
 
 #[test]
-fn a_program_of_another_name_is_the_established_runtime() {
+fn the_binary_by_the_name_of_the_peer_behaves_as_the_peer() {
     let scratch = repo();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_qontract"), scratch.path().join("qontract-reconcile"))
         .unwrap();
@@ -314,17 +319,17 @@ fn a_program_of_another_name_is_the_established_runtime() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 to add"), "{output:?}");
 }
 
-/// The exit code of a command line in an environment, and all that it says.
+/// The exit code and the output of a command line with these environment variables.
 fn run(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_qontract"));
     let output =
         command.current_dir(folder).args(arguments).envs(environment.iter().copied()).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    let messages = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&messages).into_owned())
 }
 
 #[test]
-fn an_inherited_environment_does_not_get_in_the_way() {
+fn an_inherited_environment_does_not_interfere() {
     let scratch = repo();
     let dry = reconcile(&["openshift-namespaces", "--dry-run"]);
     let empty = [
@@ -335,14 +340,14 @@ fn an_inherited_environment_does_not_get_in_the_way() {
         "CHECK_ONLY_AFFECTED_SHARDS",
         "QONTRACT_LOG_LEVEL",
     ];
-    let (code, said) = run(scratch.path(), &empty.map(|name| (name, "")), &dry);
-    assert!(code == Some(0) && said.contains("10 to add"), "{said}");
+    let (code, messages) = run(scratch.path(), &empty.map(|name| (name, "")), &dry);
+    assert!(code == Some(0) && messages.contains("10 to add"), "{messages}");
     let based = [&dry[..], &["--base", "HEAD", "--all-shards"]].concat();
     let inherited = [("EARLY_EXIT_COMPARE_SHA", "abc"), ("CHECK_ONLY_AFFECTED_SHARDS", "true")];
-    let (code, said) = run(scratch.path(), &inherited, &based);
-    assert!(code == Some(0) && said.contains("no change between"), "{said}");
-    let (code, said) = run(scratch.path(), &[("SHARDS", "many")], &dry);
-    assert!(code == Some(2) && said.contains("`SHARDS`"), "{said}");
+    let (code, messages) = run(scratch.path(), &inherited, &based);
+    assert!(code == Some(0) && messages.contains("no change between"), "{messages}");
+    let (code, messages) = run(scratch.path(), &[("SHARDS", "many")], &dry);
+    assert!(code == Some(2) && messages.contains("`SHARDS`"), "{messages}");
     let halves: usize = ["0", "1"]
         .map(|slot| {
             run(scratch.path(), &[("SHARDS", "2"), ("SHARD_ID", slot)], &dry).1.matches("+ create").count()
@@ -353,13 +358,13 @@ fn an_inherited_environment_does_not_get_in_the_way() {
 }
 
 #[test]
-fn of_two_flags_that_contradict_each_other_the_safe_one_counts() {
+fn of_two_contradicting_flags_the_safe_one_applies() {
     let scratch = repo();
     let file = "data/integrations/openshift-namespaces.yml";
     scratch.write(file, scratch.read(file).replace("- /openshift/cluster-1.yml\n", ""));
     let words = ["reconcile", "--no-validate-schemas", "openshift-namespaces", "--validate-schemas"];
     assert_eq!(run(scratch.path(), &[], &[&words[..], &HERE].concat()).0, Some(5));
-    // A reader that goes away does not make it a success.
+    // A closed pipe does not make it a success.
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_qontract"));
     let piped = command
         .current_dir(scratch.path())
@@ -371,31 +376,33 @@ fn of_two_flags_that_contradict_each_other_the_safe_one_counts() {
 }
 
 #[test]
-fn an_integration_that_goes_away_and_one_that_cannot_start_are_told() {
+fn removed_integrations_and_failed_starts_are_reported() {
     let scratch = repo();
     scratch.remove("data/integrations/openshift-namespaces.yml");
-    let (code, said) = run(scratch.path(), &[], &["affected", "HEAD", "."]);
-    assert!(code == Some(1) && said.contains("openshift-namespaces: affected"), "{said}");
+    let (code, messages) = run(scratch.path(), &[], &["affected", "HEAD", "."]);
+    assert!(code == Some(1) && messages.contains("openshift-namespaces: affected"), "{messages}");
     scratch.write("config.toml", "[integrations.broken]\ncommand = [\"/nowhere/at-all\"]\n");
-    let (code, said) = run(scratch.path(), &[], &["integrations", "--config", "config.toml"]);
+    let (code, messages) = run(scratch.path(), &[], &["integrations", "--config", "config.toml"]);
     assert!(
-        code == Some(0) && said.contains("query-validator") && said.contains("`broken` cannot be started"),
-        "{said}"
+        code == Some(0)
+            && messages.contains("query-validator")
+            && messages.contains("cannot start integration `broken`"),
+        "{messages}"
     );
 }
 
 #[test]
-fn a_server_that_is_down_may_come_back() {
+fn an_unavailable_server_is_a_transient_failure() {
     let scratch = Scratch::new();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     scratch.write(
         "config.toml",
         format!("[graphql]\nserver = \"http://{free}/graphql\"\n[sandbox]\ndirectory = \"sandbox\"\n"),
     );
-    let (code, said) = run(
+    let (code, messages) = run(
         scratch.path(),
         &[],
         &["peer", "reconcile", "--config", "config.toml", "--dry-run", "openshift-namespaces"],
     );
-    assert_eq!(code, Some(75), "{said}");
+    assert_eq!(code, Some(75), "{messages}");
 }

@@ -1,5 +1,6 @@
-//! Values are redacted before they are shortened or compared line by line: no part of a secret is shown because the rest of it
-//! was cut off. The secret is in a live object that no type marks as sensitive, so that redaction alone keeps it from reports.
+//! Values are redacted before they are shortened or compared line by line: no part of a secret is shown
+//! because the rest of it was cut off. The secret is in a live object that no type marks as sensitive, so
+//! that redaction alone keeps it from reports.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -14,7 +15,8 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// A data repo whose namespace reads `secret`, and whose object `plain` declares `declared` and has `live` in the cluster.
+/// A data repo whose namespace reads `secret`, and whose object `plain` declares `declared` and has `live` in
+/// the cluster.
 fn drifted(secret: &str, declared: &str, live: &str) -> Repo {
     let repo = Repo::new();
     repo.scratch.write("config.toml", CONFIG);
@@ -37,7 +39,7 @@ fn drifted(secret: &str, declared: &str, live: &str) -> Repo {
     repo
 }
 
-/// Which commands report.
+/// The commands that report.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commands {
     /// A plan and a real run, with their records.
@@ -46,7 +48,7 @@ enum Commands {
     All,
 }
 
-/// Everything that is printed and kept.
+/// Everything that is printed and stored.
 fn reports(repo: &Repo, commands: Commands) -> String {
     let mut text = String::new();
     let mut run = |words: &[&str]| {
@@ -116,7 +118,7 @@ fn a_secret_in_which_a_value_is_cut_is_not_shown() {
 
 #[test]
 fn a_secret_in_which_the_context_of_a_difference_begins_is_not_shown() {
-    // The values are the same up to the middle of the secret, before which what is shown of them would begin.
+    // The values are equal up to the middle of the secret, before which the shown context would begin.
     let both = format!("{}{}", "x".repeat(200), &SECRET[..50]);
     let repo = drifted(SECRET, &format!("{both} else"), &format!("{both}{} end", &SECRET[50..]));
     let text = reports(&repo, Commands::Few);
@@ -126,7 +128,7 @@ fn a_secret_in_which_the_context_of_a_difference_begins_is_not_shown() {
 
 #[test]
 fn a_secret_in_a_text_that_is_compared_line_by_line_is_not_shown() {
-    // A line is longer than what is shown of it.
+    // A line is longer than the part that is shown.
     let line = format!("{}{SECRET}", "x".repeat(185));
     check(SECRET, "first\nother\nlast\n", &format!("first\n{line}\nlast\n"));
     // Lines of a secret that are too short to be recognised one by one.
@@ -182,12 +184,13 @@ fn a_secret_in_escapes_of_several_kinds_is_not_shown() {
 }
 
 #[test]
-fn a_secret_that_is_the_name_of_a_removed_field_is_not_shown_nor_kept() {
+fn a_secret_that_is_the_name_of_a_removed_field_is_neither_shown_nor_stored() {
     let secret = "canary-0123456789abcdef";
     let repo = drifted(secret, "other", "other");
     let path = format!("{OBJECTS}/{LIVE}.yaml");
     let made = repo.scratch.read(&path);
-    // Fields of ours that go: more than the guard lets go without approval, so that the reason is kept in the ledger.
+    // Removed fields of ours: more than the guard allows without approval, so that the reason is stored in
+    // the ledger.
     let extra = (0..6).map(|number| format!("  {secret}.{number}: v\n")).collect::<Vec<_>>().concat();
     assert!(made.contains("data:\n"), "{made}");
     let owned = (0..6).map(|number| format!(",\"f:{secret}.{number}\":{{}}")).collect::<Vec<_>>().concat();

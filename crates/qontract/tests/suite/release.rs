@@ -1,6 +1,6 @@
-//! What belongs to a release: the version with its commit, completions, manual pages.
+//! Parts of a release: the version with its commit, completions, manual pages.
 
-// The build script says what is watched and what the version is; here it is told which checkout to look at.
+// The build script computes the watched files and the version; here it runs on test checkouts.
 #[path = "../../build.rs"]
 #[expect(dead_code, reason = "its `main` is for cargo")]
 #[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
@@ -28,14 +28,14 @@ fn listed(help: &str) -> Vec<&str> {
     };
     let sections = help.split("\n\n").filter(|section| section.lines().next().is_some_and(is_heading));
     let rows = sections.flat_map(|section| section.lines().skip(1));
-    // a row begins with a name, in the third column; what follows it may go on in the next line
+    // A row begins with a name in the third column; its text may continue in the next line.
     rows.filter(|row| row.len() > 2 && row.as_bytes()[2] != b' ')
         .filter_map(|row| row.split_whitespace().next())
         .collect()
 }
 
 #[test]
-fn the_short_version_is_short_and_the_long_one_tells_the_commit() {
+fn the_short_version_is_short_and_the_long_one_has_the_commit() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(said(&["-V"]), format!("qontract {version}\n"));
     assert_eq!(said(&["--version"]), format!("qontract {}\n", env!("QONTRACT_VERSION")));
@@ -43,7 +43,7 @@ fn the_short_version_is_short_and_the_long_one_tells_the_commit() {
 }
 
 #[test]
-fn the_version_tells_what_is_known_of_the_commit() {
+fn the_version_has_the_commit_if_it_is_known() {
     let check = |commit: &str, expect: &str| assert_eq!(build_script::version("1.2.3", commit), expect);
     check("", "1.2.3");
     check(" \n", "1.2.3");
@@ -52,7 +52,7 @@ fn the_version_tells_what_is_known_of_the_commit() {
     check("0123456789ab modified", "1.2.3 (commit 0123456789ab, modified)");
 }
 
-/// What the build script finds in the folder of the package, with the paths below `top`.
+/// The result of the build script in the folder of the package, with paths relative to `top`.
 fn found(package: &Path, top: &Path) -> Option<(String, Vec<String>)> {
     let (commit, watched) = build_script::checkout(package)?;
     let top = top.canonicalize().expect("a folder");
@@ -83,7 +83,7 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
 }
 
 #[test]
-fn a_checkout_is_watched_where_its_commit_is_kept() {
+fn a_checkout_is_watched_at_the_ref_of_its_commit() {
     let (scratch, package, commit) = checkout();
     let expected = (format!("{commit} 2023-11-14"), names(["repo/.git/HEAD", "repo/.git/refs/heads/main"]));
     assert_eq!(found(&package, scratch.path()), Some(expected));
@@ -109,7 +109,7 @@ fn a_second_work_tree_has_its_own_head() {
 }
 
 #[test]
-fn an_archive_has_no_commit_not_even_in_the_repository_of_somebody_else() {
+fn an_archive_has_no_commit_even_inside_an_unrelated_repository() {
     let scratch = Scratch::new();
     scratch.write("vendor/crates/qontract/Cargo.toml", "");
     let package = scratch.path().join("vendor/crates/qontract");
@@ -119,14 +119,14 @@ fn an_archive_has_no_commit_not_even_in_the_repository_of_somebody_else() {
 }
 
 #[test]
-fn every_shell_is_told_every_command() {
+fn completions_of_every_shell_have_every_command() {
     let help = said(&["--help"]);
     let commands = listed(&help);
     assert!(commands.contains(&"reconcile") && commands.len() > 15, "{commands:?}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = said(&["completions", shell]);
         for word in commands.iter().chain(&["openshift-namespaces", "only-errors"]) {
-            assert!(script.contains(word), "{shell} is not told of `{word}`");
+            assert!(script.contains(word), "the completions of {shell} lack `{word}`");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Large data repos: what one process found out, the next one knows, and it makes no difference but in time.
+//! The on-disk cache of large data repos: it changes the time of a command, and never its result.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -7,14 +7,14 @@ use std::process::{Command, Output};
 
 use qontract_testkit::{Scratch, vectors};
 
-/// Runs a command line in the data repo, with what is kept in `cache`.
+/// Runs a command line in the data repo, with the cache in `cache`.
 fn run(repo: &Path, cache: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command.current_dir(repo).args(arguments).env("QONTRACT_CACHE", cache).env("NO_COLOR", "1");
     command.output().unwrap()
 }
 
-/// Bundles the data repo, with what is kept in `cache`.
+/// Bundles the data repo, with the cache in `cache`.
 fn bundle(repo: &Path, cache: &str) -> Output {
     run(repo, cache, &["bundle", "."])
 }
@@ -29,7 +29,7 @@ fn large() -> Scratch {
     scratch
 }
 
-/// Both ways give the same bundle and say the same.
+/// With and without the cache, the bundle and the output are the same.
 #[track_caller]
 fn check(repo: &Path, cache: &Path, good: bool) {
     let (warm, cold) = (bundle(repo, cache.to_str().unwrap()), bundle(repo, "off"));
@@ -39,7 +39,7 @@ fn check(repo: &Path, cache: &Path, good: bool) {
     assert!(warm.stdout == cold.stdout);
 }
 
-/// The one folder that is kept, and when its index was written.
+/// The only cache folder, and when its index was written.
 fn kept(cache: &Path) -> Option<(std::path::PathBuf, std::time::SystemTime)> {
     let folder = fs::read_dir(cache).ok()?.next()?.unwrap().path();
     let written = folder.join("index").metadata().ok()?.modified().unwrap();
@@ -47,7 +47,7 @@ fn kept(cache: &Path) -> Option<(std::path::PathBuf, std::time::SystemTime)> {
 }
 
 #[test]
-fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
+fn the_cache_of_a_large_data_repo_does_not_change_results() {
     let (scratch, caches) = (large(), Scratch::new());
     let (repo, cache) = (scratch.path(), caches.path().join("cache"));
     check(repo, &cache, true);
@@ -65,17 +65,18 @@ fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
     check(repo, &cache, false);
     fs::write(&file, &text).unwrap();
     check(repo, &cache, true);
-    // Files that were written just before they were read are looked into again, until they are old enough.
+    // Files that were written right before they were read are read again, until their timestamps are old
+    // enough.
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     check(repo, &cache, true);
     let (_, second) = kept(&cache).unwrap();
-    assert!(second > first, "what looks settled now is kept anew");
+    assert!(second > first, "settled files are cached again");
     check(repo, &cache, true);
     assert_eq!(kept(&cache).unwrap().1, second, "nothing is written when nothing is new");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // What others could write is neither believed nor written to.
+        // A folder that others could write to is neither read nor written.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(folder.join("right"), "theirs").unwrap();
         fs::remove_file(folder.join("index")).unwrap();
@@ -90,12 +91,12 @@ fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
 }
 
 #[test]
-fn a_run_uses_what_is_kept_and_validates_all_the_same() {
+fn a_run_uses_the_cache_and_still_validates() {
     let (scratch, caches) = (large(), Scratch::new());
     let (repo, cache) = (scratch.path(), caches.path().join("cache"));
     let right = || kept(&cache).expect("something is kept").0.join("right");
     let runs = caches.path().join("runs").display().to_string();
-    // No integration of the program is defined in this data repo: a run ends after its data was found to be good.
+    // This data repo defines no integration of the binary: a run ends after validation.
     let words = ["reconcile", "openshift-namespaces", "--data", ".", "--dry-run", "--runs", &runs];
     let words = [&words[..], &["--sandbox", "sandbox"]].concat();
     let check = |good: bool| {
@@ -107,7 +108,7 @@ fn a_run_uses_what_is_kept_and_validates_all_the_same() {
         assert_eq!(seen(&cold).contains("does not validate"), !good, "{}", seen(&cold));
         assert_eq!((warm.status, seen(&warm)), (cold.status, seen(&cold)));
     };
-    // What only asks finds nothing out.
+    // A query does not validate, and adds nothing to the cache.
     let asked = run(repo, cache.to_str().unwrap(), &["query", "{ teams_v1 { name } }"]);
     assert!(asked.status.success());
     assert!(!right().exists());
@@ -120,7 +121,7 @@ fn a_run_uses_what_is_kept_and_validates_all_the_same() {
     check(false);
     fs::write(&file, &text).unwrap();
     check(true);
-    // What was right with other schemas, or leads to a file that is gone, is not right any more.
+    // Results for other schemas, or with references to a removed file, are invalid.
     let app = "data/apps/team-7.yml";
     scratch.write(app, "$schema: /tiny/app-1.yml\nname: seven\nteam: {$ref: /teams/7/27.yml}\n");
     check(true);
@@ -136,7 +137,7 @@ fn a_run_uses_what_is_kept_and_validates_all_the_same() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_small_one() {
+fn a_small_data_repo_is_not_cached() {
     let caches = Scratch::new();
     let cache = caches.path().join("cache");
     let output = bundle(&qontract_testkit::example(), cache.to_str().unwrap());

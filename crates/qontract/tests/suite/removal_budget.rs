@@ -1,4 +1,5 @@
-//! Removal budgets through the binary: many processes, many bundles, crashes and a lost ledger never add up to more than one budget.
+//! Removal budgets through the binary: many processes, many bundles, crashes and a lost ledger never exceed
+//! one budget.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::PathBuf;
@@ -8,12 +9,12 @@ use crate::support::command;
 use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// So many objects are put into each of ten namespaces: each shard stays within its budget of 10.
+/// Number of objects in each of ten namespaces: each shard stays within its budget of 10.
 const EACH: usize = 9;
-/// What an integration may remove without approval.
+/// Number of removals of an integration without approval.
 const BUDGET: usize = 30;
 
-/// The example on a sandbox, with many more objects in the data and in the world.
+/// The example on a sandbox, with many more objects in the data and in the sandbox.
 struct Fleet {
     scratch: Scratch,
     namespaces: Vec<(PathBuf, String)>,
@@ -56,7 +57,7 @@ impl Fleet {
         fleet
     }
 
-    /// Takes the surplus out of the data again.
+    /// Removes the surplus from the data.
     fn drop_surplus(&self) {
         for (file, text) in &self.namespaces {
             std::fs::write(file, text).unwrap();
@@ -83,7 +84,7 @@ impl Fleet {
         command
     }
 
-    /// How many of the surplus objects are in the world.
+    /// Number of surplus objects in the sandbox.
     fn surplus(&self) -> usize {
         let mut count = 0;
         let mut open = vec![self.scratch.path().join("sandbox/clusters")];
@@ -139,7 +140,8 @@ fn ten_processes_at_once_and_ten_slots_over_four_bundles_share_one_budget() {
     assert_eq!(again.status.code(), Some(0), "nothing left to do");
 }
 
-/// A program with a thing per file in `things/`; those in `keep` are wanted. `apply` waits for as long as there is a file `hold`.
+/// A program with an object per file in `things/`; those in `keep` are desired. `apply` waits as long as a
+/// file `hold` exists.
 const PROGRAM: &str = r#"
 scope='[["app", "a"]]'
 case $1 in
@@ -161,7 +163,7 @@ apply)
 esac
 "#;
 
-/// Files to keep, on a machine with a program that removes all others.
+/// The setup of a program that removes all files but those in `keep`.
 fn files(keep: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
@@ -206,7 +208,7 @@ fn init(scratch: &Scratch) -> String {
 }
 
 #[test]
-fn killed_between_reservation_and_removal_it_converges_within_one_budget() {
+fn a_run_killed_between_reservation_and_removal_converges_within_one_budget() {
     let scratch = files("t00\nt01\nt02\nt03\n");
     init(&scratch);
     scratch.write("hold", "");
@@ -240,7 +242,7 @@ fn killed_between_reservation_and_removal_it_converges_within_one_budget() {
 }
 
 #[test]
-fn without_its_ledger_nothing_is_removed_until_it_is_said_to_be_new() {
+fn without_its_ledger_nothing_is_removed_until_it_is_initialised() {
     let scratch = files("t00\nt01\nt02\nt03\nt04\nt05\nt06\nt07\nt08\nt09\nt10\n");
     let (code, shown) = reconcile(&scratch);
     assert_eq!((code, things(&scratch)), (Some(1), 14), "never initialised");
@@ -270,7 +272,7 @@ fn without_its_ledger_nothing_is_removed_until_it_is_said_to_be_new() {
             "{damage}: {shown}"
         );
     }
-    // What is put in its place is neither followed nor waited for.
+    // A link or FIFO in its place is not followed and does not block.
     let lock = scratch.path().join("runs/journal/.lock");
     scratch.write("victim", "untouched");
     for (path, kind) in [(&ledger, "fifo"), (&ledger, "link"), (&lock, "fifo"), (&lock, "link")] {

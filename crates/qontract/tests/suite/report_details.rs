@@ -1,4 +1,4 @@
-//! Details of what reports say: why a thing is held now, and the values of what goes with a replacement.
+//! Details of reports: the current reason of a held change, and the values that a replacement removes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -47,7 +47,7 @@ fn a_thing_that_is_held_says_why_it_is_held_now() {
     let text = run(&["--dry-run"]);
     assert!(text.contains("held since ") && text.contains("approved: it loses 6 of 7 keys"), "{text}");
     assert!(text.contains("more than the 0 that a shard may make"), "{text}");
-    // Then it would go.
+    // Then it would be removed.
     repo.entries("head", "");
     for more in [&["--dry-run"][..], &[], &["--dry-run"]] {
         let text = run(more);
@@ -55,7 +55,7 @@ fn a_thing_that_is_held_says_why_it_is_held_now() {
         assert!(text.contains("its loss of keys was held before and is not approved"), "{more:?} {text}");
         assert!(!text.contains("it loses"), "{more:?} {text}");
     }
-    // Then it would lose keys again, and other ones.
+    // Then it would lose other keys.
     object(2);
     for more in [&["--dry-run"][..], &[]] {
         let text = run(more);
@@ -67,7 +67,7 @@ fn a_thing_that_is_held_says_why_it_is_held_now() {
 }
 
 #[test]
-fn of_an_item_that_goes_with_a_replacement_the_value_is_shown() {
+fn the_value_of_an_item_that_a_replacement_removes_is_shown() {
     let scratch = Scratch::new();
     for side in ["base", "head"] {
         scratch.copy(&example(), side);

@@ -1,4 +1,4 @@
-//! `runs` through the binary: the table, its filters, JSON, and names for runs that people can type.
+//! `runs` through the binary: the table, its filters, JSON, and short names for runs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::support::running::Running;
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
 
-/// A record in the folder `runs`, with some fields in place of the usual ones.
+/// Writes a record to the folder `runs`, with some fields replaced.
 fn record(scratch: &Scratch, id: &str, began: i64, change: &Value) {
     let integration = id.split_once('-').unwrap().1.rsplit_once('-').unwrap().0;
     let mut record = json!({

@@ -1,4 +1,4 @@
-//! The table of `up` on terminals of several sizes, as it is seen: through a terminal emulator.
+//! The table of `up` on terminals of several sizes, through a terminal emulator.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// Makes the terminal on stdin the controlling one, and becomes the program that is named.
+/// Makes the terminal on stdin the controlling one, and executes the given program.
 const LAUNCHER: &str = "import os, sys, fcntl, termios\n\
     os.setsid()\n\
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n\
@@ -20,13 +20,13 @@ const LAUNCHER: &str = "import os, sys, fcntl, termios\n\
 
 const UP: [&str; 6] = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs"];
 
-/// What a terminal shows: rows of text, and the lines that scrolled away.
+/// A terminal emulator: its rows of text, and the lines that scrolled away.
 struct Emulator {
     width: usize,
     rows: Vec<Vec<char>>,
     at: (usize, usize),
     history: Vec<String>,
-    /// How often the rest of the screen was cleared.
+    /// Number of times that the rest of the screen was cleared.
     clears: usize,
 }
 
@@ -94,7 +94,7 @@ impl Emulator {
     }
 }
 
-/// The binary on a terminal of its own.
+/// The binary on its own terminal.
 struct Live {
     child: Child,
     screen: File,
@@ -126,7 +126,7 @@ impl Live {
         Self { child, screen: File::from(controller), pending: Vec::new(), emulator }
     }
 
-    /// Reads until the screen is as wanted.
+    /// Reads until the screen satisfies a condition.
     fn until(&mut self, wanted: impl Fn(&[String]) -> bool) -> Vec<String> {
         let mut bytes = [0; 4096];
         loop {
@@ -141,7 +141,7 @@ impl Live {
                 Ok(text) => text.len(),
                 Err(error) => error.valid_up_to(),
             };
-            // A sequence that is not whole waits for the rest.
+            // An incomplete sequence waits for the rest.
             let text = String::from_utf8(self.pending[..whole].to_vec()).unwrap();
             let end = match text.rfind('\x1b') {
                 Some(start) if !text[start + 1..].contains(|letter: char| letter.is_ascii_alphabetic()) => {
@@ -158,7 +158,7 @@ impl Live {
         tcgetattr(&self.screen).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
-    /// Ends it; its exit code.
+    /// Ends the process, and returns its exit code.
     fn end(&mut self, signals: usize) -> Option<i32> {
         for _ in 0..signals {
             let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
@@ -182,7 +182,7 @@ fn stage() -> Scratch {
     scratch
 }
 
-/// The example on a sandbox where everything is done.
+/// The example on a sandbox in which it is applied.
 fn done() -> Scratch {
     let scratch = stage();
     let output = qontract(scratch.path(), &[&UP[..], &["--once"]].concat());
@@ -211,7 +211,7 @@ fn at_80_by_24_every_integration_is_on_the_screen() {
 }
 
 #[test]
-fn what_fails_is_first_on_the_smallest_terminal_and_nothing_floods_the_history() {
+fn failures_are_first_on_the_smallest_terminal_and_nothing_floods_the_history() {
     let scratch = done();
     // A template that cannot be rendered: only that integration fails.
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";
@@ -222,7 +222,7 @@ fn what_fails_is_first_on_the_smallest_terminal_and_nothing_floods_the_history()
     assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:#?}");
     let header = lines.iter().position(|line| line.starts_with("STATE ")).expect("a header");
     assert!(lines[header + 1].starts_with("failed "), "{lines:#?}");
-    // Several redraws later, only lines of the log have scrolled away.
+    // Several redraws later, only log lines have scrolled away.
     live.until(|lines| lines.iter().any(|line| line.contains("failed · ") || line.contains(" failed")));
     let is_table = |line: &&String| line.starts_with("STATE ") || line.starts_with("qontract up ·");
     assert_eq!(live.emulator.history.iter().filter(is_table).count(), 0, "{:#?}", live.emulator.history);
@@ -237,7 +237,7 @@ fn the_terminal_is_restored_on_every_exit() {
         let mut live = Live::run(scratch.path(), (120, 40));
         live.until(|lines| lines.iter().any(|line| line.starts_with("STATE ")));
         assert!(!live.has_echo());
-        // What is typed meanwhile is not left to the shell.
+        // Keys that are pressed meanwhile are not passed to the shell.
         live.screen.write_all(b"typed\n").unwrap();
         let text = live.emulator.text();
         live.end(signals);

@@ -1,4 +1,5 @@
-//! A store of secrets that goes away in the midst of a run: nothing is removed, and what is known goes on.
+//! A secret store that fails during a run: nothing is removed, and objects whose secrets are known are
+//! processed.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -11,7 +12,7 @@ use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
 #[test]
-fn a_store_that_dies_in_the_midst_of_a_run_removes_nothing() {
+fn a_store_that_fails_during_a_run_removes_nothing() {
     let (scratch, vault) = (Scratch::new(), TestVault::start());
     scratch.copy(&example(), "repo");
     let namespace = "repo/data/services/catalog/namespaces/catalog-stage.yml";
@@ -48,21 +49,21 @@ fn a_store_that_dies_in_the_midst_of_a_run_removes_nothing() {
     let secret = "sandbox/clusters/cliffs-stage/catalog-stage/Secret/catalog-search.yaml";
     let made = scratch.read(secret);
     assert!(made.contains("YW5u"), "{made}");
-    // One that would go, were it known that nothing names it.
+    // An object that would be removed if it were known that nothing declares it.
     let other = "sandbox/clusters/cliffs-stage/catalog-stage/Secret/old.yaml";
     scratch.write(other, made.replace("name: catalog-search", "name: old"));
 
     let (held, before) = (vault.hold(), vault.requests(""));
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     let mut running = Running::of(command.current_dir(scratch.path()).args(words));
-    let told = running.drain();
+    let printed = running.drain();
     eventually("the store is asked", || (vault.requests("") > before).then_some(()));
     vault.fail(Some(Fault::Status(503)));
     drop(held);
     let code = running.child.wait().unwrap().code();
-    let told = told.join().unwrap();
-    assert!(matches!(code, Some(1 | 75)), "{code:?} {told}");
-    assert!(scratch.path().join(other).exists(), "nothing is removed: {told}");
+    let printed = printed.join().unwrap();
+    assert!(matches!(code, Some(1 | 75)), "{code:?} {printed}");
+    assert!(scratch.path().join(other).exists(), "nothing is removed: {printed}");
     assert_eq!(scratch.read(secret), made, "and nothing is changed");
     vault.fail(None);
     assert_eq!(qontract(scratch.path(), &words).status.code(), Some(0));

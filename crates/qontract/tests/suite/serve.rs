@@ -1,4 +1,4 @@
-//! `serve` and `qontract-server`, as processes, with the clients that people have.
+//! `serve` and `qontract-server` as processes, with common clients.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qontract");
 
-/// A server on a port of its own, and its address.
+/// A server on its own port, and its address.
 fn serve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Running, String) {
     let mut command = Command::new(BINARY);
     command.current_dir(folder).args(arguments).args(["--listen", "127.0.0.1:0"]);
@@ -27,7 +27,7 @@ fn serve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Ru
     (server, address)
 }
 
-/// The status and the body of what is answered.
+/// The status and the body of the answer.
 fn get(address: &str, path: &str) -> (u16, String) {
     let answer = crate::support::running::get(address, path);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -95,7 +95,7 @@ fn a_data_repo_with_errors_is_not_served() {
 }
 
 #[test]
-fn the_established_server_is_set_up_by_its_environment() {
+fn the_peer_server_is_configured_by_environment_variables() {
     let peer = ["peer", "server"];
     let file = vector("bundle.json");
     let (_server, address) = serve(&vectors(), &peer, &[("LOAD_METHOD", "fs"), ("DATAFILES_FILE", &file)]);
@@ -105,7 +105,7 @@ fn the_established_server_is_set_up_by_its_environment() {
     let (_server, address) = serve(&vectors(), &peer, &variables);
     assert_eq!(get(&address, "/sha256").1, sha("bundle.json"));
     assert_eq!(get(&address, &format!("/git-commit/{}", sha("bundle2.json"))).0, 200);
-    for (variables, said) in [
+    for (variables, printed) in [
         (vec![], "nothing to serve"),
         (vec![("LOAD_METHOD", "ftp")], "`fs` or `s3`"),
         (vec![("LOAD_METHOD", "fs")], "`DATAFILES_FILE` is not set"),
@@ -118,12 +118,12 @@ fn the_established_server_is_set_up_by_its_environment() {
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && text.contains(said), "{text}");
+        assert!(output.status.code() == Some(2) && text.contains(printed), "{text}");
     }
 }
 
 #[test]
-fn it_begins_anew_by_the_name_that_it_was_started_with() {
+fn a_server_re_executes_by_the_name_that_it_was_started_with() {
     let scratch = Scratch::new();
     scratch.link("qontract-server", BINARY);
     let mut command = Command::new(scratch.path().join("qontract-server"));
@@ -189,12 +189,12 @@ fn bundles_are_loaded_from_s3() {
     ];
     let (_peer, address) = serve(&vectors(), &["peer", "server"], &variables);
     assert_eq!(get(&address, "/sha256").1, sha("bundle.json"));
-    // What is not held is found by its sha.
+    // A bundle that is not loaded is found in the store by its sha.
     let arguments = ["serve", "--bundle", "s3://bundles/latest.json", "--store", "s3://bundles/by-sha"];
     let (_own, address) = serve(&vectors(), &arguments, &variables);
     assert_eq!(get(&address, &format!("/git-commit/{}", sha("bundle2.json"))).0, 200);
     assert_eq!(get(&address, &format!("/git-commit/{}", sha("validate.json"))).0, 404);
-    // A reload reads the bucket again; when the bucket is gone, everything stays.
+    // A reload reads the bucket again; if the bucket is gone, the server keeps its bundles.
     good(&python(upload, &[&aws.url(), &old, "latest.json"]));
     let reload = |address: &str| {
         let curl = Command::new("curl")
@@ -221,8 +221,8 @@ fn the_clients_that_people_have_are_answered() {
         query = gql('query Apps($name: String) { apps_v1(name: $name) { name } }')\n\
         query.variable_values = {'name': 'billing'}\n\
         print(client.execute(query))\n";
-    let said = good(&python(script, &[&format!("http://{address}/graphql")]));
-    assert_eq!(said.trim(), "{'apps_v1': [{'name': 'billing'}]}");
+    let printed = good(&python(script, &[&format!("http://{address}/graphql")]));
+    assert_eq!(printed.trim(), "{'apps_v1': [{'name': 'billing'}]}");
     let curl = Command::new("curl")
         .args([
             "-s",
@@ -263,8 +263,8 @@ fn a_browser_opens_the_page_and_runs_a_query() {
         &[],
     );
     let steps = "[\"fill\", \"#query\", \"{ apps_v1 { name } }\"]\n[\"press\", \"Control+Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n[\"print\", \"#status\"]\n";
-    let said = good(&browse(&format!("http://{address}/graphql"), steps));
-    assert!(said.contains("200"), "{said}");
+    let printed = good(&browse(&format!("http://{address}/graphql"), steps));
+    assert!(printed.contains("200"), "{printed}");
     // A link runs at once, at another bundle.
     let link = format!(
         "http://{address}/graphqlsha/{}#query=%7B%20teams_v1%20%7B%20name%20%7D%20%7D&run=1",
@@ -278,7 +278,7 @@ fn the_page_asks_for_a_token() {
     let token = [("QONTRACT_SERVER_TOKEN", "open sesame")];
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);
     assert_eq!(get(&address, "/sha256").0, 401);
-    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"wants a token\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
+    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"requires a token\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
     good(&browse(
         &format!("http://{address}/graphql#query=%7B%20apps_v1%20%7B%20name%20%7D%20%7D&run=1"),
         steps,

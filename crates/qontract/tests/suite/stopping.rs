@@ -1,4 +1,5 @@
-//! Stopping stops: signals and a killed process end every child with its group, and leave a record of what may be done in part.
+//! Shutdown: signals and a killed process end every child with its group, and leave a record of partially
+//! done steps.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +12,8 @@ use qontract_testserver::DataServer;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-/// A program with one step, which hangs for as long as there is a file `hold`, and a plan, which hangs for as long as there is a file `hold-plan`. A file `deaf` makes it ignore signals.
+/// A program with one step, which hangs as long as a file `hold` exists, and a plan, which hangs as long as a
+/// file `hold-plan` exists. A file `deaf` makes it ignore signals.
 const PROGRAM: &str = r#"
 hang() {
     [ -e deaf ] && trap '' TERM INT
@@ -59,7 +61,7 @@ fn pids(scratch: &Scratch) -> Vec<Pid> {
     pids.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect()
 }
 
-/// Whether a process is there, and not only kept until its parent asks how it ended.
+/// Whether a process exists and is not a zombie.
 fn is_alive(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     test_kill_process(pid).is_ok() && !stat.contains(") Z ")
@@ -73,12 +75,12 @@ fn assert_gone(pids: &[Pid]) {
     }
 }
 
-/// Waits until processes are gone that we did not wait for.
+/// Waits until processes are gone that are not our children.
 fn expect_gone(pids: &[Pid]) {
     eventually("no process of the group is left", || pids.iter().all(|pid| !is_alive(*pid)).then_some(()));
 }
 
-/// The only record, which names the abandoned step, as does the trail.
+/// Asserts that the only record and the audit log name the abandoned step.
 fn assert_recorded(scratch: &Scratch, exit: u8) {
     let files = std::fs::read_dir(scratch.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
     let records: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
@@ -96,7 +98,7 @@ fn assert_recorded(scratch: &Scratch, exit: u8) {
     assert!(String::from_utf8(listed.stdout).unwrap().contains("interrupted"));
 }
 
-/// Without the file that makes it hang, the next run does what is left, and the one after it has nothing to do.
+/// Without the file that makes it hang, the next run finishes, and the one after it has nothing to do.
 fn assert_converges(scratch: &Scratch) {
     scratch.remove("hold");
     let output = qontract(scratch, RECONCILE, "0").output().unwrap();
@@ -148,7 +150,7 @@ fn a_step_that_ends_in_time_is_finished() {
 }
 
 #[test]
-fn a_loop_that_abandons_a_step_does_not_end_well() {
+fn a_loop_that_abandons_a_step_exits_with_an_error() {
     let scratch = stage(&["hold"]);
     let mut running = Running::of(&mut qontract(&scratch, &format!("{RECONCILE} --every 1h"), "0"));
     let pids = pids(&scratch);
@@ -160,7 +162,7 @@ fn a_loop_that_abandons_a_step_does_not_end_well() {
 }
 
 #[test]
-fn up_ends_its_children_and_does_not_end_well_if_a_step_is_abandoned() {
+fn up_ends_its_children_and_exits_with_an_error_if_a_step_is_abandoned() {
     for (words, signal, code) in
         [("up repo --every 1h", Signal::TERM, 143), ("up repo --once", Signal::INT, 130)]
     {
@@ -170,15 +172,15 @@ fn up_ends_its_children_and_does_not_end_well_if_a_step_is_abandoned() {
         let pids = pids(&scratch);
         running.signal(signal);
         running.until("abandoning 1 step in progress");
-        let told = running.drain();
-        assert_eq!(running.child.wait().unwrap().code(), Some(code), "{words}: {}", told.join().unwrap());
+        let printed = running.drain();
+        assert_eq!(running.child.wait().unwrap().code(), Some(code), "{words}: {}", printed.join().unwrap());
         assert_gone(&pids);
         assert!(scratch.read("runs/trail.jsonl").contains("may be done in part"));
     }
 }
 
 #[test]
-fn what_only_reads_ends_at_the_first_signal() {
+fn reading_programs_end_at_the_first_signal() {
     let scratch = stage(&["hold-plan"]);
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));
     let pids = pids(&scratch);
@@ -192,7 +194,7 @@ fn what_only_reads_ends_at_the_first_signal() {
 }
 
 #[test]
-fn a_run_on_the_data_of_a_server_ends_in_an_orderly_way() {
+fn a_run_on_the_data_of_a_server_shuts_down_gracefully() {
     let scratch = stage(&["hold-plan"]);
     let bundle = qontract(&scratch, "bundle repo -o -", "0").output().unwrap().stdout;
     let server = DataServer::with_token("Basic abc");

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Support code of the tests.
 
 pub mod cluster;
 pub mod command;

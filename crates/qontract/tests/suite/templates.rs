@@ -1,4 +1,5 @@
-//! What templates look up outside: what the operator's lists name, and nothing else; what fails removes nothing.
+//! External lookups of templates: only sources on the operator's allow-list are read, and a failure removes
+//! nothing.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -56,17 +57,17 @@ impl Stage {
             "catalog-stage",
         ];
         let output = qontract(self.scratch.path(), &words);
-        let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
-        assert!(!told.contains("hush"), "no secret is told: {told}");
-        (output.status.code(), told)
+        let printed = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        assert!(!printed.contains("hush"), "no secret is printed: {printed}");
+        (output.status.code(), printed)
     }
 
-    /// What was written.
+    /// The object that was written.
     fn made(&self) -> String {
         self.scratch.read("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/told.yaml")
     }
 
-    /// An object that nothing names: it goes as soon as it is known that nothing does.
+    /// Adds an undeclared object: it is removed once it is known that nothing declares it.
     fn leave_another(&self) {
         let text = self.made().replace("name: told", "name: other");
         self.scratch.write("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/other.yaml", text);
@@ -77,7 +78,7 @@ impl Stage {
     }
 }
 
-/// A file as GitHub tells it.
+/// A file in the format of the GitHub API.
 fn file(text: &str) -> Reply {
     let encoded = STANDARD.encode(text);
     Reply::Full(
@@ -113,7 +114,7 @@ fn server() -> Loopback {
     })
 }
 
-/// The settings that name what there is on a server.
+/// The settings that allow the sources of a server.
 fn settings(server: &Loopback) -> String {
     format!(
         "allow_urls = [\"{0}/docs/\"]\nallow_github = [\"shop/manifests\"]\ngithub_api = \"{0}/api\"\n\
@@ -123,7 +124,7 @@ fn settings(server: &Loopback) -> String {
 }
 
 #[test]
-fn what_the_lists_name_is_looked_up() {
+fn allowed_sources_are_looked_up() {
     let (stage, server) = (Stage::new(), server());
     let url = server.url();
     let fields = format!(
@@ -133,8 +134,8 @@ fn what_the_lists_name_is_looked_up() {
          file: \"{{{{ github('shop/manifests', '/a b/c.txt', 'v1&x') }}}}\"\n  \
          again: \"{{{{ github('shop/manifests', '/a b/c.txt', 'v1&x') | upper }}}}\"\n"
     );
-    let (code, told) = stage.reconcile(&fields, &settings(&server));
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = stage.reconcile(&fields, &settings(&server));
+    assert_eq!(code, Some(0), "{printed}");
     let made = stage.made();
     for line in [
         "page: 'True'",
@@ -155,23 +156,23 @@ fn what_the_lists_name_is_looked_up() {
     assert!(forge[0].to_lowercase().contains("authorization: bearer hush-token"), "{forge:?}");
     assert!(pages.iter().all(|head| !head.to_lowercase().contains("authorization")), "{pages:?}");
     assert!(heads.iter().all(|head| head.starts_with("GET ")), "{heads:?}");
-    // What is declared is the address: the second time there is nothing to do.
-    let (code, told) = stage.reconcile(&fields, &settings(&server));
-    assert_eq!(code, Some(0), "{told}");
-    assert!(!told.contains("told`"), "{told}");
+    // The declared state has the address: the second time there is nothing to do.
+    let (code, printed) = stage.reconcile(&fields, &settings(&server));
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(!printed.contains("told`"), "{printed}");
 }
 
 #[test]
-fn what_no_list_names_is_not_asked() {
+fn sources_outside_of_the_allow_list_are_not_contacted() {
     let (stage, server) = (Stage::new(), server());
     let url = server.url();
     let check = |call: &str, settings: &str, expect: &str| {
-        let (code, told) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), settings);
-        assert_eq!(code, Some(1), "{call}: {told}");
-        assert!(told.contains(expect), "{call}: {told}");
-        assert!(told.contains("told.yaml.j2"), "{call}: {told}");
+        let (code, printed) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), settings);
+        assert_eq!(code, Some(1), "{call}: {printed}");
+        assert!(printed.contains(expect), "{call}: {printed}");
+        assert!(printed.contains("told.yaml.j2"), "{call}: {printed}");
     };
-    let not_named = |setting: &str| format!("`templates.{setting}` in the configuration does not name it");
+    let not_named = |setting: &str| format!("`templates.{setting}` in the configuration does not allow it");
     let (page, s3) = (format!("url('{url}/docs/page')"), "s3('shop-stage', 'images', 'a')");
     let github = "github('shop/manifests', 'a', 'v1')";
     for (call, setting) in [
@@ -192,10 +193,10 @@ fn what_no_list_names_is_not_asked() {
         check(&call, &some, &not_named("allow_urls"));
     }
     check("github('shop/other', 'a', 'v1')", &some, &not_named("allow_github"));
-    check("github('shop/manifests', '../../other/contents/a', 'v1')", &some, "its path is none of a file");
+    check("github('shop/manifests', '../../other/contents/a', 'v1')", &some, "its path is not a file path");
     check(s3, &some, &not_named("allow_s3"));
     assert_eq!(server.seen(), [""; 0]);
-    // Beside a secret it is told, too.
+    // Next to a secret it is reported, too.
     check(
         &format!("vault('creds/path', 'word') ~ url('{url}/private/page')"),
         &some,
@@ -205,31 +206,31 @@ fn what_no_list_names_is_not_asked() {
 }
 
 #[test]
-fn a_redirect_does_not_leave_the_list() {
+fn a_redirect_does_not_leave_the_allow_list() {
     let (stage, server) = (Stage::new(), server());
     let url = server.url();
     for (call, expect) in [
-        (format!("url('{url}/docs/out')"), "`templates.allow_urls` in the configuration does not name it"),
-        (format!("url('{url}/docs/circle')"), "it leads elsewhere more than 5 times"),
-        ("github('shop/manifests', 'moved', 'v1')".to_owned(), "it is somewhere else now"),
+        (format!("url('{url}/docs/out')"), "`templates.allow_urls` in the configuration does not allow it"),
+        (format!("url('{url}/docs/circle')"), "it redirects more than 5 times"),
+        ("github('shop/manifests', 'moved', 'v1')".to_owned(), "it has moved"),
     ] {
-        let (code, told) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &settings(&server));
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains(expect), "{told}");
+        let (code, printed) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &settings(&server));
+        assert_eq!(code, Some(1), "{printed}");
+        assert!(printed.contains(expect), "{printed}");
     }
     let seen = server.seen();
     assert!(!seen.iter().any(|head| head.contains("/private") || head.contains("/repositories")), "{seen:?}");
 }
 
 #[test]
-fn what_fails_outside_removes_nothing() {
+fn a_failed_lookup_removes_nothing() {
     let (stage, server) = (Stage::new(), server());
     let (url, settings) = (server.url(), settings(&server));
     let good = "  x: plain\n";
     assert_eq!(stage.reconcile(good, &settings).0, Some(0));
     stage.leave_another();
     let made = stage.made();
-    // Nobody listens there.
+    // No server listens there.
     let dead = format!("http://127.0.0.1:{}/docs/", free_port());
     let with_dead = settings.replace("allow_urls = [", &format!("allow_urls = [\"{dead}\", "));
     for (call, code, expect) in [
@@ -238,13 +239,17 @@ fn what_fails_outside_removes_nothing() {
         (format!("url('{url}/docs/broken')"), 75, "500 Internal Server Error"),
         (format!("url('{dead}page')"), 75, "connection refused"),
         ("github('shop/manifests', 'denied', 'v1')".to_owned(), 1, "403 Forbidden"),
-        ("github('shop/manifests', 'missing', 'v1')".to_owned(), 1, "it is not there, or not shown to us"),
-        ("github('shop/manifests', 'folder', 'v1')".to_owned(), 1, "it is no file"),
+        (
+            "github('shop/manifests', 'missing', 'v1')".to_owned(),
+            1,
+            "it does not exist, or the token has no access to it",
+        ),
+        ("github('shop/manifests', 'folder', 'v1')".to_owned(), 1, "it is not a file"),
     ] {
-        let (ended, told) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &with_dead);
-        assert_eq!(ended, Some(code), "{call}: {told}");
-        assert!(told.contains(expect), "{call}: {told}");
-        assert!(stage.has_another(), "{call}: nothing is removed: {told}");
+        let (ended, printed) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &with_dead);
+        assert_eq!(ended, Some(code), "{call}: {printed}");
+        assert!(printed.contains(expect), "{call}: {printed}");
+        assert!(stage.has_another(), "{call}: nothing is removed: {printed}");
         assert_eq!(stage.made(), made, "{call}: and nothing is changed");
     }
     assert_eq!(stage.reconcile(good, &settings).0, Some(0));
@@ -262,17 +267,20 @@ fn no_secret_is_part_of_an_address() {
             "  x: \"{{% if vault('creds/path', 'word') == 'hush-word' %}}{{{{ url('{url}/docs/page') }}}}{{% endif %}}\"\n"
         ),
     ] {
-        let (code, told) = stage.reconcile(&fields, &settings);
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains("asks outside for what depends on a secret: that is not sent"), "{told}");
+        let (code, printed) = stage.reconcile(&fields, &settings);
+        assert_eq!(code, Some(1), "{printed}");
+        assert!(
+            printed.contains("makes an external look-up that depends on a secret: the request is not sent"),
+            "{printed}"
+        );
     }
     assert_eq!(server.seen(), [""; 0]);
-    // What does not depend on it is asked, whatever is made of the secret before.
+    // Lookups that do not depend on the secret are allowed, whatever the template did with it before.
     let fields = format!(
         "  x: \"{{{{ vault('creds/path', 'word') | upper | length }}}}\"\n  y: \"{{{{ url('{url}/docs/page') }}}}\"\n"
     );
-    let (code, told) = stage.reconcile(&fields, &settings);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = stage.reconcile(&fields, &settings);
+    assert_eq!(code, Some(0), "{printed}");
     assert!(stage.made().contains("True"), "{}", stage.made());
 }
 
@@ -288,24 +296,24 @@ fn buckets_on_the_list_are_read_with_the_key_of_their_account() {
     );
     let fields = "  all: \"{{ s3_ls('shop-stage', 'images', 'builds/') | join(' ') }}\"\n  \
                   latest: \"{{ s3('shop-stage', 'images', s3_ls('shop-stage', 'images', 'builds/') | last, region_name='us-east-1') }}\"\n";
-    let (code, told) = stage.reconcile(fields, &settings);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = stage.reconcile(fields, &settings);
+    assert_eq!(code, Some(0), "{printed}");
     let made = stage.made();
     assert!(made.contains("all: builds/1 builds/2") && made.contains("latest: second"), "{made}");
     stage.leave_another();
     for (call, code, expect) in [
-        ("s3('shop-stage', 'images', 'builds/3')", 1, "it is not there"),
-        ("s3('shop-stage', 'gone', 'builds/1')", 1, "there is no bucket `gone`"),
+        ("s3('shop-stage', 'images', 'builds/3')", 1, "it does not exist"),
+        ("s3('shop-stage', 'gone', 'builds/1')", 1, "bucket `gone` not found"),
         ("s3('nobody', 'images', 'builds/1')", 1, "the data has no account `nobody`"),
-        ("s3('shop-stage', 'images', 'a/../b')", 1, "it has a part of dots"),
+        ("s3('shop-stage', 'images', 'a/../b')", 1, "it contains a `.` or `..` segment"),
     ] {
-        let (ended, told) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &settings);
-        assert_eq!(ended, Some(code), "{call}: {told}");
-        assert!(told.contains(expect), "{call}: {told}");
-        assert!(stage.has_another(), "{call}: {told}");
+        let (ended, printed) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), &settings);
+        assert_eq!(ended, Some(code), "{call}: {printed}");
+        assert!(printed.contains(expect), "{call}: {printed}");
+        assert!(stage.has_another(), "{call}: {printed}");
     }
     drop(aws);
-    let (ended, told) = stage.reconcile(fields, &settings);
-    assert_eq!(ended, Some(75), "{told}");
-    assert!(stage.has_another(), "{told}");
+    let (ended, printed) = stage.reconcile(fields, &settings);
+    assert_eq!(ended, Some(75), "{printed}");
+    assert!(stage.has_another(), "{printed}");
 }

@@ -27,42 +27,42 @@ fn once(folder: &Path, more: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn once_makes_the_world_what_the_data_says_and_then_has_nothing_to_do() {
+fn once_applies_the_data_and_then_has_nothing_to_do() {
     let scratch = stage();
-    let (code, told) = once(scratch.path(), &["--dry-run"]);
-    assert!(code == 0 && told.contains("\n  + create Namespace `catalog-stage`"), "{told}");
+    let (code, printed) = once(scratch.path(), &["--dry-run"]);
+    assert!(code == 0 && printed.contains("\n  + create Namespace `catalog-stage`"), "{printed}");
     assert!(!scratch.path().join("sandbox").exists(), "a dry run makes nothing");
-    let (code, told) = once(scratch.path(), &[]);
-    assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
+    let (code, printed) = once(scratch.path(), &[]);
+    assert!(code == 0 && printed.contains("+ create Namespace `catalog-stage`"), "{printed}");
     for made in
         ["~ label Namespace", "+ create ResourceQuota", "+ create LimitRange", "+ create NetworkPolicy"]
     {
-        assert!(told.contains(made), "{made}: {told}");
+        assert!(printed.contains(made), "{made}: {printed}");
     }
     for made in ["+ create RoleBinding", "+ create ClusterRoleBinding"] {
-        assert!(told.contains(made), "{made}: {told}");
+        assert!(printed.contains(made), "{made}: {printed}");
     }
     assert!(scratch.path().join(FILE).exists());
-    let (code, told) = once(scratch.path(), &[]);
-    assert!(code == 0 && !told.contains("create"), "{told}");
-    assert!(told.contains("ok changes=0 held=0 integration=openshift-namespaces"), "{told}");
-    assert!(told.contains("integration=query-validator"), "{told}");
+    let (code, printed) = once(scratch.path(), &[]);
+    assert!(code == 0 && !printed.contains("create"), "{printed}");
+    assert!(printed.contains("ok changes=0 held=0 integration=openshift-namespaces"), "{printed}");
+    assert!(printed.contains("integration=query-validator"), "{printed}");
 }
 
 #[test]
-fn what_misses_something_on_the_machine_is_skipped_and_logged_once() {
+fn an_integration_with_missing_tools_is_skipped_and_logged_once() {
     let scratch = stage();
     scratch.write("config.toml", "[promtool]\npath = \"/no/promtool\"\n");
-    let (code, told) = once(scratch.path(), &["--config", "config.toml"]);
+    let (code, printed) = once(scratch.path(), &["--config", "config.toml"]);
     let line = "skipped: promtool not found at `/no/promtool`: not an executable file; set `path` of `[promtool]` in the configuration; not checked";
-    assert!(code == 0 && told.matches(line).count() == 1, "{told}");
-    assert!(!told.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{told}");
-    assert!(told.contains("ok changes=0 held=0 integration=resource-template-tester"), "{told}");
+    assert!(code == 0 && printed.matches(line).count() == 1, "{printed}");
+    assert!(!printed.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{printed}");
+    assert!(printed.contains("ok changes=0 held=0 integration=resource-template-tester"), "{printed}");
     let promtool = std::env::var("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     scratch.write("config.toml", format!("[promtool]\npath = {promtool:?}\n"));
-    let (code, told) = once(scratch.path(), &["--config", "config.toml"]);
-    assert!(code == 0 && !told.contains("skipped: "), "{told}");
-    assert!(told.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{told}");
+    let (code, printed) = once(scratch.path(), &["--config", "config.toml"]);
+    assert!(code == 0 && !printed.contains("skipped: "), "{printed}");
+    assert!(printed.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{printed}");
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn once_with_bad_data_ends_with_its_findings() {
     scratch.write("repo/data/bad.yml", "$schema: /openshift/namespace-1.yml\nname: 7\n");
     let words = ["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"];
     let output = qontract(scratch.path(), &words);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && told.contains("data/bad.yml"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && printed.contains("data/bad.yml"), "{printed}");
     scratch.write("repo/data/bad.yml", "name: {\n");
-    let told = String::from_utf8(qontract(scratch.path(), &words).stderr).unwrap();
+    let printed = String::from_utf8(qontract(scratch.path(), &words).stderr).unwrap();
     assert!(
-        told.contains("error[Q") && told.contains("data/bad.yml:"),
-        "what cannot be read is told with its line: {told}"
+        printed.contains("error[Q") && printed.contains("data/bad.yml:"),
+        "an unreadable file is reported with its line: {printed}"
     );
     assert!(!scratch.path().join("sandbox").exists());
 }
@@ -104,7 +104,7 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
 }
 
 #[test]
-fn a_sandbox_is_worked_on_by_one_at_a_time() {
+fn a_sandbox_is_used_by_one_process_at_a_time() {
     let scratch = stage();
     assert_eq!(once(scratch.path(), &[]).0, 0);
     assert_eq!(once(scratch.path(), &[]).0, 0);
@@ -113,24 +113,24 @@ fn a_sandbox_is_worked_on_by_one_at_a_time() {
     terminal.until(NAMESPACES_OK);
     let output =
         qontract(scratch.path(), &["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && told.contains("another `qontract up` works on"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && printed.contains("another `qontract up` uses"), "{printed}");
     assert_eq!(once(scratch.path(), &["--dry-run"]).0, 0, "looking is free");
     assert_eq!(terminal.interrupt(), Some(0));
 }
 
 #[test]
-fn data_without_integrations_is_told_what_is_missing() {
+fn data_without_integrations_is_a_warning_with_a_hint() {
     let scratch = stage();
     std::fs::remove_dir_all(scratch.path().join("repo/data/integrations")).unwrap();
-    let (code, told) = once(scratch.path(), &[]);
+    let (code, printed) = once(scratch.path(), &[]);
     assert!(
-        code == 0 && told.contains("none of the integrations that the data defines is available"),
-        "{told}"
+        code == 0 && printed.contains("none of the integrations that the data defines is available"),
+        "{printed}"
     );
 }
 
-/// `up` under way: the process, what it says, and its first line.
+/// A running `up`: the process, its stdout, and its first line.
 fn live(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
         .current_dir(folder)
@@ -145,13 +145,13 @@ fn live(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
 }
 
 #[test]
-fn when_nobody_reads_any_more_it_ends() {
+fn up_exits_when_its_output_is_closed() {
     let scratch = stage();
     let (mut child, lines, line) = live(scratch.path());
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(told["message"], "up: real run of repo on sandbox");
+    let printed: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(printed["message"], "up: real run of repo on sandbox");
     drop(lines);
-    // Whatever was written before nobody read any more, this is written after.
+    // This is written after the pipe was closed.
     scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! A plan shows everything that a run does to an object: what goes, what changes, what comes.
+//! A plan shows everything that a run does to an object: removed, changed and added fields.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -79,7 +79,7 @@ fn an_alert_that_is_taken_out_of_a_rule_is_shown() {
 }
 
 #[test]
-fn a_key_that_is_renamed_goes_and_comes() {
+fn a_renamed_key_is_removed_and_added() {
     let world = World::new(&["openshift-resources"]);
     world.edit("repo/resources/shop/app-config.configmap.yaml.j2", "REPLICAS:", "REPLICA_COUNT:");
     let text = world.check("openshift-resources");
@@ -101,7 +101,7 @@ fn a_text_of_several_lines_is_shown_line_by_line() {
 }
 
 #[test]
-fn what_is_created_shows_its_body_on_request() {
+fn a_created_object_shows_its_body_on_request() {
     let world = World::new(&[]);
     let plain = world.check("openshift-resourcequotas");
     assert!(!plain.contains("spec.hard"), "{plain}");
@@ -157,7 +157,10 @@ fn an_object_that_loses_many_keys_counts_as_a_removal() {
     assert_eq!(code, 1, "{text}");
     let expect = "it loses 1 of 5 keys (`spec.hard[\"limits.memory\"]`), which counts as a removal: ";
     assert!(text.contains(expect), "{text}");
-    assert!(text.contains("to approve what is held") && text.contains("kind: \"ResourceQuota\""), "{text}");
+    assert!(
+        text.contains("to approve the held changes") && text.contains("kind: \"ResourceQuota\""),
+        "{text}"
+    );
     config("keys = { count = 2, percent = 21 }\n");
     assert_eq!(check().0, 0);
     config("keys = { count = 2, percent = 20 }\n");
@@ -165,7 +168,7 @@ fn an_object_that_loses_many_keys_counts_as_a_removal() {
 }
 
 #[test]
-fn what_is_held_stays_as_it_is_until_it_is_approved() {
+fn a_held_change_is_not_made_until_it_is_approved() {
     let world = World::new(&["openshift-resourcequotas"]);
     world.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
     world.edit("repo/data/platform/quotas/small.yml", "      memory: 4Gi\n", "");

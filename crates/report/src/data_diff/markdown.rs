@@ -51,7 +51,7 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
         }
     }
     if !text.is_empty() {
-        // Part of the list item.
+        // Indented, as a part of the list item.
         out.push('\n');
         for line in block(&text, "diff").lines() {
             out.push_str(&format!("  {line}\n"));

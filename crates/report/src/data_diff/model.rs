@@ -1,4 +1,4 @@
-//! What a diff shows: files, and the lines of each.
+//! The model of a diff: files, and the lines of each.
 
 use std::sync::Arc;
 
@@ -32,23 +32,23 @@ pub struct FileEntry {
     pub(super) old_name: Option<String>,
     /// The schema of a datafile.
     pub(super) schema: Option<String>,
-    /// What differs, line by line.
+    /// The differences, line by line.
     pub(super) lines: Vec<Line>,
 }
 
 /// One line about a file.
 pub enum Line {
-    /// A field: its sign, its JSON pointer, its values, and where it is.
+    /// A field: its sign, its JSON pointer, its values, and its location.
     Field { sign: char, pointer: String, values: Vec<String>, place: String },
     /// A remark about the file.
     Remark { text: String, place: String },
     /// A line of a resource, with its sign.
     Text { sign: char, text: String },
-    /// Where the lines that follow are.
+    /// The location of the lines that follow.
     At { place: String },
 }
 
-/// Files that differ: datafiles, resources, schemas, types.
+/// The files that differ: datafiles, resources, schemas, types.
 pub fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<FileEntry> {
     let Renames { datafiles, resources } = renames(diff, similarity);
     let layout = sides.layout;

@@ -70,7 +70,7 @@ fn one_line(line: &Line, fold: Fold, out: &mut Styled) {
     }
 }
 
-/// How many files differ, and how.
+/// The numbers of changed, added, removed and renamed files.
 pub fn summary(files: &[FileEntry]) -> String {
     if files.is_empty() {
         return "no difference\n".to_owned();

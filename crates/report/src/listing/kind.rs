@@ -1,4 +1,4 @@
-//! What can be listed: the fields of the type `Query`.
+//! The kinds that can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
 use qontract_diagnostics::Styled;
@@ -12,7 +12,7 @@ use crate::table;
 /// Short names, as Kubernetes has them.
 const ALIASES: [(&str, &str); 1] = [("ns", "namespaces")];
 
-/// Something that can be listed.
+/// A kind of objects that can be listed.
 pub struct Kind<'s> {
     /// The types of the data.
     pub schema: &'s Schema,
@@ -23,7 +23,7 @@ pub struct Kind<'s> {
 }
 
 impl<'s> Kind<'s> {
-    /// The kind of this name, with or without its version; of several versions the last.
+    /// The kind of this name, with or without its version; the last one of several versions.
     pub fn find(schema: &'s Schema, name: &str) -> Result<Self, UnknownName> {
         let wanted = name.replace('-', "_").to_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);
@@ -48,7 +48,7 @@ impl<'s> Kind<'s> {
         &self.field.name
     }
 
-    /// The type as the data repo describes it.
+    /// The definition of the type in the data repo.
     pub fn described(&self) -> Option<&'s Type> {
         self.schema.described().get(&self.type_.name)
     }
@@ -73,7 +73,8 @@ fn stem(name: &str) -> (&str, u32) {
     split.unwrap_or((name, 0))
 }
 
-/// The field that names an object of a type: one that is unique, `name` first of all, else `name`, else its path.
+/// The field that names an object of a type: a unique one, preferably `name`; otherwise `name`, otherwise its
+/// path.
 pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let described = schema.described().get(&type_.name);
     let plain = |field: &&Field| {
@@ -88,7 +89,7 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let known_by = named.filter(|field| field.is_unique || field.is_searchable);
     let unique = known_by.or_else(|| fields().find(|field| field.is_unique));
     let context = fields().find(|field| field.is_context_unique && &*field.name != "provider");
-    // A type of datafiles may also be written where it is used, and has no path then.
+    // Objects of a datafile type may also be inline, and have no path then.
     let has_path = match &type_.kind {
         TypeKind::Interface(dispatch) => matches!(dispatch, Dispatch::Schema),
         _ => type_.field("sha256sum").is_some(),

@@ -1,4 +1,4 @@
-//! What was found: filtered, sorted, and turned into cells or values.
+//! The rows of a listing: filtered, sorted, and rendered as cells or values.
 
 use std::cmp::Ordering;
 
@@ -13,17 +13,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of an answer; `file` knows where each comes from.
+    /// The rows of a query result; `file` returns the file of each.
     pub fn read(found: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
         Self { rows: found.into_iter().enumerate().map(|(index, row)| (row, file(index))).collect() }
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Keeps those of a name; a path was asked for already.
+    /// Keeps rows with this name; a path was already part of the query.
     pub fn keep_named(&mut self, kind: &Kind<'_>, name: Option<&str>) {
         if let (Some(name), Some(title)) = (name, kind.title())
             && !name.starts_with('/')
@@ -38,12 +38,12 @@ impl Rows {
         self.rows.iter().flat_map(|(row, _)| texts(&row[title])).collect()
     }
 
-    /// Keeps those whose field has this value, or a list with it.
+    /// Keeps rows whose field has this value, or a list that contains it.
     pub fn keep(&mut self, field: &str, value: &str) {
         self.rows.retain(|(row, _)| texts(&row[field]).iter().any(|text| text == value));
     }
 
-    /// Orders by a field: numbers as numbers, the rest as text.
+    /// Sorts by a field: numbers as numbers, other values as text.
     pub fn sort(&mut self, field: &str) {
         self.rows.sort_by(|(a, _), (b, _)| match (a[field].as_f64(), b[field].as_f64()) {
             (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
@@ -73,7 +73,7 @@ impl Rows {
         self.rows.iter().map(row).collect()
     }
 
-    /// The rows as values, what is absent left out; only one, if one was asked for and found.
+    /// The rows as values, without absent fields; a single value if one was requested and found.
     pub fn values(&self, one: bool) -> Value {
         let value = |(row, file): &(Value, Option<String>)| {
             let mut shown = plain(row);
@@ -89,7 +89,7 @@ impl Rows {
     }
 }
 
-/// What a value says in a cell: a text per element; an object says its only field.
+/// The texts of a value in a cell: one per element; for an object, its only field.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
@@ -100,7 +100,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// A value as the data means it: JSON text read, prefixes of keys gone, nulls left out.
+/// A value as in the data: JSON text is parsed, prefixes of keys and nulls are removed.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(plain).collect(),

@@ -1,4 +1,4 @@
-//! The request for a kind, made from its type.
+//! The GraphQL query for a kind, built from its type.
 
 use qontract_graphql::Schema;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
@@ -6,25 +6,25 @@ use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, S
 use super::UnknownName;
 use super::kind::{Kind, title};
 
-/// The key of the rows in the answer.
+/// The key of the rows in the query result.
 pub const ROWS: &str = "rows";
-/// Before the key of a field that holds JSON text.
+/// The prefix of the key of a field with JSON text.
 pub const JSON: &str = "json__";
-/// Columns of a table besides the name and the file.
+/// Maximum number of columns of a table besides the name and the file.
 const COLUMNS: usize = 5;
-/// How deep parts of a datafile are shown.
+/// Maximum nesting depth at which parts of a datafile are shown.
 const DEEPEST: usize = 6;
 
-/// What is asked for.
+/// The selected fields of a query.
 pub struct Selection {
-    /// Fields, in order, with what is asked of each.
+    /// Fields, in order, with the selection of each.
     fields: Vec<(String, String)>,
     /// Names of the fields that are columns.
     pub columns: Vec<String>,
 }
 
 impl Selection {
-    /// The columns that tell most: the name, what it must refer to, what it must say.
+    /// The most informative columns: the name, required references, required values.
     pub fn short(kind: &Kind<'_>) -> Self {
         let mut selection = Self::named(kind);
         let described = kind.described();
@@ -56,7 +56,7 @@ impl Selection {
         selection
     }
 
-    /// All columns that can be said in a cell.
+    /// All columns that fit in a cell.
     pub fn wide(kind: &Kind<'_>) -> Self {
         let mut selection = Self::named(kind);
         for field in &kind.type_.fields {
@@ -67,7 +67,7 @@ impl Selection {
         selection
     }
 
-    /// Everything; what is in other datafiles by its name and path.
+    /// All fields; objects in other datafiles only by name and path.
     pub fn whole(kind: &Kind<'_>) -> Self {
         let parts = whole_type(kind.schema, kind.type_, 0);
         Self { fields: vec![(String::new(), parts)], columns: Vec::new() }
@@ -85,13 +85,16 @@ impl Selection {
         selection
     }
 
-    /// Asks for a field that is filtered or sorted by.
+    /// Adds a field for filtering or sorting.
     pub fn need(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
         let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
             let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
-            let message =
-                format!("`{}` has no field `{name}` to go by; it has {}", kind.name(), names.join(", "));
+            let message = format!(
+                "`{}` cannot be filtered or sorted by `{name}`; its fields are {}",
+                kind.name(),
+                names.join(", ")
+            );
             return Err(UnknownName(message));
         };
         if !self.fields.iter().any(|(known, _)| known == name) {
@@ -111,7 +114,7 @@ impl Selection {
         }
     }
 
-    /// The request.
+    /// The query text.
     pub fn query(&self, kind: &Kind<'_>, name: Option<&str>) -> String {
         let mut asked: Vec<&str> = self.fields.iter().map(|(_, asked)| asked.as_str()).collect();
         if asked.is_empty() {
@@ -124,7 +127,7 @@ impl Selection {
     }
 }
 
-/// What is asked of a field so that it fits a cell; nothing if it does not.
+/// The selection of a field that fits in a cell; `None` if it does not fit.
 fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
     let type_ = schema.type_(field.shape.named);
     match type_.kind {
@@ -141,7 +144,7 @@ fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
 
 fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
     let mut parts = Vec::new();
-    // What is written where it is used has no path and no schema.
+    // Inline objects have no path and no schema.
     let written_here = |field: &&FieldDef| {
         depth == 0 || !matches!(&*field.name, "path" | "schema") || type_.datafile.is_none()
     };
@@ -153,7 +156,7 @@ fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
             let possible = schema.type_(*possible);
             let mut more = Vec::new();
             for field in possible.fields.iter().filter(|field| type_.field(&field.name).is_none()) {
-                // The same key may hold different things in different types.
+                // The same key may have different types in different objects.
                 more.extend(whole_field(schema, field, &format!("{}__", possible.name), depth));
             }
             if !more.is_empty() {

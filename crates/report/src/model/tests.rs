@@ -153,7 +153,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
 }
 
 #[test]
-fn a_location_is_a_file_and_perhaps_a_line() {
+fn a_location_is_a_file_with_an_optional_line() {
     for text in ["data/a.yml:7", "data/a.yml", "data/a:b.yml", "data/a:b.yml:12"] {
         assert_eq!(Location::parse(text).to_string(), text);
     }

@@ -1,11 +1,11 @@
-//! A line of a terminal: parts with styles, never wider than it may be.
+//! A line of a terminal: styled parts, cut to a width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How a part of a line looks.
+/// The style of a part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As usual.
+    /// The default style.
     Plain,
     /// Bold.
     Bold,
@@ -50,7 +50,7 @@ impl Part {
         Self::new(text, Style::Plain)
     }
 
-    /// How many columns it takes.
+    /// Its width in columns.
     pub fn width(&self) -> usize {
         width_of(&self.text)
     }
@@ -61,7 +61,7 @@ impl Part {
 pub struct Line(Vec<Part>);
 
 impl Line {
-    /// A line of these parts, cut at so many columns.
+    /// A line of these parts, cut to `width` columns.
     pub fn new(parts: impl IntoIterator<Item = Part>, width: usize) -> Self {
         let (mut left, mut fitting) = (width, Vec::new());
         for Part { text, style } in parts {
@@ -77,7 +77,7 @@ impl Line {
         Self::new([Part::new(text, style)], width)
     }
 
-    /// A line without styles, however wide.
+    /// A line without styles, of any width.
     pub fn plain(text: &str) -> Self {
         Self(vec![Part::plain(text)])
     }
@@ -87,12 +87,12 @@ impl Line {
         self.0.iter().map(|part| part.text.as_str()).collect()
     }
 
-    /// How many columns it takes.
+    /// Its width in columns.
     pub fn width(&self) -> usize {
         self.0.iter().map(Part::width).sum()
     }
 
-    /// Its text with the codes of its styles.
+    /// Its text with escape codes for its styles.
     pub fn styled(&self) -> String {
         let mut text = String::new();
         for part in self.0.iter().filter(|part| !part.text.is_empty()) {
@@ -105,12 +105,12 @@ impl Line {
     }
 }
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning of a text that fits; a text that does not ends with `…`.
+/// Cuts a text to `width` columns; a cut text ends with `…`.
 pub fn cut(text: &str, width: usize) -> String {
     if width_of(text) <= width {
         return text.to_owned();

@@ -71,7 +71,7 @@ fn check(width: usize, height: usize, expect: &str) {
 }
 
 #[test]
-fn at_80_by_24_there_is_a_row_for_each_integration_and_trouble_is_first() {
+fn at_80_by_24_there_is_a_row_for_each_integration_and_failures_are_first() {
     check(
         80,
         24,
@@ -100,7 +100,7 @@ ok        query-validator                    13          0    38ms  in 9m
 }
 
 #[test]
-fn at_120_by_40_more_is_said_in_the_same_rows() {
+fn at_120_by_40_the_same_rows_have_more_text() {
     check(
         120,
         40,
@@ -129,7 +129,7 @@ ok        query-validator                    13          0    38ms  in 9m
 }
 
 #[test]
-fn at_40_by_10_what_needs_attention_is_left() {
+fn at_40_by_10_only_rows_that_need_attention_are_left() {
     check(
         40,
         10,
@@ -147,7 +147,7 @@ ok        openshift-clusterrolebindings
 }
 
 #[test]
-fn data_that_is_invalid_has_a_line_below_the_title() {
+fn invalid_data_has_a_line_below_the_title() {
     let mut view = view();
     view.title.invalid = Some("data invalid since 14:02 UTC (3 errors)".to_owned());
     let text = |width: usize, height: usize| -> Vec<String> {
@@ -157,7 +157,7 @@ fn data_that_is_invalid_has_a_line_below_the_title() {
     assert_eq!(at_80[1], "data invalid since 14:02 UTC (3 errors) · reconciling bundle ecc2860");
     assert!(at_80[0].starts_with("qontract up") && at_80[2].starts_with("STATE"), "{at_80:?}");
     assert_eq!(text(40, 10)[1], "data invalid since 14:02 UTC (3 errors)");
-    // However low the terminal is: above the totals, and instead of them.
+    // In a low terminal it is above the totals, or replaces them.
     assert_eq!(text(80, MARGIN + 4).len(), 2);
     assert_eq!(text(80, MARGIN + 5).len(), 5);
     assert!(text(80, MARGIN + 1)[0].starts_with("data invalid") && text(80, MARGIN + 1).len() == 1);
@@ -199,7 +199,7 @@ fn fits(mut view: View) {
 }
 
 #[test]
-fn what_failed_or_is_held_is_seen_however_low_the_terminal_is() {
+fn failed_and_held_loops_are_shown_in_a_terminal_of_any_height() {
     for height in MARGIN + 5..50 {
         let text: Vec<String> = lines(&view(), 80, height).iter().map(Line::text).collect();
         assert!(text.iter().any(|line| line.starts_with("failed    openshift-resources")), "{height}");
@@ -211,7 +211,7 @@ fn what_failed_or_is_held_is_seen_however_low_the_terminal_is() {
 }
 
 #[test]
-fn shards_beyond_the_room_are_counted() {
+fn shards_that_do_not_fit_are_counted() {
     let mut view =
         View { loops: vec![one("a", LoopState::Failed), one("b", LoopState::Ok)], ..View::default() };
     let shards = |troubled: usize, height: usize, view: &mut View| {
@@ -224,7 +224,7 @@ fn shards_beyond_the_room_are_counted() {
     assert_eq!(shards(5, 24, &mut view), (5, None));
     assert_eq!(shards(6, 24, &mut view), (5, more("1 more shard")));
     assert_eq!(shards(9, 24, &mut view), (5, more("4 more shards")));
-    // Margin, title, header, totals and two rows: nothing is left, one line, two lines.
+    // After margin, title, header, totals and two rows, there are 0, 1 or 2 lines left.
     assert_eq!(shards(2, 7, &mut view), (0, None));
     assert_eq!(shards(2, 8, &mut view), (0, more("2 more shards")));
     assert_eq!(shards(2, 9, &mut view), (2, None));
@@ -232,7 +232,7 @@ fn shards_beyond_the_room_are_counted() {
 }
 
 #[test]
-fn times_to_come_rarely_change() {
+fn times_until_the_next_run_rarely_change() {
     let check = |seconds: u64, expect: &str| assert_eq!(coarse(Duration::from_secs(seconds)), expect);
     check(0, "0s");
     check(119, "119s");
@@ -242,7 +242,7 @@ fn times_to_come_rarely_change() {
 }
 
 #[test]
-fn styles_are_for_what_needs_attention() {
+fn states_that_need_attention_are_styled() {
     let lines = lines(&view(), 120, 40);
     assert!(lines[2].styled().starts_with("\x1b[1;31mfailed "), "{}", lines[2].styled());
     let totals = lines.last().expect("totals").styled();
@@ -253,7 +253,7 @@ fn styles_are_for_what_needs_attention() {
 }
 
 #[test]
-fn no_character_of_the_data_commands_the_terminal() {
+fn data_cannot_send_control_characters_to_the_terminal() {
     let mut view = view();
     view.loops[0].name = "a\x1b[2J\u{202e}".to_owned();
     view.loops[11].troubled = vec![shard("\n\x1b[31m", true, 0)];

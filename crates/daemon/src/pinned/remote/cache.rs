@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_client_server::Answer;
 
-/// Larger answers are not cached: they are those of declared queries, which are sent once.
+/// Maximum size of a cached answer. Larger ones belong to declared queries, which are sent once.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// How much is cached for a bundle. When the cache is full, further answers are not stored.
+/// Maximum size of the cache of a bundle. When it is full, further answers are not stored.
 const MAX_CACHE_BYTES: usize = 32 << 20;
 
 /// Answers by request. Entries stay valid as long as the bundle, which never changes.

@@ -1,8 +1,8 @@
 //! Resources of a bundle on a server: few requests, however many resources.
 //!
-//! The server has no query for a set of paths. A few resources are requested together, each under an alias; for many, all
-//! resources of the bundle are listed with one request and the others dropped. Both are plain GraphQL of the established
-//! server, within the limits of ours (200 aliases, 2,000 selections).
+//! The server has no query for a set of paths. A few resources are requested together, each under an alias;
+//! for many, all resources of the bundle are listed with one request and the others dropped. Both are plain
+//! GraphQL that the peer's server answers, within the limits of ours (200 aliases, 2,000 selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::Remote;
 
-/// Resources that one request names.
+/// Maximum number of resources in one request.
 const MAX_BATCH: usize = 150;
 /// Above this number of batches, all resources are listed instead.
 const MAX_BATCHES: usize = 2;
@@ -124,7 +124,7 @@ fn is_missing(error: &DataError) -> bool {
     matches!(error, DataError::Refused { why, .. } if why.contains("not exist"))
 }
 
-/// A request for so many resources by variables.
+/// A query for `count` resources, whose paths are variables.
 fn batch_query(count: usize) -> String {
     let (mut variables, mut fields) = (String::new(), String::new());
     for number in 0..count {

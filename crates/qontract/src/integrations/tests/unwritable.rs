@@ -1,4 +1,4 @@
-//! A sandbox that fails on any write, and remembers that.
+//! A sandbox that fails on any write, and records the attempt.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +10,11 @@ use qontract_client_kubernetes::{
     Version, Writer,
 };
 
-/// A sandbox that fails on any write, and remembers that.
+/// A sandbox that fails on any write, and records the attempt.
 pub struct Unwritable {
-    /// What is there.
+    /// The sandbox that is read.
     pub sandbox: Sandbox,
-    /// What was to be written.
+    /// The attempted writes.
     pub writes: Arc<Mutex<Vec<String>>>,
 }
 
@@ -22,7 +22,7 @@ impl Unwritable {
     fn refuse(&self, address: &Address) -> BoxFuture<'_, Result<(), KubernetesError>> {
         let what = address.to_string();
         self.writes.lock().unwrap().push(what.clone());
-        async move { Err(KubernetesError::Unsupported { what, by: "a world that fails on any write" }) }
+        async move { Err(KubernetesError::Unsupported { what, by: "a sandbox that fails on any write" }) }
             .boxed()
     }
 }

@@ -7,7 +7,7 @@ use qontract_testkit::cluster::{Api, shared, unique_name};
 use qontract_testkit::{Scratch, example};
 use serde_json::Value;
 
-/// A data repo, and the configuration that leads to the cluster.
+/// A data repo, and a configuration for the cluster.
 pub struct Stage {
     /// The cluster.
     pub api: &'static Api,
@@ -23,7 +23,7 @@ impl Stage {
         for part in ["schemas", "graphql-schemas"] {
             stage.scratch.copy(&example().join(part), &format!("repo/{part}"));
         }
-        for room in [
+        for integration in [
             "clusterrolebindings",
             "limitranges",
             "namespace-labels",
@@ -32,7 +32,7 @@ impl Stage {
             "resourcequotas",
             "rolebindings",
         ] {
-            let own = format!("data/integrations/openshift-{room}.yml");
+            let own = format!("data/integrations/openshift-{integration}.yml");
             stage.write(&own, &std::fs::read_to_string(example().join(&own)).unwrap());
         }
         stage.write("data/clusters/c1.yml", &Self::cluster("c1", &stage.api.url));
@@ -56,7 +56,7 @@ impl Stage {
         self.scratch.path()
     }
 
-    /// A name that nobody else has.
+    /// A unique name.
     pub fn name(&self, what: &str) -> String {
         format!("{what}-{}", self.suffix)
     }
@@ -87,29 +87,30 @@ impl Stage {
     }
 
     /// Runs another integration.
-    pub fn run(&self, room: &str, more: &[&str]) -> (i32, String) {
-        told(self.command(room, more))
+    pub fn run(&self, integration: &str, more: &[&str]) -> (i32, String) {
+        told(self.command(integration, more))
     }
 
-    /// The same, with these variables.
+    /// Runs `openshift-namespaces` with these environment variables.
     pub fn reconcile_with(&self, more: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
         let mut command = self.command("openshift-namespaces", more);
         command.envs(variables.iter().copied());
         told(command)
     }
 
-    fn command(&self, room: &str, more: &[&str]) -> Command {
+    fn command(&self, integration: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command.current_dir(self.scratch.path()).env_remove("SHARDS").env_remove("SHARD_ID");
-        command.args(["reconcile", room, "--data", "repo", "--config", "config.toml"]);
-        // The data is what a test is about, and no more.
+        command.args(["reconcile", integration, "--data", "repo", "--config", "config.toml"]);
+        // The data contains only the objects of the test.
         command.args(["--no-validate", "--runs", "runs", "--log-level", "WARNING"]).args(more);
         command
     }
 
-    /// Runs an integration and kills it after a while; whether it was still running.
-    pub fn kill_after(&self, room: &str, patience: Duration) -> bool {
-        let mut child = self.command(room, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    /// Runs an integration and kills it after a while; returns whether it was still running.
+    pub fn kill_after(&self, integration: &str, patience: Duration) -> bool {
+        let mut child =
+            self.command(integration, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let end = Instant::now() + patience;
         while Instant::now() < end {
             if child.try_wait().unwrap().is_some() {
@@ -123,14 +124,14 @@ impl Stage {
         true
     }
 
-    /// A namespace, if it is there.
+    /// A namespace, if it exists.
     pub fn namespace(&self, name: &str) -> Option<Value> {
         let words = ["get", "namespace", name, "--output", "json", "--ignore-not-found"];
         let text = self.api.kubectl(&words, "").text();
         (!text.trim().is_empty()).then(|| serde_json::from_str(&text).unwrap())
     }
 
-    /// How many namespaces of this data repo have a label.
+    /// Number of namespaces of this data repo with a label.
     pub fn count(&self, label: &str) -> usize {
         let words = ["get", "namespaces", "--selector", label, "--output", "name"];
         self.api.kubectl(&words, "").text().lines().filter(|line| line.ends_with(&self.suffix)).count()

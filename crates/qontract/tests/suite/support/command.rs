@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The binary under test, in `folder`, without colours and without what the machine's user has set.
+/// Runs the binary in `folder`, without colours and without the user's environment.
 pub fn qontract(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_qontract"))
         .current_dir(folder)
@@ -14,7 +14,7 @@ pub fn qontract(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the binary runs")
 }
 
-/// Everything a user sees: exit code, stdout, stderr.
+/// The output as a user sees it: exit code, stdout, stderr.
 pub fn seen(folder: &Path, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = qontract(folder, arguments);
     format!(

@@ -10,9 +10,9 @@ use super::loopback::{Loopback, Reply};
 
 /// An API server without objects that records how many requests are in flight at once.
 pub struct EmptyCluster {
-    /// What it was asked.
+    /// The requests.
     pub server: Loopback,
-    /// The most requests that were in flight at once.
+    /// Maximum number of concurrent requests.
     pub max_in_flight: Arc<AtomicUsize>,
 }
 

@@ -1,19 +1,20 @@
-//! Runs the binary against hostile remote systems and programs, and checks what must hold for all that it prints.
+//! Runs the binary against hostile remote systems and programs, and checks the invariants of its output.
 
 use qontract_testkit::Scratch;
 
 use super::command::qontract;
 
-/// How long a text may be that a hostile answer leads to.
+/// Maximum length of the output for a hostile answer.
 pub const MAX_OUTPUT: usize = 20_000;
 
-/// What a command printed, and how it ended.
+/// The output and the exit code of a command.
 pub struct Output {
     pub code: Option<i32>,
     pub text: String,
 }
 
-/// Runs a command whose output has limits, no raw control characters and no secret: secrets of tests begin with `hush`.
+/// Runs a command whose output has limits, no raw control characters and no secret: secrets of tests begin
+/// with `hush`.
 pub fn run(scratch: &Scratch, words: &str) -> Output {
     let words: Vec<&str> = words.split(' ').collect();
     let output = qontract(scratch.path(), &words);

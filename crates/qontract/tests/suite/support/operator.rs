@@ -13,12 +13,12 @@ pub fn world() -> Scratch {
     scratch
 }
 
-/// What it said on stderr.
+/// The stderr of a command.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs the binary with these variables; nothing of the user's own configuration is seen.
+/// Runs the binary with these environment variables, and without the user's own configuration.
 pub fn with(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_qontract"))
         .current_dir(folder)

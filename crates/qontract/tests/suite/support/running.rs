@@ -1,4 +1,4 @@
-//! The binary as a process that goes on, and what it tells.
+//! The binary as a long-running process, and its output.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that goes on; it ends with this.
+/// A long-running process, which is killed when this is dropped.
 pub struct Running {
     pub child: Child,
     lines: Option<BufReader<Box<dyn Read + Send>>>,
@@ -17,23 +17,25 @@ impl Running {
     /// Starts it.
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = child.stderr.take().map(|told| BufReader::new(Box::new(told) as Box<dyn Read + Send>));
+        let lines =
+            child.stderr.take().map(|printed| BufReader::new(Box::new(printed) as Box<dyn Read + Send>));
         Self { child, lines }
     }
 
-    /// Starts one that tells everything on stdout.
+    /// Starts a process whose log is on stdout.
     pub fn telling_on_stdout(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = child.stdout.take().map(|told| BufReader::new(Box::new(told) as Box<dyn Read + Send>));
+        let lines =
+            child.stdout.take().map(|printed| BufReader::new(Box::new(printed) as Box<dyn Read + Send>));
         Self { child, lines }
     }
 
-    /// Waits until it ends; how.
+    /// Waits until the process ends, and returns its exit status.
     pub fn ended(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 
-    /// Reads until a line has this; the line.
+    /// Reads until a line contains a text, and returns the line.
     pub fn until(&mut self, text: &str) -> String {
         let (mut line, lines) = (String::new(), self.lines.as_mut().expect("what it tells is not drained"));
         loop {
@@ -45,18 +47,18 @@ impl Running {
         }
     }
 
-    /// The same, of lines that are objects.
+    /// Reads until a line contains a text, and parses the line as JSON.
     pub fn json(&mut self, text: &str) -> serde_json::Value {
         serde_json::from_str(&self.until(text)).unwrap()
     }
 
-    /// Reads whatever else it tells, until it ends.
+    /// Reads the remaining output until the process ends.
     pub fn drain(&mut self) -> JoinHandle<String> {
         let mut lines = self.lines.take().expect("it is drained once");
         std::thread::spawn(move || {
-            let mut told = String::new();
-            lines.read_to_string(&mut told).unwrap();
-            told
+            let mut printed = String::new();
+            lines.read_to_string(&mut printed).unwrap();
+            printed
         })
     }
 
@@ -68,13 +70,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Already gone, if all went well.
+        // Gone already unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What is answered to a `GET`, with its head.
+/// The answer to a `GET` request, with its head.
 pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();

@@ -1,4 +1,5 @@
-//! A small data repo whose namespace takes objects from templates and secrets, and a sandbox with made-up secrets.
+//! A small data repo whose namespace has objects from templates and secrets, and a sandbox with made-up
+//! secrets.
 
 use qontract_testkit::{Scratch, example};
 
@@ -9,7 +10,7 @@ pub struct Repo {
     pub scratch: Scratch,
 }
 
-/// What a command said and left.
+/// The output and the exit code of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Said {
     pub code: Option<i32>,
@@ -19,14 +20,14 @@ pub struct Said {
 
 const NAMESPACE: &str = "data/services/catalog/namespaces/catalog-stage.yml";
 
-/// Where the sandbox keeps the objects of the namespace.
+/// The folder of the namespace's objects in the sandbox.
 pub const OBJECTS: &str = "sandbox/clusters/cliffs-stage/catalog-stage";
 
-/// What every run is about.
+/// The selector of every run.
 pub const SELECTED: [&str; 2] = ["--namespace-name", "catalog-stage"];
 
 impl Repo {
-    /// Two copies of the example, of which one namespace has one object that takes no secret.
+    /// Two copies of the example, in which one namespace has one object without a secret.
     pub fn new() -> Self {
         let scratch = Scratch::new();
         scratch.init_journal("sandbox");
@@ -90,22 +91,22 @@ impl Repo {
         Said { code: output.status.code(), text: without_runs(&text) }
     }
 
-    /// What a plan of an integration says, from base to head, in all formats.
+    /// The plan of an integration from base to head, in all formats.
     pub fn plan(&self, integration: &str) -> Said {
-        let mut said = Said { code: Some(0), text: String::new() };
+        let mut printed = Said { code: Some(0), text: String::new() };
         for format in [&["-o", "json"][..], &["-o", "md"], &["--full"]] {
             let words =
                 ["plan", "base", "head", "-v", "-i", integration, "--sandbox", "sandbox", "--runs", "runs"];
             let output = qontract(self.scratch.path(), &[&words[..], format].concat());
-            said.code = said.code.max(output.status.code());
+            printed.code = printed.code.max(output.status.code());
             for stream in [&output.stdout, &output.stderr] {
-                said.text += &without_runs(&String::from_utf8_lossy(stream));
+                printed.text += &without_runs(&String::from_utf8_lossy(stream));
             }
         }
-        said
+        printed
     }
 
-    /// What a check of head says.
+    /// A dry run on the head, compared with the base.
     pub fn check(&self, integration: &str) -> Said {
         self.reconcile(integration, &["--dry-run", "--base", "base", "--log-level", "DEBUG"])
     }
@@ -127,7 +128,7 @@ pub fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The text without what no two runs have in common: names, times, how long they took.
+/// The text without parts that differ between runs: ids, times, durations.
 fn without_runs(text: &str) -> String {
     let is_run = |word: &str| {
         let word = word.as_bytes();

@@ -27,7 +27,7 @@ impl Terminal {
             .current_dir(folder)
             .args(arguments)
             .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
-            // What is drawn must not depend on where the tests run.
+            // The output must not depend on the environment of the tests.
             .env_remove("CI")
             .env("TERM", "xterm-256color")
             .stdin(own())
@@ -38,7 +38,7 @@ impl Terminal {
         Self { child, screen: File::from(controller), seen: String::new() }
     }
 
-    /// Waits until this is shown, and forgets what was shown before it.
+    /// Waits until a text is shown, and discards the output before it.
     pub fn until(&mut self, text: &str) {
         let mut bytes = [0; 4096];
         while !self.seen.contains(text) {
@@ -50,10 +50,10 @@ impl Terminal {
         self.seen.drain(..end);
     }
 
-    /// Sends what Ctrl-C sends; the exit code.
+    /// Sends Ctrl-C, and returns the exit code.
     pub fn interrupt(&mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        // A terminal that nobody reads holds up whoever writes to it.
+        // A terminal that is not read blocks its writers.
         let mut bytes = [0; 4096];
         while self.screen.read(&mut bytes).is_ok_and(|count| count > 0) {}
         self.child.wait().unwrap().code()
@@ -62,7 +62,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Already gone, if all went well.
+        // Gone already unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
