@@ -1,26 +1,26 @@
-//! Permits to read the world and to change it.
+//! Permits to read from and write to target systems.
 //!
-//! Dry run is a permit, not a flag. The Read half of every client asks for a [`ReadPermit`], the Write half for a
-//! [`WritePermit`], and a dry run has none to give: code that could write cannot even be called. What holds a permit
-//! to write cannot make another one. Whoever makes targets before a run takes [`ReadPermit::for_targets`], and
-//! [`ReadPermit::for_data`] is for the data alone.
+//! Dry run is a permit, not a flag. The Read half of every client requires a [`ReadPermit`], the Write half a
+//! [`WritePermit`]. A dry run has no write permit: code that could write cannot even be called. A permit
+//! cannot be used to make another one. Code that creates clients before a run uses
+//! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
-//! **Invariant:** only the runner mints, once per run. The call of [`mint`] is a disallowed method everywhere else
-//! (`clippy.toml`).
+//! **Invariant:** only the runner mints permits, once per run. [`mint`] is a disallowed method everywhere
+//! else (`clippy.toml`).
 
 use std::fmt;
 
-/// Whether a run may change the world.
+/// Whether a run may write to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It goes as far as it can without changing anything.
+    /// The run plans and validates, but changes nothing.
     DryRun,
-    /// It changes what the plan says.
+    /// The run applies its plan.
     Real,
 }
 
 impl Mode {
-    /// The word for it in logs and records.
+    /// Its text in logs and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::DryRun => "dry run",
@@ -35,31 +35,32 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Permission to read the world, in a run of a certain mode.
+/// Permission to read from targets, in a run of a certain mode.
 #[derive(Clone, Debug)]
 pub struct ReadPermit {
     mode: Mode,
 }
 
 impl ReadPermit {
-    /// Permission to read the data itself, before there is a run. What is made with it refuses to write.
+    /// Permission to read the data before a run. Clients that are created with it refuse to write.
     pub fn for_data() -> Self {
         Self { mode: Mode::DryRun }
     }
 
-    /// Permission to read targets that are made before the run of this mode begins. What is made with it for a dry run
-    /// refuses to write, whichever permit it is shown later.
+    /// Permission for clients that are created before a run of this mode. Clients that are created for a dry
+    /// run refuse to write, whichever permit they are passed later.
     pub fn for_targets(mode: Mode) -> Self {
         Self { mode }
     }
 
-    /// The mode of the run. Clients pass it on to what refuses writes below them; rooms have no use for it.
+    /// The mode of the run. Clients pass it to the layers below, which refuse writes in a dry run;
+    /// integrations do not need it.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 }
 
-/// Permission to change the world. It exists only in a real run.
+/// Permission to write to targets. It exists only in a real run.
 #[derive(Debug)]
 pub struct WritePermit {
     _sealed: (),
@@ -68,13 +69,13 @@ pub struct WritePermit {
 /// The permits of one run.
 #[derive(Debug)]
 pub struct Permits {
-    /// To read.
+    /// The read permit.
     pub read: ReadPermit,
-    /// To write, in a real run.
+    /// The write permit, in a real run.
     pub write: Option<WritePermit>,
 }
 
-/// Which half of a client sends a request.
+/// The half of a client that sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The Read half.
@@ -86,14 +87,14 @@ pub enum Access {
 /// The permit with which a half of a client sends a request.
 #[derive(Clone, Copy, Debug)]
 pub enum AccessPermit<'p> {
-    /// The Read half's.
+    /// The permit of the Read half.
     Read(&'p ReadPermit),
-    /// The Write half's.
+    /// The permit of the Write half.
     Write(&'p WritePermit),
 }
 
 impl AccessPermit<'_> {
-    /// Which half it belongs to.
+    /// The half that it belongs to.
     pub fn access(self) -> Access {
         match self {
             AccessPermit::Read(_) => Access::Read,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// The right to run. It ends when this is dropped.
+/// The right to run. It is released when dropped.
 pub type Permit = OwnedSemaphorePermit;
 
-/// Limits how much runs concurrently. A clone shares the limit. The default does not limit anything.
+/// Limits concurrent work. Clones share the limit. The default has no limit.
 #[derive(Clone, Debug)]
 pub struct Limiter {
     permits: Arc<Semaphore>,
@@ -19,10 +19,10 @@ pub struct Limiter {
     wait_timeout: Option<Duration>,
 }
 
-/// Why there is no permit.
+/// The reason why a permit was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitError {
-    /// As many callers wait already as may wait.
+    /// The maximum number of callers is already waiting.
     QueueFull,
     /// No permit became free within the wait timeout.
     TimedOut,
@@ -47,7 +47,7 @@ impl Limiter {
         Self { max_waiting, ..self }
     }
 
-    /// Refuses a caller that waited for so long.
+    /// Refuses a caller that has waited for this time.
     #[must_use]
     pub fn with_wait_timeout(self, wait_timeout: Duration) -> Self {
         Self { wait_timeout: Some(wait_timeout), ..self }
@@ -123,7 +123,7 @@ mod tests {
         assert!(poll!(&mut second).is_pending());
         drop(second);
         let mut third = Box::pin(limiter.acquire());
-        assert!(poll!(&mut third).is_pending(), "the queue has room again");
+        assert!(poll!(&mut third).is_pending(), "the queue accepts a waiter again");
     }
 
     #[tokio::test]

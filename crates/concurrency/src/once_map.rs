@@ -10,10 +10,11 @@ use tokio::sync::OnceCell;
 
 type Cells<K, V> = BTreeMap<K, Arc<OnceCell<V>>>;
 
-/// Values by key, each computed by the first caller that asks for it. A clone is the same map.
+/// Values by key, each computed by its first caller. Clones share the map.
 ///
-/// A computation belongs to its caller: if that caller goes away, the next one that waits computes the value itself. An
-/// entry without a value is removed when its last caller stops waiting.
+/// A computation belongs to its caller: if that caller is cancelled, the next waiting one computes the value
+/// itself. An entry without a value is removed when its last caller stops waiting. The lock on the map is
+/// held only for lookups, never during a computation.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -87,7 +88,7 @@ impl<K, V> fmt::Debug for OnceMap<K, V> {
     }
 }
 
-/// The entry of one key, as long as a caller needs its value.
+/// The entry of one key, held by a caller that needs its value.
 pub struct Entry<K: Ord, V> {
     map: OnceMap<K, V>,
     key: K,
@@ -100,8 +101,8 @@ impl<K: Ord, V: Clone> Entry<K, V> {
         self.cell.get_or_init(init).await.clone()
     }
 
-    /// The value, computed unless it is there or another caller is computing it. It stays in the map if `keep` holds; otherwise
-    /// only the callers share it that are waiting for it now.
+    /// The value, computed unless it is there or another caller is computing it. It stays in the map if
+    /// `keep` holds; otherwise only the callers that are waiting now share it.
     pub async fn get_or_init_if<F: Future<Output = V>>(
         self,
         keep: impl FnOnce(&V) -> bool,
@@ -128,7 +129,8 @@ impl<K: Ord, V> Entry<K, V> {
 impl<K: Ord, V> Drop for Entry<K, V> {
     fn drop(&mut self) {
         if !self.cell.initialized() {
-            // The map's and this one. Others are cloned under the map's lock only.
+            // One reference is the map's, one is this entry's. Further ones are created only under the map's
+            // lock.
             self.remove_if(|cell| Arc::strong_count(cell) == 2);
         }
     }
@@ -148,7 +150,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn what_many_ask_for_is_computed_once() {
+    async fn concurrent_callers_share_one_computation() {
         let (map, computed) = (OnceMap::default(), AtomicUsize::new(0));
         let compute = || async {
             tokio::time::sleep(SECOND).await;
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn if_the_first_caller_goes_away_the_next_one_computes() {
+    async fn if_the_first_caller_is_cancelled_the_next_one_computes() {
         let map = OnceMap::default();
         let mut first = Box::pin(map.entry("a").get_or_init(pending::<u8>));
         let mut second = Box::pin(map.entry("a").get_or_init(|| ready(7)));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_that_nobody_waits_for_is_removed() {
+    async fn an_entry_without_waiters_is_removed() {
         let map = OnceMap::<_, u8>::default();
         assert!(map.entry("a").get_or_init(pending).now_or_never().is_none());
         drop(map.entry("b"));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_kept_is_shared_by_those_who_wait_now() {
+    async fn a_value_that_is_not_kept_is_shared_by_current_waiters() {
         let (map, computed) = (OnceMap::default(), AtomicUsize::new(0));
         let get = || {
             map.entry("a").get_or_init_if(
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_removed_entry_gives_its_value_to_those_who_wait_and_to_nobody_else() {
+    async fn a_removed_entry_gives_its_value_only_to_its_waiters() {
         let map = OnceMap::default();
         let entry = map.entry("a");
         map.retain(|_, value| value.is_some());

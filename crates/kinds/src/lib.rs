@@ -1,7 +1,8 @@
-//! Facts about kinds: what of Kubernetes the planner (`inventory`) and the sandbox (`clients/kubernetes`) share, and what guards protect. Pure.
+//! Facts about kinds: the immutable fields of Kubernetes kinds, shared by the planner (`inventory`) and the
+//! sandbox (`clients/kubernetes`), and the kinds that guards protect. Pure.
 //!
-//! **Invariant:** there is one table of immutable fields: what the planner would change in place, the sandbox accepts, and what
-//! the sandbox refuses, the planner replaces or reports.
+//! **Invariant:** there is one table of immutable fields: the sandbox accepts every change that the planner
+//! makes in place, and the planner replaces or reports every change that the sandbox refuses.
 
 /// A kind by its name and API group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct GroupKind {
     pub group: &'static str,
 }
 
-/// Kinds of Kubernetes whose removal destroys what they hold, so that it always needs an approval.
+/// Kubernetes kinds whose removal destroys their content, so that it always needs an approval.
 const PROTECTED: [GroupKind; 4] = [
     GroupKind { kind: "Namespace", group: "" },
     GroupKind { kind: "Project", group: "project.openshift.io" },
@@ -20,7 +21,7 @@ const PROTECTED: [GroupKind; 4] = [
     GroupKind { kind: "PersistentVolumeClaim", group: "" },
 ];
 
-/// Kinds of AWS whose removal always needs an approval, as Terraform names them.
+/// AWS kinds whose removal always needs an approval, as Terraform names them.
 const PROTECTED_AWS: [&str; 8] = [
     "aws_db_instance",
     "aws_dynamodb_table",
@@ -32,14 +33,14 @@ const PROTECTED_AWS: [&str; 8] = [
     "aws_s3_bucket",
 ];
 
-/// The names of all kinds whose removal always needs an approval, whichever integration removes them. Those of an API group are named with
-/// and without it.
+/// The names of all kinds whose removal always needs an approval, in every integration. Kinds with an API
+/// group are named with and without it.
 pub fn protected() -> impl Iterator<Item = String> {
     PROTECTED.into_iter().flat_map(GroupKind::spellings).chain(PROTECTED_AWS.map(str::to_owned))
 }
 
 impl GroupKind {
-    /// The ways in which plans and data name it: `Project`, `Project.project.openshift.io`.
+    /// Its spellings in plans and data: `Project`, `Project.project.openshift.io`.
     pub fn spellings(self) -> impl Iterator<Item = String> {
         let full = (!self.group.is_empty()).then(|| format!("{}.{}", self.kind, self.group));
         std::iter::once(self.kind.to_owned()).chain(full)
@@ -49,19 +50,19 @@ impl GroupKind {
 /// A field that an API server never changes once an object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImmutableField {
-    /// The value at this JSON pointer; an object that does not mention it keeps what it has.
+    /// The value at this JSON pointer; an object that omits it keeps its value.
     Fixed(&'static str),
     /// The value at this JSON pointer, once it is set.
     FixedOnceSet(&'static str),
-    /// The value at this JSON pointer as a whole: a part that is added or left out is a change, too.
+    /// The value at this JSON pointer as a whole: an added or omitted part is a change, too.
     FixedWhole(&'static str),
-    /// All fields of `spec` but these.
+    /// All fields of `spec` except these.
     SpecExcept(&'static [&'static str]),
 }
 
 use ImmutableField::{Fixed, FixedOnceSet, FixedWhole, SpecExcept};
 
-/// Kind, group, and the fields that do not change.
+/// Kind, group, and immutable fields.
 const IMMUTABLE: [(&str, &str, &[ImmutableField]); 20] = [
     ("Secret", "", &[Fixed("/type")]),
     ("RoleBinding", "rbac.authorization.k8s.io", &[Fixed("/roleRef")]),
@@ -135,7 +136,7 @@ pub fn can_be_sealed(kind: &str, group: &str) -> bool {
     group.is_empty() && ["ConfigMap", "Secret"].contains(&kind)
 }
 
-/// The fields of a sealed object that do not change.
+/// The immutable fields of a sealed object.
 pub const SEALED_FIELDS: [&str; 3] = ["data", "binaryData", "immutable"];
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_known_by_its_group() {
+    fn a_kind_is_identified_by_its_group() {
         assert_eq!(immutable_fields("Deployment", "apps").len(), 1);
         assert_eq!(immutable_fields("Deployment", "").len(), 0);
         assert!(can_be_sealed("Secret", "") && can_be_sealed("ConfigMap", ""));

@@ -1,11 +1,11 @@
-//! The texts that a text stands for: escapes, percent-encoding and HTML entities undone, also where they are nested.
+//! Decodes escapes, percent-encoding and HTML entities in a text, also nested ones.
 
 use std::borrow::Cow;
 
-/// How often decoding is applied to what was decoded.
+/// Maximum nesting depth of encodings.
 const MAX_DEPTH: usize = 3;
 
-/// How many decoded texts are looked at.
+/// Maximum number of decoded texts.
 const MAX_TEXTS: usize = 16;
 
 /// The text itself and its decoded forms, without duplicates.
@@ -26,7 +26,7 @@ pub fn all(text: &str) -> Vec<Cow<'_, [u8]>> {
     found
 }
 
-/// What a text stands for, in each of the encodings that it may be in.
+/// Decodes a text once, in each of the encodings that it may use.
 fn decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     if bytes.contains(&b'\\') {
@@ -47,7 +47,7 @@ fn decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// What an escape stands for, and how many bytes it has.
+/// The decoded bytes of an escape, and its length.
 struct Escape {
     stands_for: Vec<u8>,
     length: usize,
@@ -64,7 +64,7 @@ impl Escape {
     }
 }
 
-/// Replaces the escapes that begin with `sign`; what is not an escape stays as it is.
+/// Replaces the escapes that begin with `sign`; everything else stays as it is.
 fn replaced(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -81,7 +81,7 @@ fn replaced(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> V
     out
 }
 
-/// The number that hexadecimal digits stand for.
+/// The value of hexadecimal digits.
 fn hex(digits: Option<&[u8]>) -> Option<u32> {
     let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -93,7 +93,7 @@ fn percent(text: &[u8]) -> Option<Escape> {
     Some(Escape::byte(byte, 3))
 }
 
-/// An escape of JSON, YAML, Python or Rust.
+/// A JSON, YAML, Python or Rust escape.
 fn escape(text: &[u8]) -> Option<Escape> {
     let simple = match text.get(1)? {
         b'n' => b'\n',
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_encoding_is_undone() {
+    fn percent_encoding_is_decoded() {
         check("plain+text", &[]);
         check("a%2Fb%2fc", &["a/b/c"]);
         check("a%20b+c", &["a b c", "a b+c"]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_undone() {
+    fn escapes_are_decoded() {
         check(r"a\nb\r\t\b\f\v\a\e\0", &["a\nb\r\t\u{8}\u{c}\u{b}\u{7}\u{1b}\0"]);
         check(r#"\"q\" \' \/"#, &["\"q\" ' /"]);
         check(r"\\n", &["\n", r"\n"]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_of_html_are_undone() {
+    fn html_entities_are_decoded() {
         check("a&amp;b&lt;&gt;&quot;&apos;", &["a&b<>\"'"]);
         check("&#65;&#x41;&#X41;", &["AAA"]);
         check("&amp;lt;", &["&lt;", "<"]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_undone_three_times() {
+    fn nesting_is_decoded_three_times() {
         check(r"\\\\u0041", &["A", r"\\u0041", r"\u0041"]);
         let text = r"\".repeat(16) + "n";
         assert!(all(&text).iter().all(|decoded| **decoded != *b"\n"), "not a fourth time");

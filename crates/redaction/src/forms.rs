@@ -1,4 +1,4 @@
-//! The forms in which a secret occurs in text without being decoded first.
+//! The encoded forms of a secret that are searched for in text directly, without decoding the text.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::normal;
 
-/// A line of a secret of several lines is a form of its own from this length on.
+/// Minimum length of a line of a multi-line secret to be a form of its own.
 const MIN_LINE_BYTES: usize = 32;
 
-/// The forms of a secret that have at least `min_bytes`: itself without surrounding blanks, in small and in capital letters,
-/// normalised, without white space and in hexadecimal digits; its long lines; and itself and its lines in base64. Nothing if the
+/// The forms of a secret that have at least `min_bytes`: trimmed, in lowercase and uppercase, normalised,
+/// without white space and in hexadecimal; its long lines; and itself and its lines in base64. Empty if the
 /// secret is shorter.
 pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     let secret = secret.trim();
@@ -42,11 +42,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// The digits of base64 that depend on the secret alone, in both alphabets, wherever in a group of three bytes it begins.
+/// The base64 digits that depend on the secret alone, in both alphabets, for each alignment in a group of
+/// three bytes.
 fn encoded(secret: &[u8]) -> impl Iterator<Item = Box<[u8]>> {
     (0..3).flat_map(move |offset| {
         let padded = [&[0; 2][..offset], secret].concat();
-        // A digit has 6 bits: the first that has none of the bytes before, and the last that has none of those after.
+        // A digit has 6 bits: from the first digit without bits of earlier bytes to the last without bits of
+        // later ones.
         let (first, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
         [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)]
             .map(|text| text.as_bytes()[first..end].into())
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shorter_than_eight_bytes_has_no_form() {
+    fn a_secret_shorter_than_eight_bytes_has_no_form() {
         check("hunter2", &[]);
         check("  hunter2\n", &[]);
         check(" hunter22\n", &HUNTER);

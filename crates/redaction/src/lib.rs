@@ -1,10 +1,11 @@
-//! Redaction: the net below the types that keep secrets out of what is shown. Pure.
+//! Redaction of secrets in text: the last line of defence behind the types that keep secrets out of output.
+//! Pure.
 //!
-//! **Invariant:** no field that contains a held secret, in one of the known encodings, is returned
+//! **Invariant:** a field that contains a held secret, in one of the known encodings, is never returned
 //! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
 //!
-//! **Invariant:** a redactor is no oracle: text that the caller declares as public is returned unchanged whether or not it
-//! equals a secret (`tests::public_text_is_shown_whether_or_not_it_equals_a_secret`).
+//! **Invariant:** a redactor is not an oracle: text that the caller declares as public is returned unchanged
+//! whether or not it equals a secret (`tests::public_text_is_shown_whether_or_not_it_equals_a_secret`).
 
 mod decode;
 mod forms;
@@ -17,13 +18,14 @@ use std::fmt;
 
 pub use words::first_words;
 
-/// What stands in place of a field that contains a secret.
+/// The replacement for a field that contains a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Shorter secrets are not searched for: they occur in ordinary text.
+/// Minimum length of the secrets that are searched for: shorter ones occur in ordinary text.
 pub const MIN_BYTES: usize = 8;
 
-/// A form of a secret that has so many bytes is also found where white space is between them: in wrapped base64, in an indented block.
+/// Minimum length of the forms that are also found with white space in between: in wrapped base64, in an
+/// indented block.
 const MIN_SPREAD_BYTES: usize = 16;
 
 /// Recognises secrets in text.
@@ -50,7 +52,7 @@ impl Redactor {
         Self::with_min_bytes(secrets, MIN_BYTES)
     }
 
-    /// Holds the secrets that have `min_bytes` or more: for values of which it is known that they are credentials.
+    /// Holds the secrets that have `min_bytes` or more: for values that are known to be credentials.
     pub fn with_min_bytes<'s>(secrets: impl IntoIterator<Item = &'s str>, min_bytes: usize) -> Self {
         let window = min_bytes.max(1);
         let mut redactor = Self { forms: HashMap::new(), multi_line: HashSet::new(), window };
@@ -93,7 +95,7 @@ impl Redactor {
         self
     }
 
-    /// Whether it holds nothing.
+    /// Whether it holds no secrets.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()
     }
@@ -113,8 +115,8 @@ impl Redactor {
         if self.finds(text) { Cow::Borrowed(REDACTED) } else { Cow::Borrowed(text) }
     }
 
-    /// A text of several lines, each of which is a field of its own. A part of a secret of several lines redacts all of it: its
-    /// other lines may be too short to be recognised.
+    /// Redacts a text of several lines, each of which is a separate field. If part of a multi-line secret is
+    /// found, the whole text is redacted: its other lines may be too short to be recognised.
     pub fn lines<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let (mut is_found, mut is_multi_line) = (false, false);
         self.search(text, &mut |form| {
@@ -133,7 +135,7 @@ impl Redactor {
         if self.finds(&joined) { Cow::Borrowed(REDACTED) } else { Cow::Owned(joined) }
     }
 
-    /// Calls `on` for every form that occurs in a text, as it is, decoded or normalised, until it says stop.
+    /// Calls `on` for every form that occurs in a text, as is, decoded or normalised, until it returns stop.
     fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> Search) {
         if self.is_empty() {
             return;
@@ -152,7 +154,7 @@ impl Redactor {
         }
     }
 
-    /// Calls `on` for every form of at least `min_bytes` in these bytes, until it says stop.
+    /// Calls `on` for every form of at least `min_bytes` in these bytes, until it returns stop.
     fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> Search) -> Search {
         for (at, start) in bytes.windows(self.window).enumerate() {
             let forms = self.forms.get(start).into_iter().flatten();
@@ -167,13 +169,13 @@ impl Redactor {
     }
 }
 
-/// Whether a search goes on.
+/// Whether a search continues.
 enum Search {
     Continue,
     Stop,
 }
 
-/// Tells how much it holds, never what.
+/// Prints the number of forms, never the secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redactor({} forms)", self.forms.values().map(BTreeSet::len).sum::<usize>())

@@ -1,8 +1,8 @@
-//! Text in one of the ways in which it can be written: composed characters, no white space.
+//! Text normalisation: composed characters, no white space.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// The text in Unicode's form NFKC, if it is another one.
+/// The text in Unicode normalisation form NFKC, if it differs.
 pub fn composed(text: &[u8]) -> Option<Vec<u8>> {
     if text.is_ascii() {
         return None;

@@ -1,4 +1,4 @@
-//! What is redacted, and what is not.
+//! Which fields are redacted, and which are not.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
@@ -77,7 +77,7 @@ fn letters_of_another_case_and_other_compositions_are_recognised() {
 }
 
 #[test]
-fn white_space_inside_of_long_forms_is_ignored() {
+fn white_space_inside_long_forms_is_ignored() {
     check("0123456789abcdef", "0123456\n  789abcdef", true);
     check("0123456789abcde", "0123456\n  789abcde", false);
     check("0123456 789abcdef", "0123456\n789abcdef", true);
@@ -122,7 +122,7 @@ fn shorter_values_are_held_where_they_are_known_to_be_credentials() {
 }
 
 #[test]
-fn nothing_held_redacts_nothing() {
+fn an_empty_redactor_redacts_nothing() {
     assert!(Redactor::default().is_empty());
     assert!(Redactor::new(["short"]).is_empty());
     assert!(!Redactor::new(["hunter22"]).is_empty());
@@ -132,6 +132,6 @@ fn nothing_held_redacts_nothing() {
 }
 
 #[test]
-fn it_does_not_print_what_it_holds() {
+fn debug_output_does_not_contain_secrets() {
     assert_eq!(format!("{:?}", Redactor::new(["hunter22"])), "Redactor(7 forms)");
 }

@@ -1,13 +1,13 @@
-//! Cuts text that is redacted later.
+//! Truncates text that is redacted later.
 
-/// How many times the wanted length a text may have so that its last word is whole.
+/// The factor by which a text may exceed the requested length to complete its last word.
 const MAX_EXCESS: usize = 8;
 
 /// The beginning of a text: about `max_chars` characters, and only whole words.
 ///
-/// For text that is redacted later by a caller that knows more secrets: of a secret that is cut in its middle, the rest would not be
-/// recognised. A word that begins before the limit is shown to its end, or not at all if it is very long. A secret with white space
-/// in it may still be cut.
+/// For text that is redacted later by a caller that knows more secrets: a truncated secret would not be
+/// recognised. A word that begins before the limit is shown to its end, or not at all if it is very long. A
+/// secret with white space in it may still be cut.
 ///
 /// ```
 /// use qontract_redaction::first_words;

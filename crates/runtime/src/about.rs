@@ -1,36 +1,37 @@
-//! What an integration says about itself.
+//! Integration metadata: name, declared queries, flags, and the properties that incremental comparison relies
+//! on.
 
 use qontract_graphql::{Named, Operation};
 
-/// A request that is part of a room.
+/// A GraphQL query that an integration declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Its name in the text.
+    /// The name of its operation.
     pub name: String,
-    /// The text.
+    /// The GraphQL text.
     pub text: String,
 }
 
 impl Query {
-    /// The request that `cargo xtask generate` made `Q` of.
+    /// The query from which `cargo xtask generate` generated `Q`.
     pub fn of<Q: Operation>() -> Self {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text() }
     }
 
-    /// As an engine is asked.
+    /// The query in the form that an engine takes.
     pub(crate) fn named(&self) -> Named<'_> {
         Named { query: &self.text, operation: &self.name }
     }
 }
 
-/// What a flag of an integration does.
+/// The effect of an integration's flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagKind {
-    /// Only shards whose dimension has one of the values.
+    /// Selects shards whose dimension has one of the values.
     Selects(&'static str),
-    /// No shards whose dimension has one of the values.
+    /// Excludes shards whose dimension has one of the values.
     Excludes(&'static str),
-    /// A value for the room.
+    /// Passes a value to the integration.
     Value,
     /// A switch for the integration, without a value.
     Switch,
@@ -43,12 +44,12 @@ pub enum FlagKind {
     },
     /// The number of shards that are processed concurrently.
     Concurrency,
-    /// A switch of the established runtime that has no effect here; the text says why.
+    /// A switch of the established runtime that has no effect here, with the reason.
     Ignored(&'static str),
 }
 
 impl FlagKind {
-    /// Whether the flag is given without a value.
+    /// Whether the flag takes no value.
     pub fn is_switch(self) -> bool {
         match self {
             FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => true,
@@ -62,11 +63,11 @@ impl FlagKind {
 pub struct Flag {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What it is good for.
+    /// Its help text.
     pub help: &'static str,
-    /// What it does.
+    /// Its effect.
     pub kind: FlagKind,
-    /// The switch that this one turns off: of the two, the last one on the command line counts.
+    /// The switch that this one turns off; the last one on the command line wins.
     pub opposite: Option<&'static str>,
 }
 
@@ -75,74 +76,79 @@ pub struct Flag {
 pub struct Switch {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What it is good for.
+    /// Its help text.
     pub help: &'static str,
-    /// What it does.
+    /// Its effect.
     pub kind: FlagKind,
 }
 
-/// What an integration says about itself.
+/// The metadata of an integration.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Its name: in the data, on the command line, in metrics.
+    /// Its name in the data, on the command line and in metrics.
     pub name: String,
-    /// What it does, in a sentence.
+    /// A one-sentence description.
     pub description: String,
     /// Its declared queries.
     pub queries: Vec<Query>,
     /// Its flags.
     pub flags: Vec<Flag>,
-    /// How many rounds a real run has, 1 to [`MOST_ROUNDS`].
+    /// Number of rounds of a real run, 1 to [`MOST_ROUNDS`].
     pub rounds: u32,
-    /// Whether it looks things up on the way: queries that are not declared, resources by path.
+    /// When it makes ad-hoc reads: queries that it does not declare, and resources by path.
     pub looks_up: LooksUp,
-    /// Whether others build on what it makes: where many run side by side, they begin when it has run once.
+    /// Whether other integrations depend on the objects it creates. Where many run concurrently, the others
+    /// start after its first run.
     pub is_groundwork: bool,
-    /// The list of its queries that it works through one by one, if there is one.
+    /// The list in its answers whose elements it declares independently of each other, if any.
     pub one_by_one: Option<OneByOne>,
-    /// Whether it may look up more for an element of that list because the element names a resource of this text.
+    /// Whether a resource with this text, named by an element of that list, may cause further ad-hoc reads
+    /// for the element.
     pub looks_up_more_for: fn(&str) -> bool,
 }
 
-/// A list that is worked through one by one: what is declared of an element depends on no other element, but that two of them may be in each
-/// other's way.
+/// A list whose elements are declared independently: the declared state of an element depends on other
+/// elements only if they conflict with it. A change of some elements is then compared by declaring only those
+/// elements and the ones that they can conflict with.
 #[derive(Clone, Copy, Debug)]
 pub struct OneByOne {
     /// The key of the list in the answer.
     pub list: &'static str,
-    /// Two elements are in each other's way only if their datafiles have the same text under one of these keys; upper and lower case, and slashes
-    /// at the end, make no difference.
+    /// Two elements can conflict only if their datafiles have the same value for one of these keys (compared
+    /// case-insensitively, trailing slashes ignored).
     pub unlike: &'static [&'static str],
-    /// Other lists of the answer, whose elements concern an element only if what is answered about them is read from its datafile, or from that of
-    /// another element that could be in its way. They lead there by references.
+    /// Other lists of the answer. An element of such a list affects an element of this list only if its part
+    /// of the answer is read, through references, from the datafile of that element or of one that can
+    /// conflict with it.
     pub joined: &'static [&'static str],
 }
 
 impl OneByOne {
-    /// Normalises a text for comparison: texts that differ only in case, trailing slashes or a URL's default port name the same thing. Integrations
-    /// that look for conflicts between elements compare by it.
+    /// Normalises a conflict key: values that differ only in case, trailing slashes or a URL's default port
+    /// are equal. Integrations that detect conflicts between elements must compare normalised values.
     pub fn loosely(text: &str) -> String {
         qontract_graphql::loosely(text)
     }
 }
 
-/// Whether an integration looks things up on the way: queries that are not declared, resources by path.
+/// When an integration makes ad-hoc reads: queries that it does not declare, and resources by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksUp {
-    /// It does not.
+    /// Never.
     Never,
-    /// It does while it declares, and later only what it looked up then: all answers are in its declared state. If it works through a list one by
-    /// one, it looks up for an element the resources that the element names, and more only if [one of those](About::looks_up_more_for) makes it.
+    /// During `declare`; later phases repeat only those reads. All answers are part of its declared state. If
+    /// it declares the elements of a list independently, it reads for an element the resources that the
+    /// element names, and more only if [one of them](About::looks_up_more_for) triggers it.
     ToDeclare,
-    /// Whenever it likes: what is declared does not tell what its outcome depends on.
+    /// In any phase: the declared state does not determine the outcome.
     Always,
 }
 
-/// More rounds than this are never made in one run.
+/// Maximum number of rounds of one run.
 pub const MOST_ROUNDS: u32 = 3;
 
 impl About {
-    /// An integration without queries and flags.
+    /// Metadata without queries and flags.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self {
@@ -158,35 +164,35 @@ impl About {
         }
     }
 
-    /// With a declared query.
+    /// Adds a declared query.
     #[must_use]
     pub fn query<Q: Operation>(mut self) -> Self {
         self.queries.push(Query::of::<Q>());
         self
     }
 
-    /// With a flag that selects shards by a dimension.
+    /// Adds a flag that selects shards by a dimension.
     #[must_use]
     pub fn selects(self, flag: &'static str, dimension: &'static str) -> Self {
-        let help = "Only what is of this one; may be given several times";
+        let help = "Select only this one; may be given several times";
         self.flag(flag, help, FlagKind::Selects(dimension))
     }
 
-    /// With a flag that leaves out shards by a dimension.
+    /// Adds a flag that excludes shards by a dimension.
     #[must_use]
     pub fn excludes(self, flag: &'static str, dimension: &'static str) -> Self {
-        let help = "All but what is of this one; may be given several times";
+        let help = "Exclude this one; may be given several times";
         self.flag(flag, help, FlagKind::Excludes(dimension))
     }
 
-    /// With a flag of this kind.
+    /// Adds a flag of this kind.
     #[must_use]
     pub fn flag(mut self, name: &'static str, help: &'static str, kind: FlagKind) -> Self {
         self.flags.push(Flag { name, help, kind, opposite: None });
         self
     }
 
-    /// With two switches that turn each other off.
+    /// Adds two switches that turn each other off.
     #[must_use]
     pub fn switches(mut self, one: Switch, other: Switch) -> Self {
         let flag = |switch: Switch, opposite: &'static str| {
@@ -197,50 +203,52 @@ impl About {
         self
     }
 
-    /// With others that build on what it makes.
+    /// Declares that other integrations depend on the objects it creates.
     #[must_use]
     pub fn groundwork(mut self) -> Self {
         self.is_groundwork = true;
         self
     }
 
-    /// With a list that is worked through one by one; see [`OneByOne`].
+    /// Declares that the elements of a list are declared independently; see [`OneByOne`].
     #[must_use]
     pub fn one_by_one(mut self, list: &'static str, unlike: &'static [&'static str]) -> Self {
         self.one_by_one = Some(OneByOne { list, unlike, joined: &[] });
         self
     }
 
-    /// With other lists that concern elements of the one that is [worked through one by one](Self::one_by_one), which is said before.
+    /// Adds lists whose elements affect elements of the [independent list](Self::one_by_one), which must be
+    /// set before.
     #[must_use]
     pub fn joined(mut self, joined: &'static [&'static str]) -> Self {
-        let one_by_one = self.one_by_one.as_mut().expect("a list that is worked through one by one");
+        let one_by_one = self.one_by_one.as_mut().expect("the independent list is set first");
         one_by_one.joined = joined;
         self
     }
 
-    /// With resources that do not make it look up more: those of whose text this is not true.
+    /// Sets the predicate for resource texts that trigger further ad-hoc reads.
     #[must_use]
     pub fn looks_up_more_for(mut self, looks_up_more_for: fn(&str) -> bool) -> Self {
         self.looks_up_more_for = looks_up_more_for;
         self
     }
 
-    /// With this many rounds.
+    /// Sets the number of rounds.
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds.clamp(1, MOST_ROUNDS);
         self
     }
 
-    /// Allowed to ask queries that are not declared, and to read resources by path.
+    /// Allows ad-hoc queries and resources by path in any phase.
     #[must_use]
     pub fn looks_up(mut self) -> Self {
         self.looks_up = LooksUp::Always;
         self
     }
 
-    /// The same, and all that it is answered is in its declared state.
+    /// Allows ad-hoc queries and resources by path during `declare`. All answers must be part of the declared
+    /// state.
     #[must_use]
     pub fn looks_up_to_declare(mut self) -> Self {
         self.looks_up = LooksUp::ToDeclare;

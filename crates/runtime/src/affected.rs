@@ -1,9 +1,11 @@
-//! Which integrations and shards a change can affect, by which rule, and because of which file.
+//! Impact analysis: which integrations and shards a change can affect, by which rule, and because of which
+//! files.
 //!
-//! **Invariant:** sound. What is said to be unaffected has the same declared state in base and head. The rules go from
-//! cheap to exact, and each may only say "not affected": the static footprint of the declared queries, then their
-//! answers, then the declared states per shard. Of a list that is worked through one by one, only what is declared of its differing
-//! elements is compared.
+//! **Invariant:** sound. An integration or shard that is reported as unaffected has the same declared state
+//! in base and head. The rules go from cheap to exact, and each can only decide "not affected": the static
+//! footprint of the declared queries, then their answers, then the declared states per shard. For a list
+//! whose elements are declared independently, the comparison is incremental: only the differing elements are
+//! declared and compared.
 
 mod causes;
 mod parts;
@@ -25,26 +27,26 @@ use crate::state::{Comparison, digest};
 pub use causes::{Cause, What};
 use parts::{Parts, Sides};
 
-/// What decided.
+/// The rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// Nothing that the declared queries can touch differs.
+    /// No difference is in the footprint of the declared queries.
     Footprint,
     /// The answers to the declared queries do not differ.
     Answers,
     /// The declared states were compared.
     Declared,
-    /// The integration has no declared state, so differing answers are all there is to go by.
+    /// The integration has no declared state, so the answers differ and nothing else can be compared.
     NoState,
-    /// Its own file or its approvals differ.
+    /// The integration's own datafile or its approvals differ.
     OwnFile,
-    /// It looks things up while it runs, and what those are is not known before.
+    /// The integration makes ad-hoc reads while it runs, which are not known in advance.
     LooksUp,
 }
 
 impl Rule {
-    /// What was compared, in words.
+    /// What was compared, for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Rule::Footprint => "queries",
@@ -59,55 +61,55 @@ impl Rule {
 
 /// Whether a change affects an integration.
 pub enum Verdict {
-    /// It does not.
+    /// It does not, by this rule.
     Unaffected(Rule),
     /// It may.
     Affected(Box<Affected>),
-    /// That could not be found out: everything runs.
+    /// The comparison failed: everything runs.
     Unknown(Fault),
 }
 
-/// What a change affects.
+/// The parts of an integration that a change affects.
 pub struct Affected {
-    /// What decided.
+    /// The rule that decided.
     pub rule: Rule,
-    /// The changed fields and files because of which it is affected, as far as they are known.
+    /// The changed fields and files that affect it, as far as they are known.
     pub causes: Vec<Cause>,
-    /// What differs, if the integration has declared states.
+    /// The differences, if the integration has declared states.
     pub comparison: Option<Comparison>,
-    /// Whether all of its work is affected, whatever differs.
+    /// Whether all shards are affected, whatever differs.
     pub all: bool,
-    /// The declared states of base and head, if all of them was needed.
+    /// The complete declared states of base and head, if they were needed.
     pub states: Option<(Declaration, Declaration)>,
 }
 
-/// Two bundles that are compared, as an integration may ask them.
+/// Two bundles that are compared, as handles for one integration.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// Before.
+    /// The bundle before the change.
     pub base: Data,
-    /// After.
+    /// The bundle after the change.
     pub head: Data,
 }
 
 impl Pair {
-    /// Two bundles that a room may ask everything.
-    pub fn new(room: &Room, base: Arc<dyn Source>, head: Arc<dyn Source>) -> Self {
-        let terms = || Terms::of(room.about());
+    /// Handles without an allow-list of schemas.
+    pub fn new(integration: &Room, base: Arc<dyn Source>, head: Arc<dyn Source>) -> Self {
+        let terms = || Terms::of(integration.about());
         Self { base: Data::new(base, terms()), head: Data::new(head, terms()) }
     }
 }
 
-/// Whether what differs between base and head affects a room.
-pub fn affected(room: &Room, pair: &Pair, options: &Options) -> Verdict {
-    match decide(room, pair, options) {
+/// Decides whether the differences between base and head affect an integration.
+pub fn affected(integration: &Room, pair: &Pair, options: &Options) -> Verdict {
+    match decide(integration, pair, options) {
         Ok(verdict) => verdict,
         Err(fault) => Verdict::Unknown(fault),
     }
 }
 
-fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault> {
-    let about = room.about();
+fn decide(integration: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault> {
+    let about = integration.about();
     let own = causes::own(pair, &about.name)?;
     let sides = Sides::of(pair);
     let found = sides.as_ref().and_then(|sides| causes::footprint(sides, about));
@@ -119,11 +121,11 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         let parts = sides.as_ref().and_then(|sides| Parts::find(about, sides));
         if match &parts {
             Some(parts) => parts.is_empty(),
-            None => about.looks_up == LooksUp::Never && same_answers(room, pair)?,
+            None => about.looks_up == LooksUp::Never && same_answers(integration, pair)?,
         } {
             return Ok(Verdict::Unaffected(if is_out_of_sight { Rule::Footprint } else { Rule::Answers }));
         }
-        if let Some(comparison) = parts.and_then(|parts| parts.compare(room, pair, options)) {
+        if let Some(comparison) = parts.and_then(|parts| parts.compare(integration, pair, options)) {
             if comparison.is_empty() {
                 return Ok(Verdict::Unaffected(Rule::Declared));
             }
@@ -137,16 +139,16 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         [] => causes(found, sides.as_ref()),
         own => own.iter().cloned().chain(found.unwrap_or_default()).collect(),
     };
-    let (base, head) = (room.declare(&pair.base, options)?, room.declare(&pair.head, options)?);
+    let (base, head) = (integration.declare(&pair.base, options)?, integration.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
         let causes = explain(causes, sides.as_ref(), None);
         let whole = Affected { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
         return Ok(Verdict::Affected(Box::new(whole)));
     };
     let comparison = base.compare(&*head);
-    // A change of what it may do concerns all of its work; so does one of what it looks up after declaring.
+    // A change of its permissions affects all shards; so does a change of data that it reads after `declare`.
     let looks_up = about.looks_up == LooksUp::Always
-        && matches!(room.form(), Form::Staged(_))
+        && matches!(integration.form(), Form::Staged(_))
         && pair.base.sha() != pair.head.sha();
     let all = looks_up || !own.is_empty() || comparison.common;
     let rule = match (comparison.is_empty(), looks_up) {
@@ -160,7 +162,8 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
 }
 
-/// What brought a difference about: what the declared queries can touch, or else whatever was looked up.
+/// The possible causes of a difference: changes in the footprint of the declared queries, or else all
+/// changes, since any of them may have been read ad hoc.
 fn causes(found: Option<Vec<Cause>>, sides: Option<&Sides<'_>>) -> Vec<Cause> {
     let found = found.unwrap_or_default();
     match sides {
@@ -169,14 +172,15 @@ fn causes(found: Option<Vec<Cause>>, sides: Option<&Sides<'_>>) -> Vec<Cause> {
     }
 }
 
-/// Causes as they are reported: renamed files are followed, and what does not explain the differences is left out.
+/// The causes to report: renamed files are followed, and causes that do not explain the differences are left
+/// out.
 fn explain(causes: Vec<Cause>, sides: Option<&Sides<'_>>, comparison: Option<&Comparison>) -> Vec<Cause> {
     let relevant = |causes: Vec<Cause>| match comparison {
         Some(comparison) => causes::relevant(causes, comparison),
         None => causes,
     };
     let Some(sides) = sides else { return relevant(causes) };
-    // Resources are the same one only if they are equal: to compare texts is for those who show them.
+    // A resource counts as renamed only if its content is equal; comparing similar texts is left to reports.
     let renames = renames(&sides.diff, |_, _| 0.0);
     if renames.datafiles.is_empty() && renames.resources.is_empty() {
         return relevant(causes);
@@ -185,8 +189,8 @@ fn explain(causes: Vec<Cause>, sides: Option<&Sides<'_>>, comparison: Option<&Co
     causes::without_moved_references(causes, &sides.diff, &renames)
 }
 
-fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
-    for query in &room.about().queries {
+fn same_answers(integration: &Room, pair: &Pair) -> Result<bool, Fault> {
+    for query in &integration.about().queries {
         let (old, new) = (pair.base.declared(query)?, pair.head.declared(query)?);
         if digest(&old.data) != digest(&new.data) {
             return Ok(false);
@@ -195,14 +199,14 @@ fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// The integrations that the data of base or head defines, of those in `rooms`.
+/// The integrations that the data of base or head defines, of those in `integrations`.
 pub fn defined<'r>(
-    rooms: impl IntoIterator<Item = &'r Room>,
+    integrations: impl IntoIterator<Item = &'r Room>,
     base: &dyn Source,
     head: &dyn Source,
 ) -> Result<Vec<&'r Room>, Fault> {
     let mut known = listing::all(head)?;
     known.extend(listing::all(base)?);
-    let defined = |room: &&Room| known.iter().any(|(name, _)| *name == room.about().name);
-    Ok(rooms.into_iter().filter(defined).collect())
+    let defined = |integration: &&Room| known.iter().any(|(name, _)| *name == integration.about().name);
+    Ok(integrations.into_iter().filter(defined).collect())
 }

@@ -1,7 +1,7 @@
-//! Allowed schemas: an integration reads only datafiles of the schemas that its own file lists.
+//! The schema allow-list: an integration reads only datafiles of the schemas that its definition lists.
 //!
-//! Declared queries are judged before anything runs, by what they *can* touch; ad-hoc queries by what they did touch
-//! (see [`crate::Data`]).
+//! Declared queries are checked before a run, by the schemas that they *can* read; ad-hoc queries by the
+//! schemas that they did read (see [`crate::Data`]).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::about::Query;
 use crate::data::DataError;
 use crate::listing::Listing;
 
-/// Schemas that every integration lists, whether it reads them or not.
+/// Schemas that every integration lists, whether it reads them or not. They are never reported as unused.
 pub const ALWAYS: [&str; 2] = ["/app-interface/app-interface-settings-1.yml", "/app-sre/integration-1.yml"];
 
-/// A query that can read what it may not.
+/// A query that can read a schema that is not on the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     /// The schema that is not listed.
     pub schema: String,
     /// The query.
     pub query: String,
-    /// The field of a GraphQL type that leads there.
+    /// The GraphQL field through which the query reaches it.
     pub field: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The schemas that queries can read, each with the query and the field that lead there.
+/// The schemas that queries can read, each with the query and the field that reach it.
 pub fn reach(engine: &Engine, queries: &[Query]) -> Result<Vec<Violation>, DataError> {
     let mut found = BTreeSet::new();
     for Query { name, text } in queries {
@@ -51,7 +51,7 @@ pub fn reach(engine: &Engine, queries: &[Query]) -> Result<Vec<Violation>, DataE
     Ok(found.into_iter().collect())
 }
 
-/// What queries can read although the integration's file does not list it.
+/// The schemas that queries can read although the definition does not list them.
 pub fn violations(
     engine: &Engine,
     queries: &[Query],
@@ -61,8 +61,8 @@ pub fn violations(
     Ok(reach.into_iter().filter(|one| !listing.schemas.contains(&one.schema)).collect())
 }
 
-/// Schemas that are listed although no query can read them. What no type of the data is made of can only be read through
-/// references that the types do not show, so nothing is said about it.
+/// Schemas that are listed although no query can read them. A schema without a GraphQL type can only be read
+/// through untyped references, so it is not reported.
 pub fn unused(engine: &Engine, listing: &Listing, read: &BTreeSet<String>) -> Vec<String> {
     let schema = engine.schema();
     let typed: BTreeSet<String> = (0..schema.types().len())

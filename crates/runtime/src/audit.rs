@@ -1,4 +1,5 @@
-//! What was written, told at the moment it is: one line per step, whatever becomes of the run.
+//! The audit trail: every write is reported as it happens, one record per step, whatever the outcome of the
+//! run.
 
 use std::fmt;
 
@@ -6,35 +7,35 @@ use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::plan::Change;
 
-/// A step that was done, or tried: the world may have changed.
+/// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     /// The run.
     pub run: &'a str,
     /// The shard.
     pub shard: &'a ShardKey,
-    /// What the step changes.
+    /// The changes of the step.
     pub changes: &'a [Change],
-    /// Why it failed, if it did: what it did before that is not known, unless the fault says that it is.
+    /// The fault, if the step failed. It may be applied in part, unless the fault says otherwise.
     pub failed: Option<&'a Fault>,
 }
 
-/// A step that begins, or whose result is known.
+/// A step that starts, or whose result is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// The shard.
     pub shard: &'a ShardKey,
-    /// What the step changes.
+    /// The changes of the step.
     pub changes: &'a [Change],
 }
 
 /// Receives every write.
 pub trait Audit: fmt::Debug + Send + Sync {
-    /// A step begins: from now on the world may change.
+    /// A step starts: from now on the target may change.
     fn begin(&self, _: &Attempt<'_>) {}
     /// The result of a step is known. It follows [`Audit::wrote`], if that is called for the step.
     fn end(&self, _: &Attempt<'_>) {}
-    /// Something was written.
+    /// Records a write.
     fn wrote(&self, written: &Written<'_>);
 }
 

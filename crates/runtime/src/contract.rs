@@ -1,5 +1,5 @@
-//! The contract of the staged form: five questions that every integration answers. The runner owns everything else:
-//! order, deadlines, concurrency, dry run, early exit, shards, guards, waits, report.
+//! The contract of the staged form: five phases that every integration implements. The runner owns everything
+//! else: order, deadlines, concurrency, dry run, early exit, shards, guards, waits, reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -19,100 +19,101 @@ use crate::plan::{Plan, Thing};
 use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::state::{Declared, Shard};
 
-/// Something that is wanted, or wanted gone.
+/// One item of desired state: an object that must exist, or must not.
 #[derive(Clone, Debug)]
 pub struct Want<T> {
-    /// What it is about.
+    /// The object.
     pub thing: Thing,
-    /// Where in the data it comes from.
+    /// Provenance: the location in the data that declares it.
     pub place: Option<Place>,
-    /// What is wanted.
+    /// The desired state of the object.
     pub wanted: Wanted<T>,
 }
 
-/// What is wanted of a thing.
+/// The desired state of one object.
 #[derive(Clone, Debug)]
 pub enum Wanted<T> {
-    /// It is to be like this.
+    /// The object must exist like this.
     Present(T),
-    /// It is to be gone: the data says so in as many words, which approves its removal.
+    /// The object must not exist. The data says so explicitly (`delete: true`), which approves its removal.
     Delete,
-    /// What it is to be could not be found out: nothing in its scope is removed.
+    /// The desired state could not be resolved. Nothing in the object's scope is removed.
     Unresolved(Fault),
 }
 
-/// What one read of a scope told us.
+/// The result of reading one scope.
 #[derive(Clone, Debug)]
 pub enum Observed<T> {
-    /// All that is there and concerns us.
+    /// All objects in the scope that concern the integration.
     Known(Vec<T>),
-    /// It could not be read: nothing in it is removed, only reported.
+    /// The read failed. Nothing in the scope is removed; the fault is reported.
     Unknown(Fault),
 }
 
-/// What the world has now, scope by scope.
+/// The current state of the target, by scope.
 pub type World<T> = BTreeMap<Scope, Observed<T>>;
 
-/// What came of a step.
+/// The result of applying a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It is done.
+    /// The step was applied.
     Done,
-    /// It was planned on an old version of the world: plan again.
+    /// The target changed since the step was planned: plan again.
     Stale,
 }
 
-/// What came of rehearsing a step, which a dry run does where a target can: nothing is changed.
+/// The result of rehearsing a step. A dry run rehearses steps where the target supports it; nothing is
+/// changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rehearsed {
-    /// The target would do it.
+    /// The target would apply the step.
     Taken,
-    /// The target would not, and why.
+    /// The target would refuse the step, for this reason.
     Refused(Fault),
-    /// It could not be found out, and why: what it needs is not there yet.
+    /// The target could not validate the step, for this reason: something that it needs does not exist yet.
     NotValidated(String),
-    /// Nobody wants it to be found out.
+    /// The step is not rehearsed.
     NotAsked,
 }
 
-/// What reading takes.
+/// The context of the read phases: `resolve`, `observe` and `rehearse`.
 #[derive(Clone, Debug)]
 pub struct Read {
     /// The permit.
     pub permit: ReadPermit,
-    /// The data, for what is looked up on the way.
+    /// The data, for ad-hoc queries and resources.
     pub data: Data,
-    /// What was read in this round already, by whichever shard.
+    /// Caches the reads of this round. All shards share it.
     pub memo: Memo,
-    /// Today.
+    /// The date of the run.
     pub today: Date,
-    /// Which secrets this shard may read. What it reads is recorded there.
+    /// The secrets that this shard may read. Values that it reads are recorded there, for redaction.
     pub secrets: ShardSecrets,
 }
 
-/// What writing takes. It exists only in a real run.
+/// The context of the write phase. It exists only in a real run.
 #[derive(Debug)]
 pub struct Write<'r> {
     /// The permit.
     pub permit: &'r WritePermit,
-    /// The permit to read, for preconditions.
+    /// The read permit, for preconditions.
     pub read: &'r ReadPermit,
-    /// The run, for what is written into the world about it.
+    /// The name of the run, for annotations on target objects.
     pub run: &'r str,
 }
 
 /// One shard of a declared state, as `resolve` and `observe` see it.
 #[derive(Debug)]
 pub struct View<'d, C, T, S> {
-    /// Its key.
+    /// The key of the shard.
     pub key: &'d ShardKey,
-    /// What matters to every shard.
+    /// The state that all shards share.
     pub common: &'d C,
-    /// What is declared.
+    /// The declared state of the shard.
     pub shard: &'d Shard<T, S>,
 }
 
-// Whatever it looks at, a view can be copied.
+// Not derived: a view is `Copy` whatever its type parameters are.
 impl<C, T, S> Clone for View<'_, C, T, S> {
     fn clone(&self) -> Self {
         *self
@@ -126,62 +127,65 @@ pub type DeclaredOf<I> = Declared<<I as Staged>::Common, <I as Staged>::Target, 
 
 /// An integration of the staged form.
 pub trait Staged: Send + Sync + 'static {
-    /// What matters to every shard.
+    /// The state that all shards share.
     type Common: Serialize + Send + Sync + 'static;
-    /// How a shard is reached.
+    /// The address of a shard's target.
     type Target: Serialize + Clone + Send + Sync + 'static;
-    /// What is declared for a shard.
+    /// The declared state of a shard.
     type State: Serialize + Send + Sync + 'static;
-    /// A thing as it is to be.
+    /// The desired state of an object.
     type Item: Send + Sync + 'static;
-    /// A thing as it is.
+    /// The current state of an object.
     type Found: Send + Sync + 'static;
-    /// What is done in a step.
+    /// The effect of a step.
     type Action: Send + Sync + 'static;
 
-    /// What it says about itself.
+    /// The integration's metadata.
     fn about(&self) -> &About;
 
-    /// What does the data say?
+    /// Declares the state that follows from the data alone. Pure: it depends only on `data` and `options`.
     fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault>
     where
         Self: Sized;
 
-    /// The secrets that the data names for a shard. In a check, `resolve` reads only those that base names, too.
+    /// The secrets that the data names for a shard. In a dry run with a base, `resolve` reads only those that
+    /// base names, too.
     fn secret_lookups(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
 
-    /// Text that follows from the data of a shard alone and is not in its serialised state. It is shown even where it equals a
-    /// secret.
+    /// Text that follows from the data of a shard alone and is not in its serialised state. It is shown even
+    /// where it equals a secret.
     fn public_texts(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Outside inputs. What cannot be found out is `Unresolved`; an error is for when nothing can be.
+    /// Resolves outside inputs (templates, secrets, references) into desired state. An item that cannot be
+    /// resolved is `Unresolved`; an error means that nothing can be resolved.
     fn resolve(
         &self,
         read: &Read,
         view: View<'_, Self::Common, Self::Target, Self::State>,
     ) -> impl Future<Output = Result<Vec<Want<Self::Item>>, Fault>> + Send;
 
-    /// All that we own there now; of a shard that only base has, as base declares it, with nothing wanted.
+    /// Reads the current state: all objects of the shard that the integration owns. For a shard that only
+    /// base has, `view` is base's declared state and `desired` is empty.
     fn observe(
         &self,
         read: &Read,
         view: View<'_, Self::Common, Self::Target, Self::State>,
-        wanted: &[Want<Self::Item>],
+        desired: &[Want<Self::Item>],
     ) -> impl Future<Output = Result<World<Self::Found>, Fault>> + Send;
 
-    /// What would change?
-    fn plan(&self, wanted: &[Want<Self::Item>], world: &World<Self::Found>) -> Plan<Self::Action>;
+    /// Plans the steps from current to desired state. Pure.
+    fn plan(&self, desired: &[Want<Self::Item>], current: &World<Self::Found>) -> Plan<Self::Action>;
 
-    /// Would the target do this step? Asked in dry runs only.
+    /// Asks the target to validate a step without applying it. Called in dry runs only.
     fn rehearse(&self, _: &Read, _: &Self::Action) -> impl Future<Output = Result<Rehearsed, Fault>> + Send {
         std::future::ready(Ok(Rehearsed::NotAsked))
     }
 
-    /// Do one step; may run twice.
+    /// Applies one step. Must be idempotent: it may run twice.
     fn apply(
         &self,
         write: &Write<'_>,

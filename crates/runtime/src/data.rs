@@ -1,7 +1,8 @@
-//! Data is a handle: the declared queries, resources by path, and recorded ad-hoc queries, all of one pinned bundle.
+//! A handle to the data of one pinned bundle: declared queries, ad-hoc queries and resources by path.
 //!
-//! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere changes nothing. What it
-//! answers is recorded, and what the integration may not read is an error.
+//! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere does not
+//! affect it. Every read is logged, and a read of a schema that is not on the integration's allow-list is an
+//! error.
 
 mod batch;
 mod engine;
@@ -23,51 +24,51 @@ use crate::state::digest;
 pub use batch::ResourceBatch;
 pub use engine::Loaded;
 
-/// A request to a source.
+/// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The text.
+    /// The GraphQL text.
     pub text: &'a str,
-    /// Which of its operations is meant.
+    /// The operation to execute, if the text has several.
     pub operation: Option<&'a str>,
     /// Values of its variables.
     pub variables: Option<&'a Map>,
-    /// Whether the places of objects are needed, which cost as much as the answer.
+    /// Whether to return the source locations of objects, which cost as much as the answer.
     pub places: bool,
-    /// Set if only some elements of lists are asked for. Only who has an [engine](Source::engine) is asked so.
+    /// Restricts lists to these elements. Only sources with an [engine](Source::engine) support it.
     pub only: Option<&'a Entities>,
 }
 
-/// What a source answers.
+/// The answer to a request, as an untyped tree.
 #[derive(Clone, Debug)]
 pub struct Answered {
     /// The data.
     pub data: Node,
-    /// Where its objects come from, as far as the source knows.
+    /// The source locations of its objects, as far as the source knows them.
     pub places: Places,
-    /// Schemas of the objects that were read.
+    /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,
 }
 
-/// Where a bundle is asked.
+/// Answers requests about one bundle, in this process or on a server.
 pub trait Source: fmt::Debug + Send + Sync {
     /// The name of the bundle.
     fn sha(&self) -> &str;
 
-    /// The commit that the bundle was made of, if that is known.
+    /// The commit that the bundle was built from, if known.
     fn commit(&self) -> Option<&str>;
 
-    /// When that commit was made, in seconds since 1970.
+    /// The time of that commit, in seconds since 1970.
     fn committed(&self) -> Option<i64> {
         None
     }
 
     /// Answers a request.
-    fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError>;
+    fn answer(&self, request: Ask<'_>) -> Result<Answered, DataError>;
 
-    /// Executes a request without keeping its answer: the schemas of the objects that it reads.
-    fn check(&self, ask: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
-        self.answer(ask).map(|answered| answered.schemas)
+    /// Executes a request and returns only the schemas of the objects that it reads, not the answer.
+    fn check(&self, request: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+        self.answer(request).map(|answered| answered.schemas)
     }
 
     /// The text of a resource.
@@ -82,36 +83,36 @@ pub trait Source: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The bundle itself, if it is in this process.
+    /// The GraphQL engine of the bundle, if the bundle is in this process.
     fn engine(&self) -> Option<&Arc<Engine>>;
 }
 
-/// Why the data does not answer.
+/// The reason why a request for data failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DataError {
-    /// The request does not fit the data's types, or the data does not fit them.
+    /// The request or the data does not match the GraphQL types.
     #[error("the query {query} cannot be answered: {why}")]
     Refused {
         /// Its name.
         query: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The source could not be reached, or does not have the bundle.
-    #[error("the data cannot be asked: {why}")]
+    /// The source is unreachable, or does not have the bundle.
+    #[error("the data cannot be queried: {why}")]
     Unreachable {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The integration may not read this.
+    /// The query read schemas that are not on the integration's allow-list.
     #[error("the query {query} reads {}, which the integration may not", .schemas.iter().map(|schema| format!("`{schema}`")).collect::<Vec<_>>().join(", "))]
     Forbidden {
         /// Its name.
         query: String,
-        /// The schemas that are not on the list.
+        /// The schemas that are not on the allow-list.
         schemas: BTreeSet<String>,
     },
-    /// The integration asks something that it did not declare.
+    /// The integration made a request that it did not declare.
     #[error("the query {query} is not declared")]
     Undeclared {
         /// Its name.
@@ -135,20 +136,20 @@ impl From<DataError> for Fault {
 pub struct Answer<Q> {
     /// The data.
     pub data: Q,
-    /// Where its objects come from.
+    /// The source locations of its objects.
     pub places: Places,
 }
 
-/// What was asked of a handle.
+/// A log of the reads of one handle.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// Per query the schemas that its answer read.
+    /// The schemas that each query read.
     pub schemas: BTreeMap<String, BTreeSet<String>>,
-    /// Ad-hoc queries with the digests of their answers; of one that was only checked there is none.
+    /// Ad-hoc queries with the digests of their answers. A query that was only checked has no digest.
     pub ad_hoc: Vec<(String, Option<Sha256>)>,
     /// Resources that were read by path.
     pub resources: BTreeSet<String>,
-    /// What was refused because it is not allowed, per query.
+    /// The schemas that each query read although they are not on the allow-list.
     pub forbidden: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -162,26 +163,26 @@ pub struct Data {
     part: Option<Arc<Entities>>,
 }
 
-/// What an integration may ask.
+/// The requests that an integration may make.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// Its declared queries.
     pub queries: Vec<Query>,
-    /// Whether it may ask others, and read resources by path.
+    /// Whether it may make ad-hoc queries and read resources by path.
     pub looks_up: bool,
-    /// The schemas that it may read; everything if there is no list.
+    /// The allow-list of schemas that it may read; without one it may read everything.
     pub allowed: Option<BTreeSet<String>>,
 }
 
 impl Terms {
-    /// What an integration asks, without a list of what it may read.
+    /// The policy of an integration, without an allow-list of schemas.
     pub fn of(about: &About) -> Self {
         Self { queries: about.queries.clone(), looks_up: about.looks_up != LooksUp::Never, allowed: None }
     }
 }
 
 impl Data {
-    /// The data of a source on these terms.
+    /// A handle to the bundle of `source` that allows the requests of this policy.
     pub fn new(source: Arc<dyn Source>, terms: Terms) -> Self {
         Self { source, terms: Arc::new(terms), asked: Arc::default(), part: None }
     }
@@ -191,43 +192,43 @@ impl Data {
         self.source.sha()
     }
 
-    /// Where it is asked.
+    /// The source of the bundle.
     pub(crate) fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
-    /// The schemas that may be read; everything if there is no list.
+    /// The allow-list of schemas; without one everything may be read.
     pub(crate) fn allowed(&self) -> Option<&BTreeSet<String>> {
         self.terms.allowed.as_ref()
     }
 
-    /// The same data on the same terms, of which declared queries see this part only.
+    /// A handle to the same data whose declared queries return only these elements. Its log is empty.
     pub(crate) fn of_part(&self, part: &Arc<Entities>) -> Self {
         Self { part: Some(Arc::clone(part)), ..self.apart() }
     }
 
-    /// The part that declared queries see, if it is not all.
+    /// The elements to which declared queries are restricted, if they are.
     pub(crate) fn part(&self) -> Option<&Arc<Entities>> {
         self.part.as_ref()
     }
 
-    /// The same data on the same terms, with nothing asked yet.
+    /// A handle to the same data with an empty log.
     pub(crate) fn apart(&self) -> Self {
         Self { asked: Arc::default(), ..self.clone() }
     }
 
-    /// Writes down that this was asked.
+    /// Adds the reads of another log to the log of this handle.
     pub(crate) fn count_as_asked(&self, other: &Asked) {
         let Asked { schemas, ad_hoc, resources, forbidden } = other;
-        let mut asked = self.asked.lock();
+        let mut log = self.asked.lock();
         for (query, read) in schemas {
-            asked.schemas.entry(query.clone()).or_default().extend(read.iter().cloned());
+            log.schemas.entry(query.clone()).or_default().extend(read.iter().cloned());
         }
         for (query, read) in forbidden {
-            asked.forbidden.entry(query.clone()).or_default().extend(read.iter().cloned());
+            log.forbidden.entry(query.clone()).or_default().extend(read.iter().cloned());
         }
-        asked.ad_hoc.extend_from_slice(ad_hoc);
-        asked.resources.extend(resources.iter().cloned());
+        log.ad_hoc.extend_from_slice(ad_hoc);
+        log.resources.extend(resources.iter().cloned());
     }
 
     /// Answers a declared query.
@@ -238,47 +239,48 @@ impl Data {
         Ok(Answer { data, places: answered.places })
     }
 
-    /// Answers a declared query with a tree.
+    /// Answers a declared query with an untyped tree.
     pub fn declared(&self, query: &Query) -> Result<Answered, DataError> {
         let name = quoted(&query.name);
         if !self.terms.queries.contains(query) {
             return Err(DataError::Undeclared { query: name });
         }
         let only = self.part.as_deref();
-        let ask =
+        let request =
             Ask { text: &query.text, operation: Some(&query.name), variables: None, places: true, only };
         let _doing = activity::begin(format!("query {name}"));
-        self.permitted(&name, self.source.answer(ask)?)
+        self.permitted(&name, self.source.answer(request)?)
     }
 
-    /// Answers a query that is not declared. It is recorded with the digest of its answer.
+    /// Answers an ad-hoc query. It is logged with the digest of its answer.
     pub fn ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<Answered, DataError> {
         let name = self.undeclared(text)?;
-        let _doing = activity::begin("a query of its own");
+        let _doing = activity::begin("ad-hoc query");
         let answered =
             self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
         self.asked.lock().ad_hoc.push((text.to_owned(), Some(digest(&answered.data))));
         self.permitted(&name, answered)
     }
 
-    /// Executes a query that is not declared, and returns the schemas that it reads instead of its answer, which may be a large part of the bundle.
+    /// Executes an ad-hoc query and returns only the schemas that it reads: its answer may be a large part of
+    /// the bundle.
     pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
         let name = self.undeclared(text)?;
-        let _doing = activity::begin("a query of its own");
-        let ask = Ask { text, operation: None, variables: None, places: false, only: None };
-        let schemas = self.source.check(ask)?;
+        let _doing = activity::begin("ad-hoc query");
+        let request = Ask { text, operation: None, variables: None, places: false, only: None };
+        let schemas = self.source.check(request)?;
         self.asked.lock().ad_hoc.push((text.to_owned(), None));
         self.permit(&name, &schemas)?;
         Ok(schemas)
     }
 
-    /// The name of a query that is not declared, if the integration may ask such queries.
+    /// A name for an ad-hoc query; fails if the integration may not make such queries.
     fn undeclared(&self, text: &str) -> Result<String, DataError> {
         let query = quoted(&abridged(text));
         if self.terms.looks_up { Ok(query) } else { Err(DataError::Undeclared { query }) }
     }
 
-    /// The texts of many resources, which a remote bundle answers with few requests.
+    /// Fetches the texts of many resources; a remote bundle needs few requests for them.
     pub fn resources(&self, paths: BTreeSet<String>) -> Result<ResourceBatch, DataError> {
         if !self.terms.looks_up {
             return Err(DataError::Undeclared { query: "for resources".to_owned() });
@@ -296,7 +298,7 @@ impl Data {
         self.source.resource(path)
     }
 
-    /// What was asked so far.
+    /// The log of all reads so far.
     pub fn asked(&self) -> Asked {
         self.asked.lock().clone()
     }
@@ -305,16 +307,16 @@ impl Data {
         self.permit(name, &answered.schemas).map(|()| answered)
     }
 
-    /// Records the schemas that a query read; fails if one of them may not be read.
+    /// Logs the schemas that a query read; fails if one of them is not on the allow-list.
     fn permit(&self, name: &str, read: &BTreeSet<String>) -> Result<(), DataError> {
-        let mut asked = self.asked.lock();
-        asked.schemas.entry(name.to_owned()).or_default().extend(read.iter().cloned());
+        let mut log = self.asked.lock();
+        log.schemas.entry(name.to_owned()).or_default().extend(read.iter().cloned());
         let Some(allowed) = &self.terms.allowed else { return Ok(()) };
         let schemas: BTreeSet<String> = read.difference(allowed).cloned().collect();
         if schemas.is_empty() {
             return Ok(());
         }
-        asked.forbidden.entry(name.to_owned()).or_default().extend(schemas.iter().cloned());
+        log.forbidden.entry(name.to_owned()).or_default().extend(schemas.iter().cloned());
         Err(DataError::Forbidden { query: name.to_owned(), schemas })
     }
 }

@@ -1,4 +1,4 @@
-//! What runs side by side declare of the same data: it is made once, and gone with the last of them.
+//! A single-flight cache of declared states: concurrent runs with the same input share one state.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::erased::AnyDeclared;
 use crate::fault::Fault;
 use crate::options::Options;
 
-/// What came of declaring: nothing, if the integration declares no state.
+/// The result of `declare`; `None` if the integration declares no state.
 type Made = Result<Option<Arc<dyn AnyDeclared>>, Fault>;
 
-/// A declared state, which others may have too.
+/// A shared declared state.
 #[derive(Clone)]
 pub struct Declaration {
     state: Arc<dyn AnyDeclared>,
-    /// While it is held anywhere, callers that ask for the same state get it.
+    /// Keeps the cache entry alive: the cache holds entries weakly.
     _cell: Arc<Cell>,
 }
 
@@ -32,22 +32,25 @@ impl Deref for Declaration {
     }
 }
 
-/// The declared states of a room that are still in use.
+/// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the
+/// cache keeps weak references and drops dead ones on the next lookup. The lock is held only to find or add
+/// an entry, never while a state is declared.
 #[derive(Default)]
 pub struct Declarations(Mutex<Vec<Weak<Cell>>>);
 
-/// One declared state, and all that it depends on.
+/// One declared state, with its complete input as the cache key.
 struct Cell {
     source: Arc<dyn Source>,
     part: Option<Arc<Entities>>,
     allowed: Option<BTreeSet<String>>,
     options: Options,
-    /// With what was asked on the way, which counts as asked by each who gets it.
+    /// The result, with the log of its reads, which is added to the log of every caller that gets the state.
     made: OnceLock<(Made, Asked)>,
 }
 
 impl Declarations {
-    /// What `declare` makes of the data. Concurrent callers that ask for the same state wait for the first.
+    /// The cached state for this input, or the result of `declare`. Concurrent callers with the same input
+    /// wait for the first. A fault is not cached beyond the callers that wait for it.
     pub fn once(
         &self,
         data: &Data,
@@ -55,18 +58,18 @@ impl Declarations {
         declare: impl FnOnce(&Data) -> Made,
     ) -> Result<Option<Declaration>, Fault> {
         let cell = self.cell(data, options);
-        let (made, asked) = cell.made.get_or_init(|| {
+        let (made, log) = cell.made.get_or_init(|| {
             let own = data.apart();
             let made = declare(&own);
             (made, own.asked())
         });
-        data.count_as_asked(asked);
+        data.count_as_asked(log);
         let state = made.clone()?;
         Ok(state.map(|state| Declaration { state, _cell: Arc::clone(&cell) }))
     }
 
     fn cell(&self, data: &Data, options: &Options) -> Arc<Cell> {
-        // The list is whole at any time, so a panic elsewhere does not spoil it.
+        // The list is consistent at any time, so a panic elsewhere does not corrupt it.
         let mut cells = self.0.lock();
         cells.retain(|cell| cell.strong_count() > 0);
         let is = |cell: &Arc<Cell>| {
@@ -87,6 +90,6 @@ impl Declarations {
 
 impl fmt::Debug for Declaration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Declaration({} shards)", self.keys().len())
+        write!(f, "SharedDeclaredState({} shards)", self.keys().len())
     }
 }

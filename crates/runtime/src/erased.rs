@@ -1,7 +1,7 @@
-//! The contract without its types, so that the runner is compiled once and rooms stand in one list.
+//! Type erasure for the contract, so that the runner is compiled once and integrations fit into one list.
 //!
-//! **Invariant:** what comes out of a room goes back into the same room: the runner never mixes them, and a mix is
-//! noticed.
+//! **Invariant:** an erased value goes back into the integration that made it. The runner never mixes values
+//! of several integrations; a mix panics.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,28 +24,28 @@ use crate::plan::{Plan, Thing};
 use crate::secrets::SecretLookup;
 use crate::state::{Comparison, Declared, Disabled, compare, digest};
 
-/// Something of a room's own.
+/// A value that only the integration that made it can interpret.
 pub type Opaque = Box<dyn Any + Send + Sync>;
 
-/// What the runner knows of something wanted.
+/// The desired state of an object, as far as the runner knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is to be there.
+    /// It must exist.
     Present,
-    /// It is to be gone.
+    /// It must not exist.
     Delete,
-    /// Not known, and why.
+    /// It could not be resolved, for this reason.
     Unresolved(Fault),
 }
 
-/// What is wanted in a shard.
+/// The desired state of a shard.
 pub struct Wants {
-    /// What the runner knows of it.
+    /// The facts that guards and reports need.
     pub facts: Vec<Fact>,
     inner: Opaque,
 }
 
-/// What the runner knows of one thing that is wanted.
+/// One object of desired state, with its source location.
 pub type Fact = (Thing, Option<Place>, Kind);
 
 impl Wants {
@@ -58,36 +58,36 @@ impl Wants {
     }
 }
 
-/// What a shard has.
+/// The current state of a shard.
 pub struct Found {
-    /// Per scope how many things there are, or why that is not known.
+    /// Number of objects per scope, or why the scope could not be read.
     pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
-    /// What was learned about what is wanted while looking.
+    /// Facts about desired state that `observe` found out.
     pub facts: Vec<Fact>,
     pub(crate) inner: Opaque,
 }
 
-/// A declared state.
+/// The declared state of an integration.
 pub trait AnyDeclared: Send + Sync {
     /// The keys of its shards, in order.
     fn keys(&self) -> Vec<&ShardKey>;
-    /// Where a shard comes from.
+    /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<Place>;
-    /// What switches a shard off.
+    /// The reason why a shard is disabled, if it is.
     fn disabled(&self, key: &ShardKey) -> Option<&Disabled>;
     /// Whether a shard has a label.
     fn has_label(&self, label: &str, key: &ShardKey) -> bool;
-    /// Shards that are wrong, and how.
+    /// The faults of shards whose declaration is invalid.
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
-    /// What differs between this, of base, and another one of the same room, of head.
+    /// Compares this state, of base, with the state that the same integration declares for head.
     fn compare(&self, head: &dyn AnyDeclared) -> Comparison;
-    /// The digest of how a shard is reached.
+    /// The digest of a shard's target address.
     fn target(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
     fn json(&self) -> serde_json::Value;
-    /// All text in the state of a shard, with what matters to every shard.
+    /// All texts in the state of a shard and in the common state.
     fn texts(&self, key: &ShardKey) -> Vec<String>;
-    /// Itself, for its room.
+    /// The state as `Any`, for the integration that declared it.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -148,14 +148,14 @@ where
     }
 }
 
-/// All keys and texts of a value.
+/// All keys and texts of a JSON value.
 pub fn texts(value: &serde_json::Value) -> Vec<String> {
     let mut texts = Vec::new();
     collect(value, &mut texts);
     texts
 }
 
-/// Adds all keys and texts of a value.
+/// Adds all keys and texts of a JSON value.
 fn collect(value: &serde_json::Value, texts: &mut Vec<String>) {
     match value {
         serde_json::Value::String(text) => texts.push(text.clone()),
@@ -171,13 +171,13 @@ fn collect(value: &serde_json::Value, texts: &mut Vec<String>) {
     }
 }
 
-/// The staged form without its types.
+/// Object-safe form of [`Staged`].
 pub trait Dynamic: Send + Sync {
-    /// What it says about itself.
+    /// The integration's metadata.
     fn about(&self) -> &About;
     /// See [`Staged::declare`].
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault>;
-    /// See [`Staged::secret_lookups`]; nothing if there is no such shard.
+    /// See [`Staged::secret_lookups`]; empty for an unknown shard.
     fn secret_lookups(&self, _: &dyn AnyDeclared, _: &ShardKey) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
@@ -192,7 +192,7 @@ pub trait Dynamic: Send + Sync {
         declared: &'a dyn AnyDeclared,
         key: &'a ShardKey,
     ) -> BoxFuture<'a, Result<Wants, Fault>>;
-    /// That nothing is wanted in a shard.
+    /// The empty desired state.
     fn nothing(&self) -> Wants;
     /// See [`Staged::observe`]; `declared` is that of base for a shard that only base has.
     fn observe<'a>(
@@ -200,10 +200,10 @@ pub trait Dynamic: Send + Sync {
         read: &'a Read,
         declared: &'a dyn AnyDeclared,
         key: &'a ShardKey,
-        wants: &'a Wants,
+        desired: &'a Wants,
     ) -> BoxFuture<'a, Result<Found, Fault>>;
     /// See [`Staged::plan`].
-    fn plan(&self, wants: &Wants, found: &Found) -> Plan<Opaque>;
+    fn plan(&self, desired: &Wants, current: &Found) -> Plan<Opaque>;
     /// See [`Staged::rehearse`].
     fn rehearse<'a>(&'a self, read: &'a Read, action: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>>;
     /// See [`Staged::apply`].
@@ -211,7 +211,7 @@ pub trait Dynamic: Send + Sync {
     -> BoxFuture<'a, Result<Applied, Fault>>;
 }
 
-/// A room of the staged form.
+/// Adapts a [`Staged`] integration to [`Dynamic`].
 pub struct Erased<I>(pub I);
 
 impl<I: Staged> Dynamic for Erased<I> {
@@ -262,27 +262,27 @@ impl<I: Staged> Dynamic for Erased<I> {
         read: &'a Read,
         declared: &'a dyn AnyDeclared,
         key: &'a ShardKey,
-        wants: &'a Wants,
+        desired: &'a Wants,
     ) -> BoxFuture<'a, Result<Found, Fault>> {
         async move {
             let declared = own::<DeclaredOf<I>>(declared.as_any());
             let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
             let view = View { key, common: &declared.common, shard };
-            let world = self.0.observe(read, view, own::<Vec<Want<I::Item>>>(&*wants.inner)).await?;
+            let current = self.0.observe(read, view, own::<Vec<Want<I::Item>>>(&*desired.inner)).await?;
             let count = |observed: &Observed<I::Found>| match observed {
                 Observed::Known(things) => Ok(things.len()),
                 Observed::Unknown(fault) => Err(fault.clone()),
             };
-            let scopes = world.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
-            Ok(Found { scopes, facts: Vec::new(), inner: Box::new(world) })
+            let scopes = current.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
+            Ok(Found { scopes, facts: Vec::new(), inner: Box::new(current) })
         }
         .boxed()
     }
 
-    fn plan(&self, wants: &Wants, found: &Found) -> Plan<Opaque> {
-        let (wanted, world) =
-            (own::<Vec<Want<I::Item>>>(&*wants.inner), own::<World<I::Found>>(&*found.inner));
-        self.0.plan(wanted, world).map(|action| Box::new(action) as Opaque)
+    fn plan(&self, desired: &Wants, current: &Found) -> Plan<Opaque> {
+        let (desired, current) =
+            (own::<Vec<Want<I::Item>>>(&*desired.inner), own::<World<I::Found>>(&*current.inner));
+        self.0.plan(desired, current).map(|action| Box::new(action) as Opaque)
     }
 
     fn rehearse<'a>(&'a self, read: &'a Read, action: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
@@ -298,8 +298,8 @@ impl<I: Staged> Dynamic for Erased<I> {
     }
 }
 
-fn wants<T: Send + Sync + 'static>(wanted: Vec<Want<T>>) -> Wants {
-    let facts = wanted.iter().map(|want| {
+fn wants<T: Send + Sync + 'static>(desired: Vec<Want<T>>) -> Wants {
+    let facts = desired.iter().map(|want| {
         let kind = match &want.wanted {
             Wanted::Present(_) => Kind::Present,
             Wanted::Delete => Kind::Delete,
@@ -307,11 +307,11 @@ fn wants<T: Send + Sync + 'static>(wanted: Vec<Want<T>>) -> Wants {
         };
         (want.thing.clone(), want.place.clone(), kind)
     });
-    Wants { facts: facts.collect(), inner: Box::new(wanted) }
+    Wants { facts: facts.collect(), inner: Box::new(desired) }
 }
 
 pub(crate) fn own<T: 'static>(value: &dyn Any) -> &T {
-    value.downcast_ref().expect("what a room made goes back into the same room")
+    value.downcast_ref().expect("a value goes back into the integration that made it")
 }
 
 pub(crate) fn no_shard(key: &ShardKey) -> Fault {

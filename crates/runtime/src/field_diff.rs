@@ -1,4 +1,4 @@
-//! What differs inside a changed thing, field by field.
+//! The diff of a changed object, field by field.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use serde_json::Value;
 pub enum DiffEntry {
     /// A field, list item or key that differs.
     Field(FieldDiff),
-    /// A remark that is about no single field: `it uses ConfigMap a, which changed`.
+    /// A remark that does not belong to a single field: `it uses ConfigMap a, which changed`.
     Note(String),
 }
 
-/// A field, list item or key that differs. **Invariant:** no secret is in it.
+/// A field, list item or key that differs. **Invariant:** it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldDiff {
     /// Whether the field is added, changed or removed.
     pub change: FieldChange,
     /// The path of the field: `spec.hard.limits.memory`.
     pub path: String,
-    /// The value before. Absent if there was none, or if the value is sensitive.
+    /// The value before. Absent if there was no value, or if the value is sensitive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The value after. Absent if there is none, or if the value is sensitive.
+    /// The value after. Absent if there is no value, or if the value is sensitive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

@@ -1,4 +1,5 @@
-//! The function form, for validators and small jobs: one `run`, in which every effect goes through [`Cx::act`].
+//! The function form, for validators and small jobs: one `run`, in which every effect goes through
+//! [`Cx::act`].
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -26,38 +27,40 @@ pub type FunctionState = Declared<serde_json::Value, (), serde_json::Value>;
 
 /// An integration of the function form.
 pub trait Function: Send + Sync + 'static {
-    /// What it says about itself.
+    /// The integration's metadata.
     fn about(&self) -> &About;
 
-    /// What its outcome depends on, for early exit; `None` if that cannot be said from the data alone.
+    /// The input that determines its outcome, for early exit; `None` if the outcome does not depend on the
+    /// data alone.
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
 
-    /// Whether what it needs on this machine is there. Without it a run ends with this fault, and `up`, which needs nothing
-    /// installed, leaves it out.
+    /// Checks that this machine has what the integration needs, such as an installed tool. If not, a run ends
+    /// with this fault, and `up` leaves the integration out.
     fn ready(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Does the job. An error is for when it cannot be done; what is wrong with single things goes to [`Cx::fault`].
+    /// Runs the integration. An error means that it cannot run at all; faults of single objects go to
+    /// [`Cx::fault`].
     fn run(&self, cx: &Cx<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
-/// What a function did or would do.
+/// The changes and faults of a function.
 #[derive(Debug, Default)]
 pub struct Did {
-    /// Changes, made in a real run.
+    /// The changes; a real run applies them.
     pub changes: Vec<Change>,
     /// Changes that a guard holds.
     pub held: Vec<Held>,
-    /// What is wrong.
+    /// Faults of single objects.
     pub faults: Vec<Fault>,
-    /// How many changes were made.
+    /// Number of applied changes.
     pub applied: usize,
-    /// How many things were removed without an approval.
+    /// Number of objects that were removed without an approval.
     pub removed: usize,
 }
 
-/// What a function works with.
+/// The context of a function.
 pub struct Cx<'r> {
     /// The data.
     pub data: &'r Data,
@@ -68,7 +71,7 @@ pub struct Cx<'r> {
     reservations: Reservations<'r>,
     request: &'r Request,
     did: Mutex<Did>,
-    /// Held for reading while a change is being made.
+    /// Locked for reading while a change is applied.
     acting: RwLock<()>,
 }
 
@@ -84,24 +87,24 @@ impl<'r> Cx<'r> {
         Self { data, options, permits, guard, reservations, request, did, acting }
     }
 
-    /// Why a change is held, if it is; a removal that is not is reserved in a real run.
+    /// The refusal of a change, if it is held. A real run reserves a removal that is not held.
     async fn refusal(&self, change: &Change) -> Option<Refusal> {
         if !self.guard.removes(change) {
             return None;
         }
-        // How many things the scope has is not known: only absolute limits apply.
+        // The number of objects in the scope is not known: only absolute limits apply.
         let facts = Facts { counts: [(change.thing.scope.clone(), 0)].into(), ..Facts::default() };
         let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
         let proposal = Proposal { key, facts: &facts, steps, groups };
         self.reservations.judge(&[proposal]).await.into_iter().flatten().next().flatten()
     }
 
-    /// The permit to read the world.
+    /// The read permit.
     pub fn read(&self) -> &ReadPermit {
         &self.permits.read
     }
 
-    /// Makes a change: recorded always, executed only in a real run, and only if no guard holds it.
+    /// Applies a change: always recorded, executed only in a real run, and only if no guard holds it.
     pub async fn act<F>(&self, change: Change, effect: F) -> Result<(), Fault>
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
@@ -146,13 +149,13 @@ impl<'r> Cx<'r> {
         done
     }
 
-    /// Waits until a shutdown is asked for and no change is being made.
+    /// Waits until a shutdown is requested and no change is being applied.
     pub(crate) async fn interrupted(&self) {
         self.request.stop.asked().await;
         let _none = self.acting.write().await;
     }
 
-    /// Tells what is wrong with one thing; the rest goes on.
+    /// Reports a fault of a single object; the function continues.
     pub fn fault(&self, fault: Fault) {
         self.lock().faults.push(fault);
     }
@@ -166,9 +169,9 @@ impl<'r> Cx<'r> {
     }
 }
 
-/// The function form without its types.
+/// Object-safe form of [`Function`].
 pub trait DynamicFunction: Send + Sync {
-    /// What it says about itself.
+    /// The integration's metadata.
     fn about(&self) -> &About;
     /// See [`Function::state`].
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;

@@ -1,7 +1,8 @@
-//! Guards: nothing is deleted by accident.
+//! Guards: prevent accidental removals.
 //!
-//! Every plan passes them, in dry run too. What they refuse is held; adds and changes go on. They decide from values:
-//! what would be removed, what is there, what the data approves, what the removal ledger holds.
+//! Every plan passes them, in a dry run too. Removals that they refuse are held; additions and changes
+//! proceed. They are pure: they decide from the planned removals, the observed object counts, the approvals
+//! in the data and the state of the removal ledger.
 
 mod approval;
 mod budget;
@@ -27,8 +28,8 @@ pub use ledger::{
 };
 pub use refusal::{Refusal, Unapproved};
 
-/// Kinds whose removal always needs an approval: namespaces, volumes, databases. Which kinds these are is known to what knows the
-/// targets, not to the runtime.
+/// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller, which knows the
+/// targets, provides them.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedKinds(BTreeSet<String>);
 
@@ -44,55 +45,57 @@ impl ProtectedKinds {
     }
 }
 
-/// What guards know of a shard.
+/// The facts about a shard that guards need.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Things that the data itself wants gone.
+    /// Objects that the data deletes explicitly.
     pub deletes: BTreeSet<Thing>,
-    /// Scopes in which nothing is removed, and why.
+    /// Scopes in which nothing may be removed, with the reason.
     pub blocked: BTreeMap<Scope, String>,
-    /// How many things are in each scope.
+    /// Number of objects in each scope.
     pub counts: BTreeMap<Scope, usize>,
 }
 
-/// The steps of a shard, each as its changes.
+/// The planned steps of a shard, each as its changes.
 #[derive(Clone, Debug)]
 pub struct Proposal<'p> {
     /// The shard.
     pub key: &'p ShardKey,
-    /// What is known of it.
+    /// The facts about it.
     pub facts: &'p Facts,
     /// Its steps.
     pub steps: Vec<&'p [Change]>,
-    /// How many of them each group has, in order.
+    /// Number of steps in each group, in order.
     pub groups: Vec<usize>,
 }
 
-/// Verdicts on the steps of a shard: why each is held, if it is.
+/// The verdicts on the steps of a shard: the refusal of each step that is held.
 pub type Verdicts = Vec<Option<Refusal>>;
 
-/// A scope with fewer things may be emptied within the budgets, unless their kind is protected.
+/// Emptying a scope with at least this many objects needs an approval. A smaller scope may be emptied within
+/// the budgets, unless the kind is protected.
 const MIN_EMPTIED: usize = 2;
 
-/// Decides about the removals of one run.
+/// Judges the removals of one run.
 #[derive(Clone, Debug)]
 pub struct RemovalGuard {
     /// The integration.
     pub integration: String,
     /// Kinds whose removal always needs an approval.
     pub protected: ProtectedKinds,
-    /// How much may go without being asked for by name.
+    /// The budgets for removals without approval.
     pub budgets: Budgets,
-    /// What the data approves.
+    /// The approvals in the data.
     pub approvals: Approvals,
     /// Shards that the data declares and other processes run.
     pub other_shards: Vec<String>,
-    /// When the run began.
+    /// The start time of the run.
     pub now: Timestamp,
 }
 
 impl RemovalGuard {
-    /// What is held, per shard and step. Without a ledger, everything that would need its budget is.
+    /// Judges all plans together and returns the verdicts per shard and step. Without a ledger, every removal
+    /// that would need a budget is held.
     pub fn judge(
         &self,
         proposals: &[Proposal<'_>],
@@ -120,7 +123,7 @@ impl RemovalGuard {
         verdicts
     }
 
-    /// Whether a change is a removal, or counts as one because of what the thing loses.
+    /// Whether a change is a removal, or counts as one because of the fields that the object loses.
     pub fn removes(&self, change: &Change) -> bool {
         self.budgets.keys.removes(change)
     }
@@ -141,7 +144,7 @@ impl RemovalGuard {
         let loss = || keys::loss(changes, self.budgets.keys);
         changes.iter().filter(|change| self.removes(change)).find_map(|change| {
             let scope = &change.thing.scope;
-            // A thing that stays is declared, whatever else of its scope is known.
+            // An object that stays is declared, even if its scope is not fully known.
             let is_whole = change.kind.removes();
             if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
                 return Some(Refusal::Blocked(why.clone()));
@@ -167,7 +170,7 @@ impl RemovalGuard {
         })
     }
 
-    /// Holds what would leave a scope empty, whichever shards it is in.
+    /// Holds removals that would leave a scope empty, across all shards.
     fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Verdicts]) {
         let mut under_way: BTreeMap<&Scope, UnderWay> = BTreeMap::new();
         for (number, (one, verdict)) in proposals.iter().zip(&*verdicts).enumerate() {
@@ -198,7 +201,7 @@ impl RemovalGuard {
                     continue;
                 }
                 *held = Some(Refusal::unapproved(why.as_str()));
-                // What is held neither comes nor goes, in other scopes neither.
+                // A held step adds and removes nothing, in other scopes either.
                 for change in step {
                     if let Some(other) = under_way.get_mut(&change.thing.scope) {
                         other.count(change, -1);
@@ -208,7 +211,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved before is not counted twice.
+    /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved
+    /// before is not counted twice.
     fn limit(&self, context: &LimitContext<'_>, level: Level<'_>, verdicts: &mut [Verdicts]) {
         let LimitContext { proposals, whole, ledger } = *context;
         let counts = |one: &Proposal<'_>, change: &Change| {
@@ -238,8 +242,9 @@ impl RemovalGuard {
         }
     }
 
-    /// How many things of a level may go. Shares are of what this process read, plus what others counted last; where a shard of
-    /// others was never counted, there is no share.
+    /// Maximum number of removals at a level. Percentages refer to the objects that this process read plus
+    /// the last counts of other processes; if a shard of another process was never counted, only the absolute
+    /// limit applies.
     fn allowed(&self, whole: &Whole, ledger: &LedgerState, level: Level<'_>) -> usize {
         let others = |of: &dyn Fn(&ShardCount) -> usize| -> Option<usize> {
             self.other_shards.iter().map(|shard| ledger.counts.get(shard).map(of)).sum()
@@ -260,14 +265,14 @@ impl RemovalGuard {
     }
 }
 
-/// What a plan is held against its budgets with.
+/// The inputs for enforcing budgets.
 struct LimitContext<'a> {
     proposals: &'a [Proposal<'a>],
     whole: &'a Whole,
     ledger: &'a LedgerState,
 }
 
-/// What a budget is summed over.
+/// The level at which a budget is summed up.
 #[derive(Clone, Copy)]
 enum Level<'a> {
     Shard(&'a ShardKey, &'a Facts),
@@ -293,22 +298,22 @@ impl Level<'_> {
     }
 }
 
-/// The caller that a scope belongs to, if the integration tells its callers apart.
+/// The caller that a scope belongs to, if the integration distinguishes callers.
 fn caller_of(scope: &Scope) -> Option<&str> {
     scope.get("caller")
 }
 
-/// What is under way in a scope.
+/// The planned changes in a scope.
 #[derive(Default)]
 struct UnderWay {
     removed: usize,
     added: usize,
-    /// By which steps: of which proposal, and which of its steps.
+    /// The steps that make them: index of the proposal, and of the step in it.
     steps: Vec<(usize, usize)>,
 }
 
 impl UnderWay {
-    /// Counts a change, or takes it back.
+    /// Adds a change to the counts, or subtracts it.
     fn count(&mut self, change: &Change, times: isize) {
         let counted = match change.kind {
             ChangeKind::Remove => &mut self.removed,
@@ -319,7 +324,7 @@ impl UnderWay {
     }
 }
 
-/// What is known of all shards together: a scope may belong to several of them.
+/// The combined facts of all shards: a scope may belong to several of them.
 #[derive(Default)]
 struct Whole {
     deletes: BTreeSet<Thing>,
@@ -345,7 +350,7 @@ impl Whole {
     }
 }
 
-/// What follows a held step in its group is held with it: it was planned to come after.
+/// Holds the steps that follow a held step in its group: they depend on its order.
 fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
     let mut rest = verdict;
     for length in &proposal.groups {

@@ -1,10 +1,11 @@
-//! Keys with named dimensions: shard keys (`cluster=c, namespace=n`) and scopes (`cluster=c, kind=ConfigMap`).
+//! Keys with named dimensions: shard keys (`cluster=c, namespace=n`) and scopes (`cluster=c,
+//! kind=ConfigMap`).
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Dimensions with their values, in the order in which the room names them.
+/// Dimensions with their values, in the order in which the integration names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Dimensions(Vec<(Box<str>, Box<str>)>);
 
@@ -28,7 +29,8 @@ impl fmt::Display for Dimensions {
     }
 }
 
-/// What an integration's work is split by. The key without dimensions is all of the work.
+/// The key of a shard: the dimensions by which an integration's work is split. The key without dimensions
+/// stands for all of the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardKey(Dimensions);
 
@@ -55,12 +57,12 @@ impl ShardKey {
         self.0.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Whether this is the key of all of the work.
+    /// Whether this key stands for all of the work.
     pub fn is_whole(&self) -> bool {
         self.0.0.is_empty()
     }
 
-    /// What hash slots are chosen by: the values, joined by slashes.
+    /// The text that is hashed to choose a slot: the values, joined by slashes.
     pub fn slot_value(&self) -> String {
         let values: Vec<&str> = self.0.0.iter().map(|(_, value)| &**value).collect();
         values.join("/")
@@ -79,7 +81,7 @@ impl Serialize for ShardKey {
     }
 }
 
-/// What one read lists. What is not known is contained in a scope.
+/// The objects that one read lists. A failed read affects only its scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Dimensions);
 

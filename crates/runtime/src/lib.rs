@@ -1,7 +1,8 @@
-//! The integration contract, and the runner that keeps it.
+//! The integration contract, and the runner that enforces it.
 //!
-//! A room answers five questions (see [`Staged`]); the runner owns everything else. It asks them in order, for every
-//! shard at once, keeps to the permits, the deadlines and the guards, and writes down what it decided and why.
+//! An integration implements five phases (see [`Staged`]): declare, resolve, observe, plan, apply. The runner
+//! owns everything else: it runs the phases in order and concurrently over all shards, enforces permits,
+//! deadlines and guards, and records every decision with its reason.
 
 mod about;
 pub mod affected;

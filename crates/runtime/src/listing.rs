@@ -1,6 +1,7 @@
-//! What the data says about an integration: that it exists, what it may read, what it may remove.
+//! The definition of an integration in the data: its existence, the schemas it may read, and its approved
+//! removals.
 //!
-//! These queries are the runner's own and are exempt from the list of what the integration may read.
+//! The runner makes these queries itself; they are exempt from the integration's allow-list.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +12,12 @@ use crate::data::{Ask, DataError, Source};
 use crate::guard::Approval;
 use crate::place::Place;
 
-/// What the data says about an integration.
+/// The definition of an integration in the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The schemas that it may read.
+    /// The allow-list of schemas that it may read.
     pub schemas: BTreeSet<String>,
-    /// The file that says so.
+    /// The datafile that defines it.
     pub place: Place,
 }
 
@@ -53,7 +54,7 @@ struct Field {
     name: String,
 }
 
-/// All integrations that the data knows, by name.
+/// All integrations that the data defines, by name.
 pub fn all(source: &dyn Source) -> Result<Vec<(String, Listing)>, DataError> {
     if !has_field(source, "integrations_v1")? {
         return Ok(Vec::new());
@@ -66,18 +67,18 @@ pub fn all(source: &dyn Source) -> Result<Vec<(String, Listing)>, DataError> {
     Ok(found.integrations_v1.unwrap_or_default().into_iter().map(listing).collect())
 }
 
-/// What the data says about the integration `name`.
+/// The definition of the integration `name`.
 pub fn of(source: &dyn Source, name: &str) -> Result<Option<Listing>, DataError> {
     Ok(all(source)?.into_iter().find(|(known, _)| known == name).map(|(_, listing)| listing))
 }
 
-/// The approvals of removals in the data; none where its types do not know them.
+/// The removal approvals in the data; empty if its GraphQL types do not have them.
 pub fn approvals(source: &dyn Source) -> Result<Vec<Approval>, DataError> {
     if !has_field(source, "removal_approvals_v1")? {
         return Ok(Vec::new());
     }
     let text = "{ removal_approvals_v1 { path integration expiration removals { target kind name } } }";
-    // Types that do not have the path are fine: messages then do not name the file.
+    // The types may lack `path`: messages then do not name the file.
     let found: ApprovalsAnswer = match ask(source, text) {
         Err(DataError::Refused { .. }) => ask(source, &text.replace("path ", ""))?,
         answer => answer?,
@@ -91,8 +92,8 @@ fn has_field(source: &dyn Source, name: &str) -> Result<bool, DataError> {
 }
 
 fn ask<T: serde::de::DeserializeOwned>(source: &dyn Source, text: &str) -> Result<T, DataError> {
-    let ask = Ask { text, operation: None, variables: None, places: false, only: None };
-    let data: Node = source.answer(ask)?.data;
+    let request = Ask { text, operation: None, variables: None, places: false, only: None };
+    let data: Node = source.answer(request)?.data;
     T::deserialize(data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
 }

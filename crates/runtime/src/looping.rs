@@ -1,7 +1,8 @@
-//! An integration in a loop that never gets stuck: when the next run is due, what ends one that hangs, and when to give up.
+//! The reconcile loop: schedules the runs of an integration with back-off and jitter, ends runs that stall
+//! (watchdog), and exits when they stall repeatedly.
 //!
-//! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop goes on or the process ends; it never
-//! waits for ever (`tests/looping.rs`).
+//! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop continues or exits; it
+//! never waits forever (`tests/looping.rs`).
 
 mod pace;
 mod stop;
@@ -26,112 +27,115 @@ pub use qontract_concurrency::Limiter;
 pub use stop::{Interruption, StepInProgress, Stop, Stopper};
 pub use watch::{Limits, Stuck};
 
-/// One run after the other of the same thing.
+/// The job that a loop runs repeatedly.
 pub trait Turn: Send + Sync + 'static {
-    /// One run. It ends soon after `stop` is asked for: steps in progress are finished, and no other is begun. It ends at once when that is forced.
+    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished and
+    /// no other step starts. It ends immediately when the shutdown is forced.
     fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended>;
 }
 
-/// What a run is carried by.
+/// The isolation of a run from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// A task among others: one that blocks its thread blocks others, too.
+    /// A task on the shared runtime: a run that blocks its thread also blocks others.
     Task,
-    /// A thread of its own: one that blocks it is abandoned, and the others go on.
+    /// A dedicated thread: a run that blocks it is abandoned, and other runs continue.
     Thread,
 }
 
-/// What happens in a loop.
+/// An event of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A run begins.
+    /// A run started.
     Began,
-    /// A run goes on; this is what it is doing, the oldest first: the last is what it waits for.
+    /// A run is in progress, with its activities, oldest first: it waits for the last one.
     Beat(Vec<Activity>),
-    /// A run ended, after so long.
+    /// A run ended, with its duration.
     Ended(Ended, Duration),
-    /// How long each pass of a phase of that run took, and what else it measured.
+    /// The duration of each pass of a phase of that run, and its other measurements.
     Measured(Vec<(&'static str, Duration)>, Vec<Measure>),
     /// The activities of that run, for debugging.
     Finished(FinishedLog),
     /// A run panicked.
     Panicked(String),
-    /// A run was ended because nothing went on.
+    /// The watchdog ended a run that made no progress.
     Stuck(Stuck),
-    /// A run did not end when it was ended: its thread is blocked, and left behind.
+    /// A cancelled run did not end: its thread is blocked and was abandoned.
     Abandoned,
-    /// Nothing is done for so long.
+    /// The loop sleeps for this time.
     Sleeps(Duration),
-    /// There is new data before that time is over.
+    /// New data ended the sleep early.
     Woken,
 }
 
 /// Receives the events of a loop.
 pub trait Told: Send + Sync {
-    /// Something happened.
+    /// Handles an event.
     fn tell(&self, event: Event);
 }
 
-/// Why a loop ended.
+/// The reason why a loop exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// It was to run once, and that run ended like this.
+    /// It runs only once, and that run ended like this.
     Once(Ended),
-    /// It was asked to stop.
+    /// A shutdown was requested.
     Stopped,
-    /// It stalled too often in a row, or too many threads are blocked: its supervisor has to restart the process.
+    /// It stalled too often in a row, or too many threads are blocked: its supervisor has to restart the
+    /// process.
     GaveUp,
 }
 
-/// How a loop goes.
+/// The settings of a loop.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// When the next run is due.
+    /// Decides when the next run is due.
     pub pace: Pace,
-    /// What a run may take.
+    /// The limits that the watchdog enforces.
     pub limits: Limits,
-    /// What a run is carried by.
+    /// Isolation of runs.
     pub carrier: Carrier,
-    /// Limits how many runs execute concurrently, across all loops that share it. A run that gets no permit in time
-    /// proceeds without one, so that a hung run never blocks the others.
+    /// Limits how many runs execute concurrently, across all loops that share it. A run that gets no permit
+    /// in time proceeds without one, so that a hung run never blocks the others.
     pub limiter: Limiter,
-    /// Whether it ends after the first run.
+    /// Whether the loop exits after the first run.
     pub once: bool,
 }
 
-/// What a loop gets from outside.
+/// The inputs of a loop.
 pub struct LoopContext<'a, R> {
     /// Changes when there is new data.
     pub data: Receiver<u64>,
-    /// Asks the loop to stop.
+    /// Requests a shutdown of the loop.
     pub stop: Stop,
-    /// Gives numbers from 0 to 1, for jitter.
+    /// Returns random numbers from 0 to 1, for jitter.
     pub random: R,
-    /// Is notified of what happens.
+    /// Receives the events.
     pub observer: &'a dyn Told,
 }
 
 impl Loop {
-    /// Runs, sleeps, and runs again: at once at first, then as the pace says, or as soon as the data changes.
+    /// Runs the job, sleeps, and repeats. The first run starts immediately, further runs on schedule or as
+    /// soon as the data changes.
     pub async fn keep(&self, turn: Arc<dyn Turn>, context: LoopContext<'_, impl Fn() -> f64>) -> Finish {
-        let LoopContext { mut data, stop, random, observer: told } = context;
-        let (mut failures, mut stuck, mut abandoned) = (0u32, 0u32, 0u32);
+        let LoopContext { mut data, stop, random, observer } = context;
+        let (mut failures, mut stalls, mut abandoned) = (0u32, 0u32, 0u32);
         loop {
             let permit = tokio::select! {
                 permit = self.limiter.acquire() => permit.ok(),
                 () = stop.asked() => return Finish::Stopped,
             };
             data.mark_unchanged();
-            told.tell(Event::Began);
-            let ended = match self.run(&*turn, &stop, told).await {
+            observer.tell(Event::Began);
+            let ended = match self.run(&*turn, &stop, observer).await {
                 Run::Ended(ended) => {
-                    stuck = 0;
+                    stalls = 0;
                     ended
                 }
                 Run::Stuck(left) => {
-                    stuck += 1;
+                    stalls += 1;
                     abandoned += u32::from(left == Left::Blocked);
-                    if stuck >= self.limits.stuck || abandoned > self.limits.abandoned {
+                    if stalls >= self.limits.stuck || abandoned > self.limits.abandoned {
                         return Finish::GaveUp;
                     }
                     Ended::Transient
@@ -146,12 +150,12 @@ impl Loop {
             }
             failures = if ended.is_retried() { failures.saturating_add(1) } else { 0 };
             let pause = self.pace.pause(failures, random());
-            told.tell(Event::Sleeps(pause));
+            observer.tell(Event::Sleeps(pause));
             tokio::select! {
                 () = sleep(pause) => {}
                 changed = data.changed(), if data.has_changed().is_ok() => {
                     if changed.is_ok() {
-                        told.tell(Event::Woken);
+                        observer.tell(Event::Woken);
                     }
                 }
                 () = stop.asked() => return Finish::Stopped,
@@ -159,31 +163,31 @@ impl Loop {
         }
     }
 
-    /// One run, with the watchdog beside it.
-    async fn run(&self, turn: &dyn Turn, stop: &Stop, told: &dyn Told) -> Run {
+    /// Runs the job once, under the watchdog.
+    async fn run(&self, turn: &dyn Turn, stop: &Stop, observer: &dyn Told) -> Run {
         let activities = Activities::default();
         let (cancel, cancelled) = stop::pair();
         let begun = Instant::now();
         let mut task = self.start(activities.clone(), turn.turn(stop.clone()), cancelled);
-        let stuck = tokio::select! {
+        let stall = tokio::select! {
             joined = &mut task => {
-                let ended = conclude(joined, begun.elapsed(), told);
-                told.tell(Event::Finished(activities.finished()));
-                told.tell(Event::Measured(activities.phases(), activities.measures()));
+                let ended = conclude(joined, begun.elapsed(), observer);
+                observer.tell(Event::Finished(activities.finished()));
+                observer.tell(Event::Measured(activities.phases(), activities.measures()));
                 return Run::Ended(ended);
             }
-            stuck = watch::until_stuck(&activities, &self.limits, |doing| told.tell(Event::Beat(doing))) => Some(stuck),
-            // A run that was asked to end, and does not in time, is forced to.
+            stall = watch::until_stuck(&activities, &self.limits, |doing| observer.tell(Event::Beat(doing))) => Some(stall),
+            // A run that does not end in time after a shutdown request is forced to end.
             () = until_forced(stop, self.limits.wind_down) => None,
         };
-        if let Some(stuck) = stuck {
-            told.tell(Event::Stuck(stuck));
-            told.tell(Event::Ended(Ended::Transient, begun.elapsed()));
+        if let Some(stall) = stall {
+            observer.tell(Event::Stuck(stall));
+            observer.tell(Event::Ended(Ended::Transient, begun.elapsed()));
         } else {
             stop.force();
-            // It abandons its steps, and reports which.
+            // The run abandons its steps and reports them.
             if let Ok(joined) = timeout(self.limits.grace, &mut task).await {
-                return Run::Ended(conclude(joined, begun.elapsed(), told));
+                return Run::Ended(conclude(joined, begun.elapsed(), observer));
             }
         }
         cancel.ask();
@@ -191,7 +195,7 @@ impl Loop {
         if timeout(self.limits.grace, task).await.is_ok() {
             return Run::Stuck(Left::Nothing);
         }
-        told.tell(Event::Abandoned);
+        observer.tell(Event::Abandoned);
         Run::Stuck(Left::Blocked)
     }
 
@@ -217,7 +221,7 @@ impl Loop {
     }
 }
 
-/// Waits until a shutdown is forced, or was asked for this long ago.
+/// Waits until a shutdown is forced, or until `wind_down` has passed since it was requested.
 async fn until_forced(stop: &Stop, wind_down: Duration) {
     tokio::select! {
         () = stop.forced() => {}
@@ -225,20 +229,24 @@ async fn until_forced(stop: &Stop, wind_down: Duration) {
     }
 }
 
-/// How a run went, to its loop.
+/// The result of a run under the watchdog.
 enum Run {
     Ended(Ended),
     Stuck(Left),
 }
 
-/// What a run that was ended leaves behind.
+/// What a cancelled run leaves behind.
 #[derive(PartialEq, Eq)]
 enum Left {
     Nothing,
     Blocked,
 }
 
-fn conclude(joined: Result<Option<Ended>, tokio::task::JoinError>, took: Duration, told: &dyn Told) -> Ended {
+fn conclude(
+    joined: Result<Option<Ended>, tokio::task::JoinError>,
+    took: Duration,
+    observer: &dyn Told,
+) -> Ended {
     let ended = match joined {
         Ok(Some(ended)) => ended,
         Ok(None) => Ended::Transient,
@@ -247,10 +255,10 @@ fn conclude(joined: Result<Option<Ended>, tokio::task::JoinError>, took: Duratio
                 Ok(panic) => panicked("the run", &*panic).text,
                 Err(error) => error.to_string(),
             };
-            told.tell(Event::Panicked(text));
+            observer.tell(Event::Panicked(text));
             Ended::Failed
         }
     };
-    told.tell(Event::Ended(ended, took));
+    observer.tell(Event::Ended(ended, took));
     ended
 }

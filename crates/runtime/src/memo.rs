@@ -1,4 +1,4 @@
-//! Caches what one round reads, so that shards which need the same list share one request.
+//! A cache for the reads of one round, so that shards that need the same list share one request.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -9,14 +9,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_concurrency::OnceMap;
 
-/// The values that a round has read, by key. A clone is the same memo; a new round has a new one.
+/// The values that a round has read, by key. Clones share the cache. It lives for one round: nothing is
+/// invalidated, and a new round starts with an empty cache.
 ///
-/// A key is a type of the reader's own, so that keys of different readers never meet.
+/// Each reader uses its own key type, so that keys of different readers never collide.
 #[derive(Clone, Default)]
 pub struct Memo(Arc<Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
 impl Memo {
-    /// The value of this key, read by the first caller. If that caller goes away, the next one reads.
+    /// The value of this key, read by the first caller; concurrent callers wait for it. If the first caller
+    /// is cancelled, the next one reads.
     pub async fn once<K, T, F>(&self, key: K, read: F) -> Arc<T>
     where
         K: Ord + Clone + Send + 'static,
@@ -38,7 +40,7 @@ impl Memo {
 
 impl fmt::Debug for Memo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memo({} types)", self.0.lock().len())
+        write!(f, "RoundCache({} types)", self.0.lock().len())
     }
 }
 
@@ -50,7 +52,7 @@ mod tests {
     use super::Memo;
 
     #[tokio::test(start_paused = true)]
-    async fn what_many_ask_for_is_read_once() {
+    async fn concurrent_callers_share_one_read() {
         let (memo, reads) = (Memo::default(), AtomicUsize::new(0));
         let read = || async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn if_the_first_gives_up_the_next_one_reads() {
+    async fn if_the_first_caller_is_cancelled_the_next_one_reads() {
         let memo = Memo::default();
         let never = memo.once("list", std::future::pending::<u8>());
         assert!(tokio::time::timeout(Duration::from_secs(1), never).await.is_err());

@@ -1,4 +1,4 @@
-//! What was asked of an integration on the command line.
+//! The values of an integration's flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,16 +8,16 @@ use qontract_diagnostics::suggest::nearest;
 use crate::about::{Flag, FlagKind};
 use crate::key::ShardKey;
 
-/// A value of a selecting flag that no shard has: a mistyped name, most likely.
+/// A value of a selecting flag that matches no shard: most likely a mistyped name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmatchedSelector {
     /// The flag, without dashes.
     pub flag: &'static str,
     /// Its value.
     pub value: String,
-    /// Whether the flag leaves shards out: then a name that has no shard does no harm.
+    /// Whether the flag excludes shards: then a name without a shard does no harm.
     pub excludes: bool,
-    /// The name that is most like it, if one is.
+    /// The most similar name, if any.
     pub nearest: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Options {
         })
     }
 
-    /// Whether nothing was given.
+    /// Whether no flag was given.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -161,7 +161,7 @@ mod tests {
                 Switch { name: "internal", help: "", kind: kind(true) },
                 Switch { name: "external", help: "", kind: kind(false) },
             )
-            .flag("use-jump-host", "", FlagKind::Ignored("there is none"))
+            .flag("use-jump-host", "", FlagKind::Ignored("no jump host is used"))
             .flag("thread-pool-size", "", FlagKind::Concurrency);
         let mut options = Options::default();
         for (flag, value) in given {
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn concurrency_is_the_last_that_is_given_and_what_is_ignored_is_reported() {
+    fn the_last_concurrency_wins_and_ignored_switches_are_reported() {
         let (about, options) = with_switches(&[("thread-pool-size", "3"), ("thread-pool-size", "7")]);
         assert_eq!(options.concurrency(&about.flags), Some(7));
         assert_eq!(options.ignored(&about.flags), [""; 0]);
         let (about, options) = with_switches(&[("use-jump-host", "")]);
         assert_eq!(options.concurrency(&about.flags), None);
-        assert_eq!(options.ignored(&about.flags), ["`--use-jump-host` has no effect: there is none"]);
+        assert_eq!(options.ignored(&about.flags), ["`--use-jump-host` has no effect: no jump host is used"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What came of a run: what was decided and why, what was planned, held and done, and how it ended.
+//! The outcome of a run: its decisions with their reasons, the planned, held and applied changes, and its end
+//! state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,26 +21,26 @@ use crate::slot::Slot;
 pub struct Pinned {
     /// Its name.
     pub sha: String,
-    /// The commit it was made of, if that is known.
+    /// The commit that it was built from, if known.
     pub commit: Option<String>,
 }
 
-/// Something that was decided on the way.
+/// A decision of the runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What, and why.
+    /// The decision and its reason.
     pub text: String,
-    /// Because of what in the data.
+    /// The source locations that led to it.
     pub places: Vec<Place>,
 }
 
-/// How a run ended. In records it is the word of [`Ended::as_str`].
+/// The end state of a run. Records contain it as the text of [`Ended::as_str`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
-    /// All is as it should be, or will be.
+    /// The target matches the data, or will.
     #[serde(rename = "ok")]
     Ok,
-    /// Nothing that concerns it differs between base and head.
+    /// The differences between base and head do not affect the integration.
     #[serde(rename = "early exit")]
     EarlyExit,
     /// Nothing failed, but a guard holds a removal until it is approved.
@@ -48,19 +49,19 @@ pub enum Ended {
     /// Something failed.
     #[serde(rename = "failed")]
     Failed,
-    /// A flag selects what the data does not have.
+    /// A flag selects a shard that does not exist.
     #[serde(rename = "usage error")]
     Usage,
     /// The data does not define the integration.
     #[serde(rename = "not defined")]
     NotDefined,
-    /// It reads what it may not.
+    /// The integration reads schemas that are not on its allow-list.
     #[serde(rename = "forbidden")]
     Forbidden,
-    /// All that failed may work the next time.
+    /// Only transient failures: a retry may succeed.
     #[serde(rename = "failed for now")]
     Transient,
-    /// It was stopped before its end.
+    /// A shutdown interrupted it.
     #[serde(rename = "interrupted")]
     Interrupted,
 }
@@ -79,7 +80,7 @@ impl Ended {
         }
     }
 
-    /// The word for it in records.
+    /// Its text in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Ended::Ok => "ok",
@@ -94,7 +95,7 @@ impl Ended {
         }
     }
 
-    /// Whether another run soon may help. What is held needs new data, which wakes a loop by itself.
+    /// Whether an early retry may help. A held run needs new data, which wakes the loop anyway.
     pub fn is_retried(self) -> bool {
         match self {
             Ended::Ok | Ended::EarlyExit | Ended::Held => false,
@@ -113,27 +114,27 @@ impl Ended {
 pub enum ShardState {
     /// It ran.
     Ran,
-    /// It ran with nothing wanted: only base has it.
+    /// It ran with an empty desired state: only base has it.
     Orphaned,
-    /// It did not, and why.
+    /// It did not run, for this reason.
     Skipped(Skip),
 }
 
-/// Why a shard did not run.
+/// The reason why a shard did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// What the data says of it cannot be meant.
+    /// Its declaration is invalid.
     Wrong,
-    /// The data switches the integration off for this.
+    /// The data disables the integration for this object.
     Disabled(String),
-    /// How it is reached is not approved yet.
+    /// Its target address is new or changed in head, and not trusted before it is merged.
     Undialled,
-    /// Only base has it, and there the integration was switched off for this.
+    /// Only base has it, and base disables the integration for this object.
     DisabledBefore(String),
 }
 
 impl Skip {
-    /// The word for it in metrics.
+    /// Its label in metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Wrong => "wrong",
@@ -156,31 +157,31 @@ impl fmt::Display for Skip {
     }
 }
 
-/// What came of a shard.
+/// The outcome of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardOutcome {
     /// Whether it ran.
     pub state: ShardState,
-    /// How many rounds it took.
+    /// Number of rounds.
     pub rounds: u32,
-    /// What was planned and not held, over all rounds.
+    /// The changes that were planned and not held, over all rounds.
     pub changes: Vec<Change>,
-    /// What was held in the last round.
+    /// The changes that were held in the last round.
     pub held: Vec<Held>,
-    /// What is under way.
+    /// Operations in progress in the target.
     pub waits: Vec<Wait>,
-    /// What was found out besides and is no failure.
+    /// Notes; none of them is a failure.
     pub notes: Vec<String>,
-    /// What went wrong.
+    /// The faults of the shard.
     pub faults: Vec<Fault>,
-    /// How many steps were done.
+    /// Number of applied steps.
     pub applied: usize,
-    /// How many things were removed without an approval, which counts against the budget of the bundle.
+    /// Number of objects that were removed without an approval, which count against the budgets.
     pub removed: usize,
 }
 
 impl ShardOutcome {
-    /// Nothing happened yet.
+    /// An outcome without rounds.
     pub fn new(state: ShardState) -> Self {
         Self {
             state,
@@ -196,47 +197,47 @@ impl ShardOutcome {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Its name.
     pub run: String,
     /// The integration.
     pub integration: String,
-    /// Whether it could change the world.
+    /// Whether the run could write to targets.
     pub mode: Mode,
-    /// The bundle it ran on.
+    /// The bundle that it ran on.
     pub head: Pinned,
-    /// The bundle it was compared with.
+    /// The bundle that it was compared with.
     pub base: Option<Pinned>,
     /// Its flags.
     pub options: Options,
     /// The hash slot of its process.
     pub slot: Slot,
-    /// What was decided, in order.
+    /// The decisions, in order.
     pub decisions: Vec<Decision>,
-    /// Where base and head differ such that the integration is affected.
+    /// The locations of the differences that affect the integration.
     pub causes: Vec<Place>,
     /// The causes that are in renamed files, with the paths of the files in base.
     pub renamed: BTreeMap<Place, Box<str>>,
-    /// What came of each shard.
+    /// The outcome of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
-    /// What went wrong with the run as a whole.
+    /// Faults of the run as a whole.
     pub faults: Vec<Fault>,
-    /// What is worth saying and no failure.
+    /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
-    /// What was asked of the data.
+    /// The log of all reads of the data.
     pub asked: Asked,
-    /// The datafile that would approve what the guards hold.
+    /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
-    /// How it ended.
+    /// Its end state.
     pub ended: Ended,
-    /// Which signal stopped it before its end.
+    /// The signal that interrupted it.
     pub interruption: Option<Interruption>,
 }
 
 impl Outcome {
-    /// The exit code: of a run that was stopped, it tells by which signal.
+    /// The exit code. For an interrupted run it depends on the signal.
     pub fn exit_code(&self) -> u8 {
         match (self.ended, self.interruption) {
             (Ended::Interrupted, Some(by)) => by.exit_code(),
@@ -249,12 +250,12 @@ impl Outcome {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
     }
 
-    /// How many steps were done.
+    /// Number of applied steps.
     pub fn applied(&self) -> usize {
         self.shards.values().map(|shard| shard.applied).sum()
     }
 
-    /// How it ended, by what is in it, and by whether a shutdown came first.
+    /// Sets the end state from faults, holds and the shutdown signal.
     pub(crate) fn conclude(&mut self, interruption: Option<Interruption>) {
         let held = self.approval.is_some();
         let failed = self.all_faults().next().is_some();
@@ -274,14 +275,14 @@ impl Outcome {
             let text = if changes.all(|change| change.result.is_planned()) {
                 "interrupted before the first step; the next run plans again"
             } else {
-                "interrupted; the next run plans again and does what is left"
+                "interrupted; the next run plans again and applies the rest"
             };
             self.warnings.push(text.to_owned());
         }
         self.close_results();
     }
 
-    /// In a real run, changes that nothing came of were not tried.
+    /// Marks the changes of a real run that are still planned as not tried.
     fn close_results(&mut self) {
         if self.mode != Mode::Real {
             return;
@@ -343,12 +344,12 @@ mod tests {
             let mut outcome = outcome(decided);
             change(&mut outcome);
             outcome.conclude(Some(Interruption::Interrupt));
-            assert_eq!(outcome.ended, decided, "what was decided before stays");
+            assert_eq!(outcome.ended, decided, "an earlier decision stays");
         }
     }
 
     #[test]
-    fn an_end_is_read_from_a_record_as_it_was_written() {
+    fn an_end_state_survives_a_round_trip_through_a_record() {
         let all = [
             (Ended::Ok, 0, false),
             (Ended::EarlyExit, 0, false),
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_came_of_in_a_real_run_was_not_tried() {
+    fn changes_without_a_result_in_a_real_run_were_not_tried() {
         let check = |mode, before, expect| {
             let mut outcome = Outcome { mode, ..outcome(Ended::Ok) };
             let thing = Thing { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_as_what_is_in_it_says() {
+    fn the_end_state_follows_from_faults_and_holds() {
         let forbid = |outcome: &mut Outcome| {
             outcome.asked.forbidden.insert("q".to_owned(), BTreeSet::from(["/s".to_owned()]));
         };

@@ -1,11 +1,12 @@
-//! Where in the data something comes from: a file and a JSON pointer. Lines are looked up late, where the files are at hand.
+//! Provenance: the location in the data that something comes from, as a file and a JSON pointer. Line numbers
+//! are looked up late, where the files are available.
 
 use std::collections::HashMap;
 
 use qontract_graphql::{Origin, OriginKind, Provenance};
 use serde::Serialize;
 
-/// A place in the data.
+/// A location in the data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Place {
     /// Whether the file is a resource instead of a datafile.
@@ -18,17 +19,17 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place in a datafile.
+    /// A location in a datafile.
     pub fn datafile(path: &str, pointer: &str) -> Self {
         Self { resource: false, path: path.into(), pointer: pointer.into() }
     }
 
-    /// A place in a resource.
+    /// A resource as a whole.
     pub fn resource(path: &str) -> Self {
         Self { resource: true, path: path.into(), pointer: "".into() }
     }
 
-    /// A place below this one.
+    /// A location below this one.
     #[must_use]
     pub fn below(&self, pointer: &str) -> Self {
         Self { pointer: format!("{}{pointer}", self.pointer).into(), ..self.clone() }
@@ -49,12 +50,12 @@ impl From<&Origin> for Place {
     }
 }
 
-/// The places of an answer's objects.
+/// The source locations of an answer's objects.
 #[derive(Clone, Debug, Default)]
 pub struct Places(HashMap<Box<str>, Place>);
 
 impl Places {
-    /// The place of the object at a JSON pointer into the answer, if it is known.
+    /// The source location of the object at a JSON pointer into the answer, if known.
     pub fn of(&self, at: &str) -> Option<Place> {
         self.0.get(at).cloned()
     }

@@ -1,5 +1,5 @@
-//! A plan is data: ordered, printable. A *step* is what is executed; its *changes* are what is shown and
-//! guarded.
+//! A plan is ordered, printable data. A *step* is the unit of execution; its *changes* are the units that are
+//! shown and guarded.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::guard::FieldLoss;
 use crate::key::Scope;
 use crate::place::Place;
 
-/// One thing in the world.
+/// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Thing {
-    /// Where it is.
+    /// The scope that it is in.
     pub scope: Scope,
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: String,
-    /// Its name there.
+    /// Its name, unique by kind in the scope.
     pub name: String,
 }
 
@@ -29,17 +29,17 @@ impl fmt::Display for Thing {
     }
 }
 
-/// How a thing changes.
+/// How an object changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It comes.
+    /// It is created.
     Add,
-    /// It stays and becomes different.
+    /// It is updated in place.
     Change,
-    /// It goes, and another comes in its place.
+    /// It is removed and created again.
     Replace,
-    /// It goes.
+    /// It is removed.
     Remove,
 }
 
@@ -67,7 +67,7 @@ impl ChangeKind {
         }
     }
 
-    /// Whether something goes.
+    /// Whether an object is removed.
     pub fn removes(self) -> bool {
         match self {
             ChangeKind::Replace | ChangeKind::Remove => true,
@@ -76,62 +76,64 @@ impl ChangeKind {
     }
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepResult {
-    /// It is only planned: in a dry run, or by a guard.
+    /// Only planned: this is a dry run, or a guard holds it.
     #[default]
     Planned,
-    /// It was made.
+    /// Applied.
     Done,
-    /// It failed, and may be made in part.
+    /// Failed; it may be applied in part.
     Failed,
-    /// It was abandoned because of a shutdown, and may be made in part.
+    /// Abandoned because of a shutdown; it may be applied in part.
     Interrupted,
-    /// It was not tried: a step before it failed, or a shutdown was asked for.
+    /// Not tried: an earlier step failed, or a shutdown was requested.
     NotTried,
 }
 
 impl StepResult {
-    /// Whether nothing came of it yet.
+    /// Whether the change was not tried yet.
     pub fn is_planned(&self) -> bool {
         *self == Self::Planned
     }
 }
 
-/// One change of one thing, as it is shown and guarded.
+/// One change of one object: the unit that is shown and guarded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// How it changes.
+    /// How the object changes.
     pub kind: ChangeKind,
-    /// What changes.
+    /// The object that changes.
+    #[serde(rename = "thing")]
     pub thing: Thing,
-    /// What is done, in words: `create namespace`.
+    /// The action in words: `create namespace`.
     pub what: String,
-    /// What differs inside the thing. **Invariant:** no secret is in it.
+    /// The fields that differ. **Invariant:** it contains no secret.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<DiffEntry>,
-    /// The same entries with the names of fields that come from a secret, if `diff` only counts them. The record of a real run
-    /// has them in place of `diff`; a check never shows them.
+    /// The entries of `diff` with the names of fields that come from a secret, if `diff` only counts those
+    /// fields. The record of a real run contains them in place of `diff`; a dry run never shows them.
     #[serde(skip)]
     pub diff_by_name: Vec<DiffEntry>,
-    /// The fields of a thing that is created. A run that is asked for bodies shows them in place of `diff`.
+    /// The fields of an object that is created. A run with [`Bodies::Shown`](crate::Bodies::Shown) shows them
+    /// in place of `diff`.
     #[serde(skip)]
     pub body: Vec<DiffEntry>,
-    /// What the thing loses although it stays.
+    /// The fields that the object loses although it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
-    /// Where in the data it comes from.
+    /// Provenance: the location in the data that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// What came of it in a real run.
+    /// Its result in a real run.
     #[serde(skip_serializing_if = "StepResult::is_planned")]
     pub result: StepResult,
 }
 
 impl Change {
-    /// A change of `thing`, in words.
+    /// A change of `thing`; `what` is the action in words.
     pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -146,7 +148,7 @@ impl Change {
         }
     }
 
-    /// Whether both are the same change, whatever came of them.
+    /// Whether both are the same change; their results are ignored.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self { kind, thing, what, diff, diff_by_name, body, loss, place, result: _ } = self;
         other.does_same(*kind, thing, what)
@@ -154,19 +156,19 @@ impl Change {
             && (body, loss) == (&other.body, &other.loss)
     }
 
-    /// Whether both do the same to the same thing, however it is shown.
+    /// Whether both apply the same action to the same object; diffs and locations are ignored.
     fn does_same(&self, kind: ChangeKind, thing: &Thing, what: &str) -> bool {
         self.kind == kind && self.thing == *thing && self.what == what
     }
 
-    /// The change with a place in the data.
+    /// Sets the location in the data.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.place = place;
         self
     }
 
-    /// The change with a diff.
+    /// Sets the diff.
     #[must_use]
     pub fn with_diff<D: Into<DiffEntry>>(mut self, entries: impl IntoIterator<Item = D>) -> Self {
         self.diff = entries.into_iter().map(Into::into).collect();
@@ -181,7 +183,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Notes what came of a change, in the list of those that are reported.
+/// Sets the result of a change in the list of reported changes.
 pub(crate) fn set_result(changes: &mut [Change], made: &Change, result: StepResult) {
     let is_it = |change: &Change| change.does_same(made.kind, &made.thing, &made.what);
     let open = changes.iter().position(|change| change.result.is_planned() && is_it(change));
@@ -190,12 +192,12 @@ pub(crate) fn set_result(changes: &mut [Change], made: &Change, result: StepResu
     }
 }
 
-/// What is executed as one.
+/// The unit of execution.
 #[derive(Debug)]
 pub struct Step<A> {
-    /// What it changes; never nothing.
+    /// Its changes; never empty.
     pub changes: Vec<Change>,
-    /// What the room does.
+    /// The integration's own description of the effect.
     pub action: A,
 }
 
@@ -206,14 +208,14 @@ impl<A> Step<A> {
     }
 }
 
-/// The stages of a plan, in the order in which they are done.
+/// The stages of a plan, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanStage {
     /// Writes, by number.
     Write(u32),
-    /// What depends on everything that was written, such as restarts.
+    /// Steps that depend on all writes, such as restarts.
     AfterWrites,
-    /// Removals, in the opposite order of writes.
+    /// Removals, in the reverse order of writes.
     Remove(Reverse<u32>),
 }
 
@@ -223,52 +225,55 @@ impl Default for PlanStage {
     }
 }
 
-/// Steps in order. A failed step stops its own group only.
+/// Steps that are executed in order. A failed step stops its own group only.
 #[derive(Debug)]
 pub struct Group<A> {
-    /// What the group is about.
+    /// The subject of the group, for messages.
     pub name: String,
-    /// When it is done: groups of earlier stages are finished before, groups of the same stage run concurrently.
+    /// The stage in which it runs: after all groups of earlier stages, concurrently with other groups of the
+    /// same stage.
     pub stage: PlanStage,
     /// The steps.
     pub steps: Vec<Step<A>>,
 }
 
-/// Something that is under way and needs time: what depends on it is planned when it is observed.
+/// Something in progress in the target, such as a roll-out. Dependent steps are planned once its end is
+/// observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// What is waited for.
+    /// A description of what is in progress.
     pub text: String,
-    /// Where in the data it comes from.
+    /// Provenance: the location in the data that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
 }
 
-/// A change that is not made, and why.
+/// A change that is not applied, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// The change.
     pub change: Change,
-    /// Why it is not made.
+    /// The reason.
     pub why: String,
-    /// What it waits for.
+    /// The condition for applying it.
     pub hold: Hold,
 }
 
-/// What a change that is not made waits for.
+/// The condition under which a change that is not applied now will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
-    /// A guard holds it until it is approved.
+    /// An approval: a guard holds the change.
     Approval,
-    /// It comes after a change that a guard holds.
+    /// The approval of an earlier change that a guard holds.
     Predecessor,
-    /// It is not held, but cannot be decided: its scope was not read, or something in it is unresolved. No approval releases it.
+    /// The change is not held but undecided: its scope was not read, or something in it is unresolved. No
+    /// approval releases it.
     Unresolved,
 }
 
 impl Hold {
-    /// Whether a guard holds the change until something is approved.
+    /// Whether a guard holds the change until an approval.
     pub const fn is_held(self) -> bool {
         match self {
             Hold::Approval | Hold::Predecessor => true,
@@ -277,16 +282,16 @@ impl Hold {
     }
 }
 
-/// What would change.
+/// The changes that take a shard from its current to its desired state, as ordered data.
 #[derive(Debug)]
 pub struct Plan<A> {
     /// Steps in groups.
     pub groups: Vec<Group<A>>,
-    /// What is under way.
+    /// Operations in progress in the target.
     pub waits: Vec<Wait>,
-    /// What the room itself holds back.
+    /// Changes that the integration itself holds.
     pub held: Vec<Held>,
-    /// What is wrong with things of which the rest does not depend.
+    /// Faults of single objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
 }
 
@@ -297,18 +302,18 @@ impl<A> Default for Plan<A> {
 }
 
 impl<A> Plan<A> {
-    /// A group of its own for one step, in the first stage.
+    /// Adds a step as a group of its own, in the first stage.
     pub fn step(&mut self, change: Change, action: A) {
         self.step_in(PlanStage::default(), change, action);
     }
 
-    /// A group of its own for one step, in this stage.
+    /// Adds a step as a group of its own, in this stage.
     pub fn step_in(&mut self, stage: PlanStage, change: Change, action: A) {
         let name = change.thing.to_string();
         self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
     }
 
-    /// Drops what things lose where the numbers depend on a secret.
+    /// Drops the losses whose numbers depend on a secret.
     pub(crate) fn drop_secret_losses(&mut self) {
         let steps = self.groups.iter_mut().flat_map(|group| &mut group.steps);
         for change in steps.flat_map(|step| &mut step.changes) {
@@ -321,12 +326,12 @@ impl<A> Plan<A> {
         self.groups.iter().flat_map(|group| &group.steps).flat_map(|step| &step.changes)
     }
 
-    /// Whether nothing would be done.
+    /// Whether the plan has no steps.
     pub fn is_empty(&self) -> bool {
         self.groups.iter().all(|group| group.steps.is_empty())
     }
 
-    /// The same plan with other actions.
+    /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
         let Self { groups, waits, held, faults } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
@@ -352,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_noted_at_the_change_it_is_about() {
+    fn a_result_is_set_on_its_own_change() {
         let check = |made: &[(&str, StepResult)], expect: [StepResult; 3]| {
             let mut changes = [change("a"), change("b").with_diff(vec!["+ x".to_owned()]), change("b")];
             for (name, result) in made {
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_the_same_whatever_came_of_them() {
+    fn changes_are_compared_without_their_results() {
         let done = Change { result: Done, ..change("a") };
         assert!(done.is_same(&change("a")));
         assert!(!done.is_same(&change("b")));

@@ -1,8 +1,8 @@
-//! The process form: an executable in any language, asked in JSON over stdin and stdout.
+//! The process form: an executable in any language that answers JSON requests over stdin and stdout.
 //!
-//! It is registered by the operator's configuration and never by data. Its environment is scrubbed, and what it needs
-//! to write is in it only when it applies a step, which never happens in a dry run, nor in a sandbox. The protocol is described in
-//! `docs/specs/process-integration.md`.
+//! It is registered in the operator's configuration, never in the data. Its environment is cleared; write
+//! credentials are added only when it applies a step, which never happens in a dry run or a sandbox.
+//! `docs/specs/process-integration.md` specifies the protocol.
 
 mod exchange;
 mod memory;
@@ -36,36 +36,37 @@ use memory::{AnswerMemory, Held, check_values};
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
 
-/// Values of variables that are shorter than this are not searched for.
+/// Minimum length of the secret values that are redacted.
 const MIN_GIVEN_BYTES: usize = 4;
 
-/// Maximum length of what is reported about an answer that cannot be used.
+/// Maximum length of the reason that is reported for an invalid answer.
 const MAX_COMPLAINT_CHARS: usize = 400;
 
-/// The variable that names the folder of a sandbox to programs that support it.
+/// The environment variable that passes the sandbox folder to programs that support it.
 pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
 
-/// Parts of the names of variables that hold a secret by all appearances, although they are only listed in `environment`.
+/// Variables in `environment` whose names contain one of these words are treated as secrets.
 const SECRET_NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY"];
 
-/// How a program is started.
+/// The executable of an integration and its environment.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The name that the integration is registered under.
+    /// The name under which the integration is registered.
     pub integration: String,
     /// The executable and its arguments.
     pub command: Vec<String>,
-    /// Names and values of its environment.
+    /// Its environment variables.
     pub environment: BTreeMap<String, String>,
-    /// Variables that it gets only for `plan` and `apply`, whose values are secret.
+    /// Secret variables that are set only for `plan` and `apply`.
     pub secret_environment: BTreeMap<String, String>,
-    /// Variables that it gets only for `apply`, whose values are secret.
+    /// Secret variables that are set only for `apply`.
     pub write_environment: BTreeMap<String, String>,
-    /// How long one answer may take.
+    /// Timeout of one request.
     pub deadline: Duration,
-    /// The folder that it works on in place of its target system. Then it gets neither secrets nor credentials.
+    /// The sandbox folder that replaces its target system. With a sandbox, no secrets or credentials are
+    /// passed.
     pub sandbox: Option<PathBuf>,
-    /// Where its stderr is logged.
+    /// Receives its stderr.
     pub stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
@@ -84,13 +85,13 @@ impl Default for Program {
     }
 }
 
-/// Logs what programs write to stderr.
+/// Logs the stderr of programs.
 pub trait StderrLog: fmt::Debug + Send + Sync {
-    /// A line of the program of an integration, when it is complete.
+    /// Logs one complete line.
     fn line(&self, integration: &str, line: &str);
 }
 
-/// Names that flags of an integration cannot have: they are the runner's own.
+/// Flag names that are reserved for the runner.
 const RESERVED: [&str; 34] = [
     "all-shards",
     "base",
@@ -128,51 +129,54 @@ const RESERVED: [&str; 34] = [
     "version",
 ];
 
-/// Whether flags of an integration cannot have a name, because the runner has it.
+/// Whether a flag name is reserved for the runner.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Why a flag cannot have a name.
+/// The reason why a flag name is invalid, if it is.
 fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
     let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let begins = name.starts_with(|one: char| one.is_ascii_lowercase());
     if !begins || !name.chars().all(fine) {
-        return Some("is not a word of small letters, digits and dashes");
+        return Some(
+            "must begin with a lowercase letter and consist of lowercase letters, digits and dashes",
+        );
     }
     if RESERVED.contains(&name) {
-        return Some("is one of the runner's own");
+        return Some("is reserved for the runner");
     }
-    (others.iter().filter(|flag| flag.name == name).count() > 1).then_some("is there twice")
+    (others.iter().filter(|flag| flag.name == name).count() > 1).then_some("is defined twice")
 }
 
 impl Program {
-    /// The secrets that the program is given.
+    /// The secret values that are passed to the program.
     fn secrets(&self) -> impl Iterator<Item = &str> {
         let plain = self.environment.iter().filter(|(name, _)| is_secret_name(name));
         let all = plain.chain(&self.secret_environment).chain(&self.write_environment);
         all.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the secrets that the program was given. What stands in the request is public, since it comes from the data:
-    /// otherwise a guess in the data would be answered. The request of `apply` is what the program itself answered to `plan`.
+    /// A redactor for the secrets that are passed to the program. The texts of the request come from the data
+    /// and stay visible: otherwise redaction would confirm a guess in the data. The request of `apply` is an
+    /// exception: it comes from the program's own answer to `plan`.
     fn redactor_for(&self, phase: &str, request: &Value) -> Redactor {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES);
         if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
     }
 
-    /// A text without the lines that contain a secret that the program was given.
+    /// Redacts the lines that contain a secret that was passed to the program.
     fn redacted(&self, text: &str, phase: &str, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
     }
 
-    /// A phase of the program, for messages: the integration's name first, then the command.
+    /// Describes a phase of the program for messages.
     fn describe_phase(&self, phase: &str) -> String {
         format!("`{phase}` of `{}` (`{}`)", self.integration, self.command.join(" "))
     }
 }
 
-/// Whether a variable holds a secret by its name.
+/// Whether the name of a variable suggests a secret.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
@@ -185,7 +189,7 @@ pub struct Process {
     asking: Arc<Asking>,
 }
 
-/// A program, and what its answers may take.
+/// A program, with the memory limit for its answers.
 struct Asking {
     program: Program,
     memory: Arc<AnswerMemory>,
@@ -194,7 +198,8 @@ struct Asking {
 type State = Declared<Value, Value, Value>;
 
 impl Process {
-    /// Starts the executable and asks what it is. Its name must be the one it is registered under.
+    /// Starts the executable and requests its description. Its name must be the one under which it is
+    /// registered.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
         let program = Program { integration: name.to_owned(), ..program };
         let asking = Asking { program, memory: Arc::default() };
@@ -216,7 +221,7 @@ impl Process {
             .flags
             .into_iter()
             .map(|flag| Flag {
-                // Flags live as long as the program, and a process describes itself once.
+                // Leaked: flags live as long as this process, and each program is described once.
                 name: flag.name.leak(),
                 help: flag.help.leak(),
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
@@ -226,7 +231,7 @@ impl Process {
         Ok(Self { about, supports_sandbox: answer.sandbox, asking: Arc::new(asking) })
     }
 
-    /// Whether it works on the folder of a sandbox if it is given one.
+    /// Whether it supports a sandbox folder.
     pub fn supports_sandbox(&self) -> bool {
         self.supports_sandbox
     }
@@ -261,7 +266,7 @@ impl Dynamic for Process {
         _: &'a dyn AnyDeclared,
         _: &'a ShardKey,
     ) -> BoxFuture<'a, Result<Wants, Fault>> {
-        // The executable resolves, observes and plans in one answer: see `observe`.
+        // The executable resolves, observes and plans in one request: see `observe`.
         async { Ok(Wants::new(Vec::new(), Box::new(Wanting::State))) }.boxed()
     }
 
@@ -274,12 +279,12 @@ impl Dynamic for Process {
         read: &'a Read,
         declared: &'a dyn AnyDeclared,
         key: &'a ShardKey,
-        wants: &'a Wants,
+        desired: &'a Wants,
     ) -> BoxFuture<'a, Result<Found, Fault>> {
         async move {
             let declared = own::<State>(declared.as_any());
             let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
-            let state = match own::<Wanting>(wants.inner()) {
+            let state = match own::<Wanting>(desired.inner()) {
                 Wanting::State => &shard.state,
                 Wanting::Nothing => &Value::Null,
             };
@@ -289,7 +294,7 @@ impl Dynamic for Process {
                 "target": shard.target,
                 "state": state,
             });
-            // What the program was given may be in what it answers.
+            // Secrets that are passed to the program may occur in its answer.
             self.asking.program.secrets().for_each(|value| read.secrets.record(value));
             let Parsed { value, held } = self.ask::<wire::Planned>("plan", request, Writing::No).await?;
             if let Some(problem) = value.problem() {
@@ -302,8 +307,8 @@ impl Dynamic for Process {
         .boxed()
     }
 
-    fn plan(&self, _: &Wants, found: &Found) -> Plan<Opaque> {
-        own::<Observation>(&*found.inner).answer.plan().map(|action| Box::new(action) as Opaque)
+    fn plan(&self, _: &Wants, current: &Found) -> Plan<Opaque> {
+        own::<Observation>(&*current.inner).answer.plan().map(|action| Box::new(action) as Opaque)
     }
 
     fn rehearse<'a>(&'a self, _: &'a Read, _: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
@@ -324,21 +329,21 @@ impl Dynamic for Process {
     }
 }
 
-/// The answer to `plan`, and the memory that it takes.
+/// The answer to `plan`, with its memory reservation.
 struct Observation {
     answer: wire::Planned,
     _held: Held,
 }
 
-/// What is wanted in a shard.
+/// The desired state that is passed to the program.
 enum Wanting {
-    /// What is declared.
+    /// The declared state.
     State,
     /// Nothing: only base has the shard.
     Nothing,
 }
 
-/// Whether an executable may write.
+/// Whether an executable gets write credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writing {
     Yes,
@@ -353,14 +358,14 @@ impl Process {
         writing: Writing,
     ) -> Result<Parsed<T>, Fault> {
         let asking = Arc::clone(&self.asking);
-        // A run that is ended drops this, and the executable ends with it.
+        // A run that is cancelled drops this, which ends the executable.
         let (_waiting, given) = Waiting::new();
         let asking = move || asking.ask(phase, &request, writing, &given);
         tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
     }
 }
 
-/// An answer that was parsed, and the memory that it takes.
+/// A parsed answer, with its memory reservation.
 struct Parsed<T> {
     value: T,
     held: Held,
@@ -379,13 +384,13 @@ impl Asking {
         request["protocol"] = PROTOCOL.into();
         let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
         let answer = exchange(program, question)?;
-        // A parser's complaint quotes the answer.
+        // A parse error quotes the answer.
         let redact = |text: &str| program.redacted(text, phase, &request);
         let refused = |why: String| unfit(phase, program, redact(&why));
-        // Before anything is made of it: small values take more memory than their text.
+        // Before parsing: small values take more memory than their text.
         check_values(&answer).map_err(refused)?;
         let held = memory.hold(&answer).map_err(refused)?;
-        // A list would be read as the fields of an object in their order.
+        // serde would accept a list as the fields of an object, in order.
         if answer.bytes().trim_ascii_start().first() == Some(&b'[') {
             return Err(refused("it is not a JSON object".to_owned()));
         }
@@ -404,13 +409,13 @@ impl Asking {
     }
 }
 
-/// An answer that does not follow the protocol.
+/// The fault of an answer that violates the protocol.
 fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
     let why = cut(&why.to_string());
     Fault::operator(format!("the answer to {} is not valid: {why}", program.describe_phase(phase)))
 }
 
-/// An answer that is not JSON: the first line of it says what was printed instead.
+/// The fault of an answer that is not JSON. It quotes the first line of the output.
 fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
     let printed = match first_line(text) {
         line if line.is_empty() => "nothing was printed to stdout".to_owned(),
@@ -420,7 +425,7 @@ fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
         .hint("stdout is for the answer alone: print everything else to stderr")
 }
 
-/// The start of a text.
+/// The beginning of a text.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

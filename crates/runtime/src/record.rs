@@ -1,6 +1,6 @@
-//! The record of a run, as it is kept: plain JSON, places as `file:line`.
+//! The stored record of a run: plain JSON, source locations as `file:line`.
 //!
-//! A record is evidence, never input. **Invariant:** no secret is in it, because none is in an outcome.
+//! A record is evidence, never input. **Invariant:** it contains no secret, because an outcome contains none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
 use crate::plan::{Change, ChangeKind, Hold, StepResult};
 
-/// The version of the format of records. Records without a version are of version 1: there, a run that was held ended as `failed`.
+/// The version of the record format. Records without a version have version 1: there, a held run ended as
+/// `failed`.
 pub const RECORD_VERSION: u32 = 2;
 
 fn first_version() -> u32 {
@@ -28,40 +29,40 @@ pub struct Record {
     pub version: u32,
     /// The name of the run.
     pub run: String,
-    /// When it began, in seconds since 1970.
+    /// Its start time, in seconds since 1970.
     pub began: i64,
-    /// How long it took, in milliseconds.
+    /// Its duration, in milliseconds.
     pub milliseconds: u64,
     /// The integration.
     pub integration: String,
-    /// Whether it could change the world: `dry run` or `real run`.
+    /// `dry run` or `real run`.
     #[serde(with = "mode_text")]
     pub mode: Mode,
-    /// The bundle it ran on.
+    /// The bundle that it ran on.
     pub head: Bundle,
-    /// The bundle it was compared with.
+    /// The bundle that it was compared with.
     pub base: Option<Bundle>,
     /// Its flags.
     pub options: BTreeMap<String, Vec<String>>,
     /// The hash slot of its process, as `0 of 1`.
     pub slot: String,
-    /// What was decided, in order.
+    /// The decisions, in order.
     pub decisions: Vec<Told>,
     /// The changed lines of the data because of which the integration ran, as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// Of causes in renamed files: the names of the files before.
+    /// The former file names of causes in renamed files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<String, String>,
-    /// What came of each shard.
+    /// The outcome of each shard.
     pub shards: BTreeMap<String, Shard>,
-    /// What went wrong with the run as a whole.
+    /// Faults of the run as a whole.
     pub faults: Vec<Told>,
-    /// What is worth saying and no failure.
+    /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
-    /// The datafile that would approve what the guards hold.
+    /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
-    /// How it ended.
+    /// Its end state.
     pub ended: Ended,
     /// The exit code.
     pub exit: u8,
@@ -90,25 +91,25 @@ mod mode_text {
 pub struct Bundle {
     /// Its name.
     pub sha: String,
-    /// The commit it was made of.
+    /// The commit that it was built from.
     pub commit: Option<String>,
     /// Whether files differed from the commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub modified: bool,
 }
 
-/// A sentence, with the places in the data that it is about.
+/// A sentence, with the source locations that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// The sentence.
     pub text: String,
-    /// More of it, line by line.
+    /// Details, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// What to do.
+    /// A hint what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Whose move it is, for faults.
+    /// For faults: who has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Whose>,
     /// `file:line`.
@@ -116,92 +117,94 @@ pub struct Told {
     pub places: Vec<String>,
 }
 
-/// What came of a shard.
+/// The outcome of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// `ran`, `orphaned`, or `skipped`.
     pub state: String,
-    /// Why it did not run.
+    /// The reason why it did not run, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The word for that.
+    /// The reason why it did not run, as a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many rounds it took.
+    /// Number of rounds.
     pub rounds: u32,
-    /// The plan.
+    /// The planned changes.
     pub changes: Vec<Planned>,
-    /// What is not made: what guards hold, and what cannot be decided ([`Planned::hold`] tells them apart).
+    /// Changes that are not applied: those that guards hold, and those that cannot be decided
+    /// ([`Planned::hold`] tells which).
     pub held: Vec<Planned>,
-    /// What is under way.
+    /// Operations in progress in the target.
     pub waits: Vec<Told>,
-    /// What was found out besides and is no failure.
+    /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What went wrong.
+    /// The faults of the shard.
     pub faults: Vec<Told>,
-    /// How many steps were done.
+    /// Number of applied steps.
     pub applied: usize,
-    /// How many things were removed without an approval.
+    /// Number of objects that were removed without an approval.
     pub removed: usize,
 }
 
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
-    /// How the thing changes.
+    /// How the object changes.
     pub change: ChangeKind,
-    /// What is done, in words, with its sign.
+    /// The action in words, with its sign.
     pub text: String,
-    /// Where the thing is, by dimension.
+    /// The scope of the object, by dimension.
     #[serde(default)]
     pub scope: BTreeMap<String, String>,
-    /// The kind of thing that changes.
+    /// The kind of the object.
     #[serde(default)]
     pub kind: String,
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// What differs inside the thing.
+    /// The fields that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<DiffEntry>,
-    /// Why it is held.
+    /// The reason why it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether an approval would let a change through that is not made. Older versions have this alone.
+    /// Whether an approval would release a change that is not applied. Older versions have only this field,
+    /// not `hold`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
-    /// What a change that is not made waits for.
+    /// The condition under which a change that is not applied now will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What came of it in a real run.
+    /// Its result in a real run.
     #[serde(default, skip_serializing_if = "StepResult::is_planned")]
     pub result: StepResult,
 }
 
-/// When a run began and how long it took.
+/// Start time and duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub began: i64,
-    /// Milliseconds.
+    /// Duration, in milliseconds.
     pub milliseconds: u64,
 }
 
-/// Turns places into `file:line`.
+/// Converts source locations to `file:line`.
 #[derive(Clone, Copy)]
 pub struct PlaceLines<'a> {
     /// For changes and decisions: the line that changed, where base and head are compared.
     pub changes: &'a dyn Fn(&Place) -> String,
-    /// For faults: the line of the place itself, which may be in a part of the file that did not change.
+    /// For faults: the line of the location itself, which may be in a part of the file that did not change.
     pub faults: &'a dyn Fn(&Place) -> String,
 }
 
 impl<'a> PlaceLines<'a> {
-    /// The same lines for everything.
+    /// Uses one function for changes and faults.
     pub fn same(line: &'a dyn Fn(&Place) -> String) -> Self {
         Self { changes: line, faults: line }
     }
@@ -249,7 +252,7 @@ impl Record {
 }
 
 impl Record {
-    /// Whether there is nothing to tell of its shards but how they were chosen: nothing changes, is held, is under way or went wrong.
+    /// Whether the run has nothing to report but the selection of shards: no changes, holds, waits or faults.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |shard: &Shard| {
             let Shard { changes, held, waits, faults, .. } = shard;
@@ -260,14 +263,15 @@ impl Record {
 }
 
 impl Planned {
-    /// Whether a guard holds the change until something is approved.
+    /// Whether a guard holds the change until an approval.
     pub fn is_held(&self) -> bool {
         self.hold.map_or(self.approvable, Hold::is_held)
     }
 }
 
 impl Shard {
-    /// The changes that guards hold until they are approved. The others in `held` are not done because something failed.
+    /// The changes that guards hold until they are approved. The others in `held` are not applied because
+    /// something failed.
     pub fn held_by_guards(&self) -> impl Iterator<Item = &Planned> {
         self.held.iter().filter(|change| change.is_held())
     }
@@ -307,13 +311,13 @@ impl Shard {
     }
 }
 
-/// Lines in their order, each once: several places may be on one line.
+/// Lines in order, without duplicates: several locations may be on one line.
 fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     lines.filter(|line| seen.insert(line.clone())).collect()
 }
 
-/// The name that a renamed file had before.
+/// The former name of a renamed file.
 fn old_file(place: &Place, old: &str, line: &dyn Fn(&Place) -> String) -> String {
     let before = Place { path: old.into(), pointer: "".into(), ..place.clone() };
     let at = line(&before);

@@ -1,4 +1,4 @@
-//! A room: an integration of any form, as it stands in the list of the binary.
+//! An integration of any form, as the runner and the registry hold it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ pub struct Room {
 
 /// The forms of an integration.
 pub enum Form {
-    /// The five questions.
+    /// The five phases of [`Staged`].
     Staged(Box<dyn Dynamic>),
-    /// One function.
+    /// One function; see [`Function`].
     Function(Box<dyn DynamicFunction>),
 }
 
@@ -33,17 +33,17 @@ impl Room {
         Self { form, declarations: Declarations::default() }
     }
 
-    /// A room of the staged form.
+    /// An integration of the staged form.
     pub fn staged(integration: impl Staged) -> Self {
         Self::new(Form::Staged(Box::new(Erased(integration))))
     }
 
-    /// A room of the function form.
+    /// An integration of the function form.
     pub fn function(integration: impl Function) -> Self {
         Self::new(Form::Function(Box::new(integration)))
     }
 
-    /// A room of the process form.
+    /// An integration of the process form.
     pub fn process(process: Process) -> Self {
         Self::new(Form::Staged(Box::new(process)))
     }
@@ -53,29 +53,32 @@ impl Room {
         &self.form
     }
 
-    /// What it says about itself.
+    /// Its metadata.
     pub fn about(&self) -> &About {
         match &self.form {
-            Form::Staged(room) => room.about(),
-            Form::Function(room) => room.about(),
+            Form::Staged(integration) => integration.about(),
+            Form::Function(integration) => integration.about(),
         }
     }
 
-    /// Whether what it needs on this machine is there; see [`Function::ready`].
+    /// Checks that this machine has what the integration needs; see [`Function::ready`].
     pub fn ready(&self) -> Result<(), Fault> {
         match &self.form {
             Form::Staged(_) => Ok(()),
-            Form::Function(room) => room.ready(),
+            Form::Function(integration) => integration.ready(),
         }
     }
 
-    /// Its declared state, if it has one. Who asks for that of the same data while another has it shares it.
+    /// Its declared state, if it has one. Concurrent callers with the same data and options share one state:
+    /// it is declared once and cached for as long as a caller holds it.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Declaration>, Fault> {
         let _doing = activity::phase("declare", "declare");
         let declare = |data: &Data| match &self.form {
-            Form::Staged(room) => room.declare(data, options).map(|state| Some(Arc::from(state))),
-            Form::Function(room) => {
-                let state = room.state(data, options)?;
+            Form::Staged(integration) => {
+                integration.declare(data, options).map(|state| Some(Arc::from(state)))
+            }
+            Form::Function(integration) => {
+                let state = integration.state(data, options)?;
                 Ok(state.map(|state| Arc::new(state) as Arc<dyn AnyDeclared>))
             }
         };
@@ -88,6 +91,6 @@ impl Room {
 
 impl std::fmt::Debug for Room {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Room").field(&self.about().name).finish()
+        f.debug_tuple("Integration").field(&self.about().name).finish()
     }
 }

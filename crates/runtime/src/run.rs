@@ -1,7 +1,7 @@
-//! The runner: one run of one integration, from two pinned bundles to an outcome.
+//! The runner: executes one run of one integration, from one or two pinned bundles to an outcome.
 //!
-//! **Invariant:** a dry run and a real run take the same way; a dry run has no permit to write, so it ends before the
-//! first step is done.
+//! **Invariant:** a dry run and a real run take the same path; a dry run has no write permit, so it ends
+//! before the first step is applied.
 
 mod affairs;
 mod apply;
@@ -37,14 +37,14 @@ use crate::slot::Slot;
 pub(crate) use apply::{result_of, until_forced};
 pub(crate) use reserve::Reservations;
 
-/// How long and how wide a run may be.
+/// Timeout and concurrency limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest that one phase of one shard may take.
+    /// Timeout of one phase of one shard.
     pub phase: Duration,
-    /// How many shards are worked on at once.
+    /// Maximum number of shards that are processed concurrently.
     pub shards: usize,
-    /// How many groups of one stage of one shard are worked on at once.
+    /// Maximum number of groups that are applied concurrently, per stage of one shard.
     pub groups: usize,
 }
 
@@ -57,22 +57,22 @@ impl Default for Limits {
 /// Whether changes that create something show all of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// They do not.
+    /// No.
     #[default]
     Hidden,
-    /// They do.
+    /// Yes.
     Shown,
 }
 
-/// What a run is asked to do.
+/// The input of a run.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own that callers make by name")]
 pub struct Request {
     /// The name of the run.
     pub run: String,
-    /// Whether it may change the world.
+    /// Whether the run may write to targets.
     pub mode: Mode,
-    /// The data.
+    /// The data to reconcile.
     pub head: Arc<dyn Source>,
     /// The data before a proposed change.
     pub base: Option<Arc<dyn Source>>,
@@ -80,38 +80,39 @@ pub struct Request {
     pub options: Options,
     /// The hash slot of this process.
     pub slot: Slot,
-    /// Whether only shards that the change affects are run.
+    /// Whether to run only shards that the change affects.
     pub only_affected: bool,
-    /// Whether an integration that the change does not affect runs, too.
+    /// Whether to run the integration even if the change does not affect it.
     pub even_unaffected: bool,
-    /// Whether a flag that selects a shard that does not exist ends the run; otherwise it is a warning.
+    /// Whether a flag that selects a shard that does not exist is an error; otherwise it is a warning.
     pub strict_selectors: bool,
-    /// Whether the list of allowed schemas is enforced.
+    /// Whether to enforce the allow-list of schemas.
     pub validate_schemas: bool,
-    /// Whether addresses that head changes are used all the same.
+    /// Whether to contact target addresses that are new or changed in head.
     pub trust_head: bool,
     /// Whether changes that create something show all of its fields.
     pub bodies: Bodies,
     /// Kinds whose removal always needs an approval.
     pub protected: ProtectedKinds,
-    /// How much may be removed.
+    /// The removal budgets.
     pub budgets: Budgets,
-    /// Where removals are reserved.
+    /// The ledger in which removals are reserved.
     pub ledger: Arc<dyn Ledger>,
-    /// When the run began.
+    /// The start time of the run.
     pub now: Timestamp,
-    /// Today, for approvals and for what is wanted until a day only.
+    /// The date of the run, for approvals and for declarations that expire.
     pub today: Date,
-    /// How long and how wide the run may be.
+    /// Timeout and concurrency limits.
     pub limits: Limits,
-    /// Whether to shut down: what only reads ends at once, steps in progress are finished until that is forced, and no other step is begun.
+    /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
+    /// progress are finished, or abandoned when the shutdown is forced.
     pub stop: Stop,
-    /// Receives every write when it is made.
+    /// Receives every write as it happens.
     pub audit: Arc<dyn Audit>,
 }
 
 impl Limits {
-    /// With so many shards at a time, and no more groups of one shard than that.
+    /// Limits the number of concurrent shards, and the concurrent groups of one shard to the same number.
     #[must_use]
     pub fn with_concurrency(self, shards: usize) -> Self {
         let shards = shards.max(1);
@@ -120,7 +121,7 @@ impl Limits {
 }
 
 impl Request {
-    /// Sets the integration's options, and with them how many shards are processed concurrently.
+    /// Sets the integration's options, and the shard concurrency if an option names it.
     pub fn set_options(&mut self, options: Options, flags: &[Flag]) {
         if let Some(concurrency) = options.concurrency(flags) {
             self.limits = self.limits.with_concurrency(concurrency);
@@ -128,7 +129,8 @@ impl Request {
         self.options = options;
     }
 
-    /// A run on `head`, with everything else as it usually is. Protected kinds have no default: a run must not forget them.
+    /// A run on `head` with defaults for everything else. Protected kinds have no default: no caller may
+    /// forget them.
     pub fn new(
         run: impl Into<String>,
         mode: Mode,
@@ -160,24 +162,25 @@ impl Request {
         }
     }
 
-    /// Whether this is a check of a proposed change: what only head says is not dialled or read.
+    /// Whether this is a dry run of a proposed change: addresses and secrets that only head names are not
+    /// used.
     pub(crate) fn distrusts_head(&self) -> bool {
         self.mode == Mode::DryRun && self.base.is_some() && !self.trust_head
     }
 
-    /// The two bundles to compare; head is asked through the handle of the run, which keeps what was asked.
-    fn pair(&self, room: &Room, head: &Data) -> Option<Pair> {
-        let base = Data::new(Arc::clone(self.base.as_ref()?), Terms::of(room.about()));
+    /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
+    fn pair(&self, integration: &Room, head: &Data) -> Option<Pair> {
+        let base = Data::new(Arc::clone(self.base.as_ref()?), Terms::of(integration.about()));
         Some(Pair { base, head: head.clone() })
     }
 }
 
 /// Runs an integration.
 #[expect(clippy::disallowed_methods, reason = "the runner mints, once per run")]
-pub async fn run(room: &Room, request: &Request) -> Outcome {
-    let mut outcome = begin(room, request);
+pub async fn run(integration: &Room, request: &Request) -> Outcome {
+    let mut outcome = begin(integration, request);
     let permits = qontract_access::mint(request.mode);
-    let data = match prepare::prepare(room, request, &mut outcome) {
+    let data = match prepare::prepare(integration, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
             outcome.faults.push(fault);
@@ -185,24 +188,24 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
             return outcome;
         }
     };
-    let performed = perform(room, request, &permits, &data, &mut outcome).await;
+    let performed = perform(integration, request, &permits, &data, &mut outcome).await;
     outcome.asked = data.asked();
-    // A schema that it may not read is reported once, with what to add; a shutdown is reported by how the run ended.
+    // A forbidden schema is reported once, with a hint; a shutdown is reported by the end state of the run.
     let failed = performed.err().filter(|fault| outcome.asked.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
-    affairs::report_asked(room, request, &mut outcome);
+    affairs::report_asked(integration, request, &mut outcome);
     outcome.conclude(request.stop.interruption());
     outcome
 }
 
-fn begin(room: &Room, request: &Request) -> Outcome {
+fn begin(integration: &Room, request: &Request) -> Outcome {
     let pinned = |source: &dyn Source| Pinned {
         sha: source.sha().to_owned(),
         commit: source.commit().map(str::to_owned),
     };
     Outcome {
         run: request.run.clone(),
-        integration: room.about().name.clone(),
+        integration: integration.about().name.clone(),
         mode: request.mode,
         head: pinned(&*request.head),
         base: request.base.as_deref().map(pinned),
@@ -222,21 +225,21 @@ fn begin(room: &Room, request: &Request) -> Outcome {
 }
 
 async fn perform(
-    room: &Room,
+    integration: &Room,
     request: &Request,
     permits: &Permits,
     data: &Data,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
-    let Some(work) = affairs::decide(room, request, data, outcome)? else { return Ok(()) };
-    let guard = affairs::guard(room, request, &work)?;
-    match room.form() {
+    let Some(work) = affairs::decide(integration, request, data, outcome)? else { return Ok(()) };
+    let guard = affairs::guard(integration, request, &work)?;
+    match integration.form() {
         Form::Staged(staged) => {
-            let crew = round::Crew { room: &**staged, request, data, permits, guard: &guard };
+            let crew = round::Crew { integration: &**staged, request, data, permits, guard: &guard };
             crew.work(work, outcome).await;
         }
         Form::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
-            let text = "another slot runs it: it is not split".to_owned();
+            let text = "another slot runs it: its work is not split into shards".to_owned();
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         Form::Function(function) => {

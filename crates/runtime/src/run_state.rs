@@ -9,9 +9,9 @@ use crate::record::Record;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// The world is as the data says, or will be.
+    /// The target matches the data, or will.
     Ok,
-    /// Nothing failed, but a change takes time: the next run looks again.
+    /// Nothing failed, but a change is in progress: the next run observes again.
     Waiting,
     /// Nothing failed, but a guard holds a removal until it is approved.
     Held,
@@ -35,7 +35,8 @@ impl RunState {
 }
 
 impl Record {
-    /// The state of the run. Records of version 1 did not tell held from failed: there, an approval without errors means held.
+    /// The state of the run. Records of version 1 do not distinguish held from failed: there, an approval
+    /// without errors means held.
     pub fn state(&self) -> RunState {
         let has_faults =
             !self.faults.is_empty() || self.shards.values().any(|shard| !shard.faults.is_empty());

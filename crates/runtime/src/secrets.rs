@@ -1,6 +1,6 @@
-//! The secrets of one shard: which of them may be read in this run, and which were.
+//! The secrets of one shard: those that this run may read, and those that it has read.
 //!
-//! **Invariant:** in a dry run with a base, only what base names for the shard is read
+//! **Invariant:** in a dry run with a base, only secrets that base names for the shard are read
 //! (`a_secret_that_only_head_names_is_not_read_in_a_check`).
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use qontract_redaction::Redactor;
 
 use crate::fault::Fault;
 
-/// The address of a secret as data names it: another version or another field is another address.
+/// The address of a secret as the data names it. Another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretLookup {
     /// Its path.
@@ -41,22 +41,22 @@ impl fmt::Display for SecretLookup {
     }
 }
 
-/// The secrets of one shard in one run. A clone is the same.
+/// The secrets of one shard in one run. Clones share their state.
 #[derive(Clone, Default)]
 pub struct ShardSecrets {
-    /// What may be read; everything by default.
+    /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
-    /// What was read.
+    /// The values that were read.
     values: Arc<Mutex<BTreeSet<Box<str>>>>,
 }
 
 impl ShardSecrets {
-    /// Only these may be read.
+    /// Allows only these secrets.
     pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
         Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
     }
 
-    /// Fails unless a secret may be read: because it is named as it is here, or all of its fields are.
+    /// Fails unless a secret may be read: its address, or the address of all of its fields, must be allowed.
     pub fn check(&self, lookup: &SecretLookup) -> Result<(), Fault> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
         let whole = SecretLookup::all(&lookup.path, lookup.version.clone());
@@ -66,7 +66,7 @@ impl ShardSecrets {
         Err(Fault::guard(format!("{lookup} is new in this change and is not read before it is merged")))
     }
 
-    /// Remembers a value that was read, so that it is redacted from what is shown of the shard.
+    /// Records a value that was read, so that it is redacted from the reports of the shard.
     pub fn record(&self, value: &str) {
         let mut values = self.values.lock();
         if !values.contains(value) {
@@ -74,7 +74,8 @@ impl ShardSecrets {
         }
     }
 
-    /// What redacts the values that were read. `public` are texts of the shard's own data, which are shown.
+    /// A redactor for the values that were read. `public` returns texts of the shard's own data, which are
+    /// not redacted.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
         let values = self.values.lock();
         let redactor = Redactor::new(values.iter().map(|value| &**value));
@@ -82,20 +83,20 @@ impl ShardSecrets {
         if redactor.is_empty() {
             return redactor;
         }
-        // A diff shows text as JSON: an escape that is made there is as public as what it stands for.
+        // A diff shows text as JSON: an escaped public text is public, too.
         let public = public();
         let escaped: Vec<String> = public.iter().filter_map(|text| escaped(text)).collect();
         redactor.except(public.iter().chain(&escaped).map(String::as_str))
     }
 }
 
-/// A text with the escapes of JSON, if it has any.
+/// A text with JSON escapes, if it needs any.
 fn escaped(text: &str) -> Option<String> {
     let is_plain = |one: char| !one.is_control() && one != '"' && one != '\\';
     if text.chars().all(is_plain) { None } else { serde_json::to_string(text).ok() }
 }
 
-/// Tells how many there are, never what they are.
+/// Prints the number of values, never the values.
 impl fmt::Debug for ShardSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.values.lock().len();
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_everything_is_read_and_else_what_is_named() {
+    fn by_default_every_secret_may_be_read_else_only_the_named_ones() {
         assert!(ShardSecrets::default().check(&lookup("a/b", None, None)).is_ok());
         let fault =
             ShardSecrets::only(BTreeSet::new()).check(&lookup("a/b", Some("x"), Some("2"))).unwrap_err();
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_redacted_unless_it_is_public() {
+    fn a_read_value_is_redacted_unless_it_is_public() {
         let secrets = ShardSecrets::default();
         assert!(secrets.redactor(|| unreachable!("nothing was read")).is_empty());
         secrets.record("hunter22");

@@ -1,6 +1,7 @@
-//! Shortens what a report shows of a diff: long texts, large maps and lists, and texts of several lines.
+//! Truncates diffs for reports: long texts, large maps and lists, and texts of several lines.
 //!
-//! **Invariant:** a diff is shortened once, after it was redacted: a secret of which a part is cut off is not recognised
+//! **Invariant:** a diff is truncated once, after it was redacted: a secret that is partly cut off is not
+//! recognised
 //! (`crates/qontract/tests/suite/redaction_order.rs`).
 
 mod lines;
@@ -10,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::field_diff::{DiffEntry, FieldDiff};
 
-/// How many characters of a text are shown.
+/// Maximum number of characters of a text.
 const MAX_CHARS: usize = 200;
 
-/// How many values of a map or list are shown, at any depth.
+/// Maximum number of values of a map or list, at any depth.
 const MAX_VALUES: usize = 16;
 
-/// How many characters are shown in front of the first difference of two long texts.
+/// Number of characters that are shown before the first difference of two long texts.
 const CONTEXT: usize = 20;
 
-/// The entries of a diff as they are reported. A change of a text of several lines becomes an entry for each line that differs.
+/// Truncates the entries of a diff. A changed text of several lines becomes one entry per differing line.
 pub fn entries(whole: Vec<DiffEntry>) -> Vec<DiffEntry> {
     whole
         .into_iter()
@@ -178,7 +179,7 @@ mod tests {
         check(Some(long.clone()), None, [Some(cut.clone()), None]);
         check(None, Some(long.clone()), [None, Some(cut.clone())]);
         check(Some(json!(1)), Some(long), [Some(json!(1)), Some(cut)]);
-        // One side alone is not compared line by line, nor is what is not a text.
+        // A single side is not compared line by line, nor is a value that is not a text.
         check(Some(json!("a\nb")), None, [Some(json!("a\nb")), None]);
         check(Some(json!("a\nb")), Some(json!(1)), [Some(json!("a\nb")), Some(json!(1))]);
     }

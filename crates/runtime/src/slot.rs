@@ -1,4 +1,4 @@
-//! Hash slots: which of n processes does what, as the established runtime chooses.
+//! Hash slots: assign shards to n processes, in the same way as the established runtime.
 
 use md5::{Digest as _, Md5};
 
@@ -9,9 +9,9 @@ pub struct Slot {
     count: u32,
 }
 
-/// There is no such slot.
+/// The slot does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no slot {index} of {count}: slots are counted from 0")]
+#[error("slot {index} of {count} does not exist: slots are numbered from 0")]
 pub struct NoSlot {
     index: u32,
     count: u32,
@@ -47,7 +47,7 @@ pub fn of(value: &str, count: u32) -> u32 {
     let digest = Md5::digest(value.as_bytes());
     let count = u64::from(count.max(1));
     let rest = digest.iter().fold(0u64, |rest, byte| (rest * 256 + u64::from(*byte)) % count);
-    u32::try_from(rest).expect("a rest is smaller than what it is a rest of")
+    u32::try_from(rest).expect("a remainder is smaller than its divisor")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Declared state: what the data alone says. Pure, cheap, comparable.
+//! Declared state: follows from the data alone. Pure, cheap to compute, comparable.
 //!
-//! **Invariant:** provenance is never part of a digest: a state that moves to another file is the same state. List
-//! order matters; a room for which it does not keeps a `BTreeSet` or sorts.
+//! **Invariant:** provenance is never part of a digest: a state that moves to another file is the same state.
+//! List order is significant; an integration for which it is not uses a `BTreeSet` or sorts.
 
 mod compare;
 mod digest;
@@ -18,36 +18,36 @@ use crate::place::Place;
 pub use compare::{Comparison, Difference, MAX_DIFFERENCES, compare};
 pub use digest::digest;
 
-/// What one shard is to be, and how to reach it.
+/// The declared state of one shard, and the address of its target.
 #[derive(Clone, Debug)]
 pub struct Shard<T, S> {
-    /// How to reach the target: what is needed to observe it even when nothing is wanted there any more.
+    /// The address of the target: enough to observe it even when nothing is declared there any more.
     pub target: T,
-    /// What is declared.
+    /// The declared state.
     pub state: S,
-    /// Where the state comes from: JSON pointer into it ↦ place. The longest pointer that fits counts.
+    /// Provenance: JSON pointer into the state ↦ source location. The longest matching pointer wins.
     pub places: BTreeMap<String, Place>,
-    /// Set if the data disables the integration for this shard: where it says so.
+    /// Set if the data disables the integration for this shard.
     pub disabled: Option<Disabled>,
 }
 
-/// The data says that an integration is not to touch something.
+/// The reason why an integration is disabled for a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disabled {
-    /// What says so, in words: ``cluster `c1` ``.
+    /// The object that disables it, in words: ``cluster `c1` ``.
     pub by: String,
-    /// Where.
+    /// Its source location.
     pub place: Option<Place>,
 }
 
 impl<T, S> Shard<T, S> {
-    /// A shard that comes from one place, if that is known.
+    /// A shard with one source location, if known.
     pub fn new(target: T, state: S, place: Option<Place>) -> Self {
         let places = place.into_iter().map(|place| (String::new(), place)).collect();
         Self { target, state, places, disabled: None }
     }
 
-    /// Where a part of the state comes from: the place of the longest pointer at or above it.
+    /// The source location of a part of the state: that of the longest pointer at or above it.
     pub fn place(&self, pointer: &str) -> Option<&Place> {
         let mut pointer = pointer;
         loop {
@@ -59,26 +59,26 @@ impl<T, S> Shard<T, S> {
     }
 }
 
-/// What the data says, per shard key.
+/// Declared state by shard key.
 #[derive(Clone, Debug)]
 pub struct Declared<C, T, S> {
-    /// What matters to every shard.
+    /// The state that all shards share.
     pub common: C,
     /// The shards.
     pub shards: BTreeMap<ShardKey, Shard<T, S>>,
-    /// What is wrong with some shards, which are left out; the others go on.
+    /// Faults of shards whose declaration is invalid. These shards are left out; the others are processed.
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
-    /// Labels that flags select shards by, each with the shards that have it.
+    /// Labels by which flags select shards, each with the shards that have it.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
 }
 
 impl<C, T, S> Declared<C, T, S> {
-    /// Nothing but what is common.
+    /// A state without shards.
     pub fn new(common: C) -> Self {
         Self { common, shards: BTreeMap::new(), faults: BTreeMap::new(), labels: BTreeMap::new() }
     }
 
-    /// Labels a shard, for flags that select by it.
+    /// Adds a label to a shard, for flags that select by it.
     pub fn label(&mut self, label: &'static str, key: ShardKey) {
         self.labels.entry(label).or_default().insert(key);
     }
@@ -88,7 +88,7 @@ impl<C, T, S> Declared<C, T, S> {
         self.labels.get(label).is_some_and(|keys| keys.contains(key))
     }
 
-    /// Adds a shard. A second one of the same key makes both wrong: neither is processed.
+    /// Adds a shard. Two shards with the same key are a fault: neither is processed.
     pub fn add(&mut self, key: ShardKey, shard: Shard<T, S>) {
         let place = |shard: &Shard<T, S>| shard.places.get("").cloned();
         if let Some(faults) = self.faults.get_mut(&key) {
@@ -110,24 +110,24 @@ impl<C, T, S> Declared<C, T, S> {
 }
 
 impl<C, T, S> Declared<C, T, S> {
-    /// Tells what is wrong with a shard, which is not processed then.
+    /// Adds a fault to a shard, which is then not processed.
     pub fn fault(&mut self, key: ShardKey, fault: Fault) {
         self.shards.remove(&key);
         self.faults.entry(key).or_default().push(fault);
     }
 }
 
-/// The digests of declared state, without the state.
+/// The digests of a declared state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digests {
-    /// Of what matters to every shard.
+    /// The digest of the common state.
     pub common: Sha256,
-    /// Per shard, of its target, its state and its labels.
+    /// The digest of each shard's target, state and labels.
     pub shards: BTreeMap<ShardKey, Sha256>,
 }
 
 impl<C: Serialize, T: Serialize, S: Serialize> Declared<C, T, S> {
-    /// The digests of the state, made as it is written out: the text of it is never held.
+    /// Computes the digests while serialising: the serialised text is never held in memory.
     pub fn digests(&self) -> Digests {
         let texts = |faults: &[Fault]| faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>();
         let faulty: Vec<(&ShardKey, Vec<String>)> =

@@ -1,4 +1,4 @@
-//! What is declared of the same data at the same time is declared once.
+//! Concurrent runs share one declared state.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -14,7 +14,7 @@ use qontract_runtime::{
 };
 use support::shelves::{Stock, source};
 
-/// Counts how often it is asked for its state, for which it reads a resource.
+/// Counts how often its state is declared, for which it reads a resource.
 struct Counting {
     about: About,
     asked: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Function for Counting {
 }
 
 struct Play {
-    room: Room,
+    integration: Room,
     asked: Arc<AtomicUsize>,
     source: Arc<dyn Source>,
 }
@@ -50,18 +50,18 @@ impl Play {
         let asked = Arc::new(AtomicUsize::new(0));
         let mut about = About::new("counting", "");
         about.looks_up = LooksUp::Always;
-        let room = Room::function(Counting { about, asked: Arc::clone(&asked) });
-        Self { room, asked, source: source(&Stock::default()) }
+        let integration = Room::function(Counting { about, asked: Arc::clone(&asked) });
+        Self { integration, asked, source: source(&Stock::default()) }
     }
 
     fn data(&self) -> Data {
-        Data::new(Arc::clone(&self.source), Terms::of(self.room.about()))
+        Data::new(Arc::clone(&self.source), Terms::of(self.integration.about()))
     }
 
     fn declare(&self) -> Declaration {
         let data = self.data();
-        let declared = self.room.declare(&data, &Options::default()).unwrap().unwrap();
-        assert!(data.asked().resources.contains("/read"), "what was asked counts for each");
+        let declared = self.integration.declare(&data, &Options::default()).unwrap().unwrap();
+        assert!(data.asked().resources.contains("/read"), "the reads are logged for each caller");
         declared
     }
 
@@ -71,17 +71,17 @@ impl Play {
 }
 
 #[test]
-fn who_asks_while_another_has_it_shares_it() {
+fn a_state_that_another_caller_holds_is_shared() {
     let play = Play::new();
     let first = play.declare();
     assert_eq!((play.declare().json(), play.times()), (first.json(), 1));
     drop(first);
     drop(play.declare());
-    assert_eq!(play.times(), 2, "nothing is kept that nobody has");
+    assert_eq!(play.times(), 2, "a state without holders is not cached");
 }
 
 #[test]
-fn many_at_once_wait_for_one() {
+fn concurrent_callers_wait_for_one_declaration() {
     let (play, all) = (Play::new(), Barrier::new(8));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -96,27 +96,28 @@ fn many_at_once_wait_for_one() {
 }
 
 #[test]
-fn other_data_other_flags_and_other_terms_are_declared_apart() {
+fn other_data_flags_and_policies_are_declared_separately() {
     let mut play = Play::new();
     let _first = play.declare();
     let mut options = Options::default();
     options.add("other", "yes");
-    let _flags = play.room.declare(&play.data(), &options).unwrap();
+    let _flags = play.integration.declare(&play.data(), &options).unwrap();
     assert_eq!(play.times(), 2);
-    let mut terms = Terms::of(play.room.about());
+    let mut terms = Terms::of(play.integration.about());
     terms.allowed = Some(["/shelf".to_owned()].into());
-    let _terms = play.room.declare(&Data::new(Arc::clone(&play.source), terms), &Options::default()).unwrap();
+    let _terms =
+        play.integration.declare(&Data::new(Arc::clone(&play.source), terms), &Options::default()).unwrap();
     assert_eq!(play.times(), 3);
     play.source = source(&Stock::default());
     let _data = play.declare();
-    assert_eq!(play.times(), 4, "equal data from elsewhere may come with other places");
+    assert_eq!(play.times(), 4, "equal data from another source may have other locations");
 }
 
 #[test]
-fn what_failed_is_tried_again() {
+fn a_failed_declaration_is_tried_again() {
     let play = Play::new();
     let mut options = Options::default();
     options.add("end", "fails");
-    let declare = || play.room.declare(&play.data(), &options).unwrap_err().text;
+    let declare = || play.integration.declare(&play.data(), &options).unwrap_err().text;
     assert_eq!((declare(), declare()), ("fails 0".to_owned(), "fails 1".to_owned()));
 }

@@ -1,5 +1,6 @@
-//! Seeded faults: reads that fail or never answer, writes that fail or whose answers are lost, meddling by others, secrets
-//! that are not there, and crashes after any write. `cargo xtask chaos faults` plays many more seeds.
+//! Seeded faults: reads that fail or never answer, writes that fail or whose answers are lost, concurrent
+//! changes by others, missing secrets, and crashes after any write. `cargo xtask chaos faults` runs many more
+//! seeds.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -17,7 +18,7 @@ use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy,
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 1, 1);
 
-/// What a seed makes of data and world.
+/// The data and the target of a seed.
 fn begin(chance: &mut Chance, seed: u64) -> (Stock, Shelves) {
     let (mut stock, mut boxes) = (Stock::new(), BTreeMap::new());
     for shelf in 0..=chance.below(4) {
@@ -36,7 +37,7 @@ fn begin(chance: &mut Chance, seed: u64) -> (Stock, Shelves) {
             }
             if chance.percent(60) {
                 let content = format!("content {}", chance.below(3));
-                // Names that both want would never converge: somebody else's boxes have names of their own.
+                // Two owners of one name would never converge: boxes of other owners have names of their own.
                 there.insert(name, Thingy { content, version: 1, ours: true });
             }
         }
@@ -63,7 +64,7 @@ fn faults(chance: &mut Chance) -> Faults {
 }
 
 struct Play {
-    room: Room,
+    integration: Room,
     world: Arc<Mutex<Shelves>>,
     head: Arc<dyn Source>,
     /// Shared by all runs, as by all processes.
@@ -73,11 +74,11 @@ struct Play {
 impl Play {
     fn new(stock: &Stock, world: Shelves) -> Self {
         let world = Arc::new(Mutex::new(world));
-        let room = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
-        Self { room, world, head: source(stock), ledger: Arc::default() }
+        let integration = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
+        Self { integration, world, head: source(stock), ledger: Arc::default() }
     }
 
-    /// One run; nothing if it crashed.
+    /// One run; `None` if it crashed.
     async fn run(&self, mode: Mode, faults: Faults) -> Option<Outcome> {
         let crash = {
             let mut world = self.world.lock().unwrap();
@@ -87,7 +88,7 @@ impl Play {
         let mut request = Request::new("run", mode, Arc::clone(&self.head), TODAY, ProtectedKinds::default());
         request.ledger = Arc::clone(&self.ledger) as _;
         tokio::select! {
-            outcome = run(&self.room, &request) => Some(outcome),
+            outcome = run(&self.integration, &request) => Some(outcome),
             () = crash.notified() => None,
         }
     }
@@ -110,7 +111,7 @@ async fn play(seed: u64) {
         let problems = play.world.lock().unwrap().problems.clone();
         assert_eq!(problems, [""; 0], "seed {seed}");
     }
-    // Now all is well: it converges, in few runs.
+    // Without faults it converges in few runs.
     let mut last = None;
     for _ in 0..2 {
         last = play.run(Mode::Real, Faults::default()).await;
@@ -155,7 +156,7 @@ async fn play(seed: u64) {
 #[test]
 fn whatever_happens_nothing_is_lost_and_it_converges() {
     let seeds = chaos_count(1000);
-    // Time stands still but for deadlines, which come at once.
+    // The clock is paused: deadlines expire immediately.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     for seed in 0..seeds {
@@ -164,7 +165,7 @@ fn whatever_happens_nothing_is_lost_and_it_converges() {
 }
 
 #[test]
-fn somebody_elses_boxes_are_never_touched() {
+fn boxes_of_other_owners_are_never_touched() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     for seed in 0..50 {

@@ -1,4 +1,4 @@
-//! Rounds, groups, panics, and the function form, on integrations made for it.
+//! Rounds, groups, panics, and the function form, on test integrations.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -23,10 +23,10 @@ use qontract_runtime::{
 };
 use support::shelves::{Stock, source};
 
-/// What is done, in order; words decide what happens: `fail`, `panic`.
+/// The applied steps, in order. The names `fail` and `panic` do what they say.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Ladders: a rung can be made once the one below is there, so that each takes a round.
+/// Ladders: a rung can be made once the one below exists, so that each takes a round.
 struct Ladders {
     about: About,
     done: Log,
@@ -81,7 +81,7 @@ impl Staged for Ladders {
         };
         let mut plan = Plan::default();
         for group in self.steps {
-            // Of each group what is not there yet; in a ladder of several rounds only the next one.
+            // The missing rungs of each group; in a ladder of several rounds only the next one.
             let mut steps: Vec<_> =
                 group.iter().filter(|name| !done.contains(&(**name).to_owned())).map(step).collect();
             if self.about.rounds > 1 {
@@ -108,14 +108,14 @@ impl Staged for Ladders {
     }
 }
 
-fn play(room: &Room, mode: Mode) -> Outcome {
+fn play(integration: &Room, mode: Mode) -> Outcome {
     let head = source(&Stock::new());
     let mut request =
         Request::new("run", mode, head, jiff::civil::date(2026, 1, 1), ProtectedKinds::default());
     request.validate_schemas = false;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(run(room, &request))
+    runtime.block_on(run(integration, &request))
 }
 
 fn ladders(rounds: u32, steps: &'static [&'static [&'static str]]) -> (Log, Ladders) {
@@ -125,28 +125,29 @@ fn ladders(rounds: u32, steps: &'static [&'static [&'static str]]) -> (Log, Ladd
 }
 
 #[test]
-fn what_depends_on_the_outcome_is_planned_in_the_next_round() {
-    let (done, room) = ladders(3, &[&["one", "two"]]);
-    let outcome = play(&Room::staged(room), Mode::Real);
+fn steps_that_depend_on_an_outcome_are_planned_in_the_next_round() {
+    let (done, integration) = ladders(3, &[&["one", "two"]]);
+    let outcome = play(&Room::staged(integration), Mode::Real);
     let shard = outcome.shards.values().next().unwrap();
     assert_eq!((done.lock().unwrap().join(" ").as_str(), shard.rounds), ("one two", 3));
     assert_eq!((outcome.ended, shard.waits.len()), (Ended::Ok, 0));
-    let (done, room) = ladders(3, &[&["one", "two"]]);
-    let outcome = play(&Room::staged(room), Mode::DryRun);
+    let (done, integration) = ladders(3, &[&["one", "two"]]);
+    let outcome = play(&Room::staged(integration), Mode::DryRun);
     assert_eq!((done.lock().unwrap().len(), outcome.shards.values().next().unwrap().rounds), (0, 1));
-    let (done, room) = ladders(99, &[&["one", "two", "three", "four", "five"]]);
-    play(&Room::staged(room), Mode::Real);
+    let (done, integration) = ladders(99, &[&["one", "two", "three", "four", "five"]]);
+    play(&Room::staged(integration), Mode::Real);
     assert_eq!(done.lock().unwrap().len(), 3, "never more than three rounds");
 }
 
 #[test]
 fn a_failed_step_stops_its_own_group_only() {
-    let (done, room) = ladders(1, &[&["one", "fail", "two"], &["three"], &["panic", "four"], &["five"]]);
-    let outcome = play(&Room::staged(room), Mode::Real);
+    let (done, integration) =
+        ladders(1, &[&["one", "fail", "two"], &["three"], &["panic", "four"], &["five"]]);
+    let outcome = play(&Room::staged(integration), Mode::Real);
     assert_eq!(done.lock().unwrap().join(" "), "one three five");
-    let told: Vec<&str> = outcome.all_faults().map(|fault| fault.text.as_str()).collect();
+    let texts: Vec<&str> = outcome.all_faults().map(|fault| fault.text.as_str()).collect();
     assert_eq!(
-        told,
+        texts,
         [
             "+ make rung `fail` (ladder=l): it broke",
             "+ make rung `panic` (ladder=l): `apply` panicked: it fell"
@@ -156,10 +157,10 @@ fn a_failed_step_stops_its_own_group_only() {
 }
 
 #[test]
-fn a_panic_harms_only_its_shard() {
-    let (done, mut room) = ladders(1, &[&["one"]]);
-    room.panics_in_plan = true;
-    let outcome = play(&Room::staged(room), Mode::Real);
+fn a_panic_affects_only_its_shard() {
+    let (done, mut integration) = ladders(1, &[&["one"]]);
+    integration.panics_in_plan = true;
+    let outcome = play(&Room::staged(integration), Mode::Real);
     assert_eq!(done.lock().unwrap().join(" "), "one");
     let faulty: Vec<String> = outcome
         .shards
@@ -170,7 +171,7 @@ fn a_panic_harms_only_its_shard() {
     assert_eq!((faulty, outcome.ended), (vec!["ladder=other".to_owned()], Ended::Failed));
 }
 
-/// A job that makes one thing and removes others.
+/// A job that creates one object and removes others.
 struct Job {
     about: About,
     done: Log,
@@ -212,7 +213,7 @@ fn a_function_runs_in_one_of_all_slots() {
     let runs: usize = (0..3)
         .map(|index| {
             let (done, about) = (Log::default(), About::new("job", ""));
-            let room = Room::function(Job { about, done: Arc::clone(&done), removals: 0 });
+            let integration = Room::function(Job { about, done: Arc::clone(&done), removals: 0 });
             let mut request = Request::new(
                 "run",
                 Mode::Real,
@@ -223,7 +224,7 @@ fn a_function_runs_in_one_of_all_slots() {
             request.validate_schemas = false;
             request.slot = qontract_runtime::slot::Slot::new(index, 3).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            runtime.block_on(run(&room, &request));
+            runtime.block_on(run(&integration, &request));
             done.lock().unwrap().len()
         })
         .sum();
@@ -236,18 +237,18 @@ fn a_function_records_its_effects_always_and_makes_them_in_a_real_run() {
         let done = Log::default();
         (Arc::clone(&done), Room::function(Job { about: About::new("job", ""), done, removals }))
     };
-    let (done, room) = job(2);
-    let outcome = play(&room, Mode::DryRun);
+    let (done, integration) = job(2);
+    let outcome = play(&integration, Mode::DryRun);
     let shard = outcome.shards.values().next().unwrap();
     assert_eq!((done.lock().unwrap().len(), shard.changes.len(), shard.applied), (0, 3, 0));
     assert_eq!(outcome.ended, Ended::Failed, "something is odd");
-    let (done, room) = job(2);
+    let (done, integration) = job(2);
     assert_eq!(
-        (play(&room, Mode::Real).applied(), done.lock().unwrap().join(" ").as_str()),
+        (play(&integration, Mode::Real).applied(), done.lock().unwrap().join(" ").as_str()),
         (3, "new old-0 old-1")
     );
-    let (done, room) = job(12);
-    let outcome = play(&room, Mode::Real);
+    let (done, integration) = job(12);
+    let outcome = play(&integration, Mode::Real);
     assert_eq!((done.lock().unwrap().len(), outcome.shards.values().next().unwrap().held.len()), (11, 2));
     assert!(outcome.approval.is_some());
 }
@@ -273,7 +274,7 @@ impl Function for SlowJob {
     }
 }
 
-/// Remembers what was written, and whether that was interrupted.
+/// Records each write, and whether it was interrupted.
 #[derive(Debug, Default)]
 struct Trail(Mutex<Vec<(String, bool)>>);
 
@@ -297,7 +298,7 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
             ProtectedKinds::default(),
         );
         (request.validate_schemas, request.stop, request.audit) = (false, stop, Arc::clone(&audit) as _);
-        let room = Room::function(SlowJob(About::new("job", "")));
+        let integration = Room::function(SlowJob(About::new("job", "")));
         let shutdown = async {
             tokio::time::sleep(Duration::from_secs(ask)).await;
             stopper.ask_by(Interruption::Interrupt);
@@ -306,13 +307,13 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let (outcome, ()) = runtime.block_on(async { tokio::join!(run(&room, &request), shutdown) });
+        let (outcome, ()) = runtime.block_on(async { tokio::join!(run(&integration, &request), shutdown) });
         let shard = outcome.shards.values().next().unwrap();
         let results: Vec<StepResult> = shard.changes.iter().map(|change| change.result).collect();
-        assert_eq!(results, expect, "asked at {ask}, forced at {force}");
+        assert_eq!(results, expect, "requested at {ask}, forced at {force}");
         let written: Vec<(String, bool)> = audit.0.lock().unwrap().clone();
         let written: Vec<(&str, bool)> = written.iter().map(|(name, is)| (name.as_str(), *is)).collect();
-        assert_eq!(written, trail, "asked at {ask}, forced at {force}");
+        assert_eq!(written, trail, "requested at {ask}, forced at {force}");
         let ended = if ask > 10 { Ended::Ok } else { Ended::Interrupted };
         assert_eq!(outcome.ended, ended);
         let abandoned = usize::from(trail == [("one", true)]);

@@ -1,4 +1,5 @@
-//! The rules of the loop, each with a clock that only goes when everybody waits; and threads that really block.
+//! The rules of the reconcile loop, with a paused clock that advances only when all tasks wait; and threads
+//! that really block.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::VecDeque;
@@ -16,25 +17,25 @@ use qontract_telemetry::activity;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// What a run does.
+/// The behaviour of a run.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Takes so many seconds and ends like this.
+    /// Takes this many seconds and ends like this.
     Ends(u64, Ended),
-    /// Works in many small pieces for so many seconds.
+    /// Works in small pieces for this many seconds.
     Works(u64),
     Panics,
-    /// Waits for a call that never comes back.
+    /// Waits for a call that never returns.
     Hangs,
     /// Blocks its thread.
     Blocks,
-    /// Goes on until it is asked to end.
+    /// Runs until a shutdown is requested.
     UntilAsked,
-    /// Goes on until it is forced to end.
+    /// Runs until a shutdown is forced.
     UntilForced,
 }
 
-/// Runs that do one act after the other; when there are none left, they end well.
+/// A job whose runs perform one act each; without further acts, they succeed.
 struct Script {
     acts: Mutex<VecDeque<Act>>,
     release: Arc<AtomicBool>,
@@ -83,7 +84,7 @@ impl Turn for Script {
     }
 }
 
-/// Remembers what happened, and when.
+/// Records the events with their times.
 struct Seen {
     begun: Instant,
     events: Mutex<Vec<String>>,
@@ -127,7 +128,7 @@ fn the_loop(once: bool) -> Loop {
     }
 }
 
-/// Plays acts; after `seconds` it is asked to stop, and at `news` there is new data.
+/// Runs a loop over these acts; requests a shutdown after `seconds`, and provides new data at `news`.
 async fn play(acts: &[Act], seconds: u64, news: Option<u64>, once: bool) -> (Finish, Vec<String>) {
     let script = Script { acts: Mutex::new(acts.iter().copied().collect()), release: Arc::default() };
     let (stopper, stop) = Stop::pair();
@@ -151,7 +152,7 @@ async fn play(acts: &[Act], seconds: u64, news: Option<u64>, once: bool) -> (Fin
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_runs_again_after_the_usual_time() {
+async fn a_held_run_repeats_after_the_interval() {
     let acts = [Act::Ends(0, Ended::Failed), Act::Ends(0, Ended::Held), Act::Ends(0, Ended::Failed)];
     let (_, seen) = play(&acts, 700, None, false).await;
     let sleeps: Vec<&str> =
@@ -160,7 +161,7 @@ async fn what_is_held_runs_again_after_the_usual_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_run_is_at_once_and_the_next_after_the_usual_time() {
+async fn the_first_run_is_immediate_and_the_next_after_the_interval() {
     let (finish, seen) = play(&[Act::Ends(2, Ended::Ok)], 700, None, false).await;
     assert_eq!(finish, Finish::Stopped);
     assert_eq!(
@@ -170,7 +171,7 @@ async fn the_first_run_is_at_once_and_the_next_after_the_usual_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again_soon_and_ever_later_until_it_goes_well() {
+async fn failed_runs_back_off_until_one_succeeds() {
     let acts =
         [Act::Ends(0, Ended::Failed), Act::Ends(0, Ended::Transient), Act::Panics, Act::Ends(0, Ended::Ok)];
     let (_, seen) = play(&acts, 100, None, false).await;
@@ -180,7 +181,7 @@ async fn what_fails_is_tried_again_soon_and_ever_later_until_it_goes_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_data_wakes_it() {
+async fn new_data_wakes_the_loop() {
     let (_, seen) = play(&[], 300, Some(200), false).await;
     assert_eq!(
         seen,
@@ -197,13 +198,13 @@ async fn new_data_wakes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_that_comes_during_a_run_makes_another_one_due_at_once() {
+async fn new_data_during_a_run_makes_another_one_due_immediately() {
     let (_, seen) = play(&[Act::Works(50)], 100, Some(20), false).await;
     assert_eq!(seen[..4], ["0 began", "50 ok after 50", "50 sleeps 600", "50 woken"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_hangs_is_told_ended_and_begun_anew() {
+async fn a_run_that_hangs_is_reported_ended_and_started_again() {
     let (finish, seen) = play(&[Act::Hangs], 100, None, false).await;
     assert_eq!(finish, Finish::Stopped);
     assert_eq!(seen[1], "61 stuck, quiet for 60: GET https://c1.example.com/");
@@ -211,7 +212,7 @@ async fn a_run_that_hangs_is_told_ended_and_begun_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_makes_progress_is_left_alone_until_it_takes_too_long() {
+async fn a_run_that_makes_progress_continues_until_it_takes_too_long() {
     let (_, seen) = play(&[Act::Works(200)], 250, None, false).await;
     assert_eq!(seen[1], "200 ok after 200");
     let (_, seen) = play(&[Act::Works(1000)], 400, None, false).await;
@@ -219,28 +220,28 @@ async fn a_run_that_makes_progress_is_left_alone_until_it_takes_too_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_too_many_in_a_row_it_gives_up() {
+async fn after_too_many_consecutive_stalls_the_loop_exits() {
     let (finish, _) = play(&[Act::Hangs, Act::Hangs, Act::Hangs], 10_000, None, false).await;
     assert_eq!(finish, Finish::GaveUp);
     let acts = [Act::Hangs, Act::Hangs, Act::Ends(0, Ended::Ok), Act::Hangs, Act::Hangs];
     let (finish, _) = play(&acts, 10_000, None, false).await;
-    assert_eq!(finish, Finish::Stopped, "one that goes well begins the count anew");
+    assert_eq!(finish, Finish::Stopped, "a successful run resets the count");
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_is_once() {
+async fn a_loop_that_runs_once_exits_after_the_first_run() {
     let (finish, seen) = play(&[Act::Ends(1, Ended::Failed)], 100, None, true).await;
     assert_eq!((finish, seen.len()), (Finish::Once(Ended::Failed), 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_to_end_it_finishes_what_is_under_way() {
+async fn a_shutdown_request_finishes_the_run_in_progress() {
     let (finish, seen) = play(&[Act::UntilAsked], 40, None, false).await;
     assert_eq!((finish, seen), (Finish::Stopped, vec!["0 began".to_owned(), "40 ok after 40".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_does_not_end_in_time_is_forced_to_and_says_how_it_ended() {
+async fn a_run_that_does_not_end_in_time_is_forced_to_and_reports_its_end_state() {
     let (finish, seen) = play(&[Act::UntilForced], 20, None, false).await;
     assert_eq!(
         (finish, &seen[..]),
@@ -249,14 +250,14 @@ async fn a_run_that_does_not_end_in_time_is_forced_to_and_says_how_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_to_end_what_does_not_end_is_ended() {
+async fn a_run_that_ignores_a_shutdown_is_cancelled() {
     let (finish, seen) = play(&[Act::Works(200)], 40, None, false).await;
     assert_eq!((finish, seen), (Finish::Stopped, vec!["0 began".to_owned()]));
 }
 
-/// With real threads and a real clock, since a blocked thread stands still for everybody.
+/// With real threads and a real clock, since a blocked thread would stop a paused clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() {
+async fn blocked_threads_are_abandoned_and_beyond_a_limit_the_loop_exits() {
     let release = Arc::<AtomicBool>::default();
     let acts = [Act::Blocks, Act::Blocks, Act::Blocks];
     let script = Script { acts: Mutex::new(acts.into()), release: Arc::clone(&release) };
@@ -285,13 +286,13 @@ async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_to_end_a_run_that_hangs_is_ended_when_its_time_is_over() {
+async fn a_run_that_hangs_during_a_shutdown_is_cancelled_at_the_timeout() {
     let (finish, seen) = play(&[Act::Hangs], 10, None, false).await;
     assert_eq!(finish, Finish::Stopped);
-    assert_eq!(seen, ["0 began"], "it is no watchdog's business");
+    assert_eq!(seen, ["0 began"], "the watchdog does not report it");
 }
 
-/// What a heartbeat tells, and when.
+/// Records the heartbeats.
 #[derive(Default)]
 struct Beats(Mutex<Vec<String>>);
 
@@ -305,12 +306,12 @@ impl Told for Beats {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_heartbeat_tells_what_is_waited_for_and_since_when() {
+async fn a_heartbeat_reports_the_current_activity_and_its_duration() {
     let script = Script { acts: Mutex::new([Act::Ends(4, Ended::Ok)].into()), release: Arc::default() };
     let (beats, (_sender, data)) = (Beats::default(), watch::channel(0));
     the_loop(true)
         .keep(Arc::new(script), LoopContext { data, stop: Stop::never(), random: || 0.5, observer: &beats })
         .await;
-    let told = beats.0.into_inner().unwrap();
-    assert_eq!(told[..3], ["work for 1.0 s", "work for 2.0 s", "work for 3.0 s"]);
+    let lines = beats.0.into_inner().unwrap();
+    assert_eq!(lines[..3], ["work for 1.0 s", "work for 2.0 s", "work for 3.0 s"]);
 }

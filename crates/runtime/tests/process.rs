@@ -1,5 +1,5 @@
-//! The process form, with small programs in `sh`: what they are given, what they may answer, and how they are ended.
-//! The page is `docs/specs/process-integration.md`.
+//! The process form, with small `sh` programs: their environment, valid and invalid answers, and termination.
+//! The specification is `docs/specs/process-integration.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ use qontract_runtime::{Ended, Fault, Loaded, Outcome, Place, Request, Room, Shar
 use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, test_kill_process};
 
-/// Longer than any program here takes, unless it never ends.
+/// Longer than any program here runs, unless it hangs.
 const AMPLE: Duration = Duration::from_mins(1);
 
 /// The day of every run.
 const TODAY: Date = Date::constant(2026, 1, 1);
 
-/// What a program that does nothing answers; what is special about one comes first.
+/// The default answers of a program; each test puts its special behaviour before them.
 const USUAL: &str = r#"
 case $1 in
 describe) echo '{"name": "try", "description": "tries", "queries": [{"name": "Apps", "text": "query Apps { apps_v1 { name } }"}]}' ;;
@@ -41,7 +41,7 @@ const ONE_STEP: &str = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 0
 struct Stage(Scratch);
 
 impl Stage {
-    /// A program that does `special` first; what does not exit there answers as usual.
+    /// A program that runs `special` first; unless that exits, it gives the default answers.
     fn new(special: &str) -> Self {
         let scratch = Scratch::new();
         scratch.write("program.sh", format!("{special}\n{USUAL}"));
@@ -64,7 +64,7 @@ impl Stage {
         self.fault_within(AMPLE)
     }
 
-    /// Why it cannot be described.
+    /// The fault of `describe`.
     fn fault_within(&self, deadline: Duration) -> Fault {
         let program = Program { deadline, ..self.program() };
         Process::describe("try", program).err().expect("it cannot be described")
@@ -80,14 +80,15 @@ impl Stage {
         run(&Room::process(process), &request).await
     }
 
-    /// What the program wrote into a file, if it did.
+    /// The content of a file that the program wrote, if it did.
     fn wrote(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.0.path().join(name)).ok()
     }
 
     /// A request that the program wrote into a file.
     fn request(&self, name: &str) -> serde_json::Value {
-        serde_json::from_str(&self.wrote(name).expect("it was asked, and once")).expect("a request is JSON")
+        serde_json::from_str(&self.wrote(name).expect("it was requested exactly once"))
+            .expect("a request is JSON")
     }
 }
 
@@ -107,7 +108,7 @@ fn data(apps: &[&str]) -> Arc<dyn Source> {
     Arc::new(Loaded::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
 }
 
-/// Waits until a process is gone, or is only kept by whoever has not reaped it.
+/// Waits until a process is gone, or is a zombie that was not reaped yet.
 fn expect_gone(pid: &str) {
     let pid: i32 = pid.trim().parse().expect("a process id");
     let began = Instant::now();
@@ -127,7 +128,7 @@ fn check(fault: &Fault, whose: Whose, text: &str) {
 }
 
 #[test]
-fn at_the_deadline_the_whole_group_is_ended() {
+fn at_the_deadline_the_whole_process_group_is_terminated() {
     let stage = Stage::new("sleep 1000 & echo $! > $OUT/child; echo $$ > $OUT/self; wait");
     let fault = stage.fault_within(Duration::from_secs(2));
     check(&fault, Whose::Remote, "took longer than 2 s");
@@ -138,14 +139,14 @@ fn at_the_deadline_the_whole_group_is_ended() {
 }
 
 #[test]
-fn a_program_that_answers_and_does_not_end_has_not_answered() {
+fn an_answer_does_not_count_until_the_program_exits() {
     let stage = Stage::new("echo '{}'; exec >&- 2>&-; echo $$ > $OUT/self; sleep 1000");
     check(&stage.fault_within(Duration::from_secs(2)), Whose::Remote, "took longer than 2 s");
     expect_gone(&stage.wrote("self").expect("it started in time"));
 }
 
 #[test]
-fn what_a_program_leaves_behind_ends_with_it() {
+fn child_processes_of_a_program_end_with_it() {
     let stage = Stage::new("sleep 1000 > /dev/null 2>&1 & echo $! > $OUT/child");
     let fault = Process::describe("try", stage.program()).err();
     assert_eq!(fault, None);
@@ -153,7 +154,7 @@ fn what_a_program_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn a_failure_is_told_with_the_end_of_what_it_said() {
+fn a_failure_is_reported_with_the_end_of_stderr() {
     let stage = Stage::new("head -c 5000 /dev/zero | tr '\\0' x >&2; echo ' no such host' >&2; exit 3");
     let fault = stage.fault();
     check(&fault, Whose::Operator, "program.sh`) failed (exit status: 3): xxx");
@@ -181,7 +182,8 @@ fn secrets_of_a_program_are_redacted_and_plain_variables_are_not() {
 
 #[test]
 fn flags_have_names_of_their_own() {
-    for (name, text) in [("dry-run", "is one of the runner's own"), ("App", "is not a word of small letters")]
+    for (name, text) in
+        [("dry-run", "is reserved for the runner"), ("App", "must begin with a lowercase letter")]
     {
         let answer = format!(r#"{{"name": "try", "description": "", "flags": [{{"name": "{name}"}}]}}"#);
         check(&Stage::new(&format!("echo '{answer}'; exit")).fault(), Whose::Operator, text);
@@ -189,7 +191,7 @@ fn flags_have_names_of_their_own() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_told() {
+fn a_program_that_cannot_be_started_is_reported() {
     for (command, text) in [
         (vec!["no-such-program".to_owned()], "`describe` of `try` (`no-such-program`) cannot be started"),
         (vec![], "has no `command`"),
@@ -201,7 +203,7 @@ fn a_program_that_cannot_be_started_is_told() {
 }
 
 #[test]
-fn an_answer_has_the_form_that_is_asked_for() {
+fn an_answer_must_have_the_requested_form() {
     for (answer, text) in [
         (r#"{"name": "try""#, "is not JSON: EOF while parsing"),
         ("", "nothing was printed to stdout"),
@@ -224,12 +226,12 @@ fn an_answer_that_is_too_long_is_refused() {
 
 #[test]
 fn a_program_has_the_name_it_is_registered_under() {
-    let fault = Process::describe("other", Stage::new("").program()).err().expect("it is called otherwise");
+    let fault = Process::describe("other", Stage::new("").program()).err().expect("its name differs");
     check(&fault, Whose::Operator, "the program registered as `other` calls itself `try`");
 }
 
 #[tokio::test]
-async fn the_environment_is_scrubbed_and_what_writing_takes_comes_with_apply() {
+async fn the_environment_is_cleared_and_write_credentials_come_with_apply() {
     let stage =
         Stage::new(&format!("env | cut -d= -f1 > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "a variable that must not be seen");
@@ -241,8 +243,8 @@ async fn the_environment_is_scrubbed_and_what_writing_takes_comes_with_apply() {
         ("plan", "OUT PATH READ"),
         ("apply", "OUT PATH READ TOKEN"),
     ] {
-        let text = stage.wrote(&format!("{phase}.env")).expect("it was asked");
-        // These are ours to pass on if they are set, or the shell's own.
+        let text = stage.wrote(&format!("{phase}.env")).expect("it was requested");
+        // These are inherited if they are set, or set by the shell.
         let may_be = ["LANG", "TZ", "OLDPWD", "PWD", "SHLVL", "_"];
         let mut names: Vec<&str> = text.lines().filter(|name| !may_be.contains(name)).collect();
         names.sort_unstable();
@@ -251,7 +253,7 @@ async fn the_environment_is_scrubbed_and_what_writing_takes_comes_with_apply() {
 }
 
 #[tokio::test]
-async fn the_requests_are_as_the_page_says() {
+async fn the_requests_match_the_specification() {
     let stage = Stage::new(&format!(
         "cat > $OUT/$1.json; exec < $OUT/$1.json; case $1 in plan) {ONE_STEP}; exit ;; esac"
     ));
@@ -269,7 +271,7 @@ async fn the_requests_are_as_the_page_says() {
 }
 
 #[tokio::test]
-async fn apply_is_never_asked_in_a_dry_run() {
+async fn apply_is_never_requested_in_a_dry_run() {
     let stage =
         Stage::new(&format!("case $1 in plan) {ONE_STEP}; exit ;; apply) touch $OUT/applied ;; esac"));
     let dry = stage.run(Mode::DryRun).await;
@@ -280,7 +282,7 @@ async fn apply_is_never_asked_in_a_dry_run() {
 }
 
 #[tokio::test]
-async fn what_is_stale_is_planned_again() {
+async fn a_stale_step_is_planned_again() {
     let stage = Stage::new(&format!(
         "case $1 in
          plan) echo >> $OUT/plans; {ONE_STEP}; exit ;;
@@ -294,7 +296,7 @@ async fn what_is_stale_is_planned_again() {
 }
 
 #[tokio::test]
-async fn a_shard_that_only_base_has_is_planned_with_nothing_wanted() {
+async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
     let stage = Stage::new("case $1 in plan) cat >> $OUT/asked ;; esac");
     let head = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
     let outcome = stage.perform(&Request { base: Some(data(&["a", "b"])), ..head }).await;
@@ -304,7 +306,7 @@ async fn a_shard_that_only_base_has_is_planned_with_nothing_wanted() {
 }
 
 #[tokio::test]
-async fn a_failing_plan_harms_its_own_shard_alone() {
+async fn a_failing_plan_affects_only_its_own_shard() {
     let stage = Stage::new(&format!(
         "case $1 in plan) case $(cat) in *'\"b\"'*) echo 'b is broken' >&2; exit 1 ;; *) {ONE_STEP}; exit ;; esac ;; esac"
     ));
@@ -317,7 +319,7 @@ async fn a_failing_plan_harms_its_own_shard_alone() {
 }
 
 #[tokio::test]
-async fn what_is_declared_wrongly_is_told_and_left_out() {
+async fn an_invalid_shard_is_reported_and_left_out() {
     let stage = Stage::new(
         r#"case $1 in declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}],
            "faults": [{"key": [["app", "a"]], "text": "no", "hint": "do", "place": {"query": "Apps", "at": "/apps_v1/0"}}]}'; exit ;;
@@ -334,14 +336,14 @@ async fn a_plan_hides_nothing_from_the_guards() {
     let thing = r#"{"scope": [["app", "a"]], "kind": "thing", "name": "t"}"#;
     let remove = format!(r#"{{"kind": "remove", "thing": {thing}, "what": "remove thing"}}"#);
     for (changes, text) in [
-        (String::new(), "a step tells no change"),
-        (remove, "something is removed in `app=a`, which is not among `scopes`"),
+        (String::new(), "a step lists no changes"),
+        (remove, "something is removed in `app=a`, which is not listed in `scopes`"),
     ] {
         let plan = format!(r#"{{"groups": [{{"steps": [{{"changes": [{changes}]}}]}}]}}"#);
         let stage =
             Stage::new(&format!("case $1 in plan) echo '{plan}'; exit ;; apply) touch $OUT/applied ;; esac"));
         let outcome = stage.run(Mode::Real).await;
-        check(outcome.all_faults().next().expect("it is told"), Whose::Operator, text);
+        check(outcome.all_faults().next().expect("it is reported"), Whose::Operator, text);
         assert_eq!((outcome.ended, stage.wrote("applied")), (Ended::Failed, None));
     }
 }
@@ -360,7 +362,7 @@ async fn a_protected_kind_of_a_program_is_removed_only_with_an_approval() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_ended_takes_its_program_with_it() {
+async fn a_cancelled_run_terminates_its_program() {
     let stage = Stage::new(
         r"if [ $1 = plan ]; then echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid; sleep 1000; fi",
     );
@@ -381,7 +383,7 @@ async fn a_run_that_is_ended_takes_its_program_with_it() {
 }
 
 #[tokio::test]
-async fn a_phase_that_takes_too_long_takes_its_program_with_it() {
+async fn a_phase_that_times_out_terminates_its_program() {
     let stage = Stage::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
     let mut request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
     request.limits.phase = Duration::from_millis(300);
@@ -395,7 +397,7 @@ async fn in_a_sandbox_there_are_no_credentials() {
     let stage = Stage::new(&format!("env > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
     let program = Program { sandbox: Some("/somewhere/box".into()), ..stage.program() };
     let process = Process::describe("try", program).expect("it describes itself");
-    assert!(!process.supports_sandbox(), "a program has to say so");
+    assert!(!process.supports_sandbox(), "a program has to declare it");
     let request = Request {
         validate_schemas: false,
         ..Request::new("r1", Mode::Real, data(&["a"]), TODAY, ProtectedKinds::default())
@@ -403,7 +405,7 @@ async fn in_a_sandbox_there_are_no_credentials() {
     let outcome = run(&Room::process(process), &request).await;
     assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
     for phase in ["describe", "declare", "plan", "apply"] {
-        let text = stage.wrote(&format!("{phase}.env")).expect("it was asked");
+        let text = stage.wrote(&format!("{phase}.env")).expect("it was requested");
         assert!(text.contains("QONTRACT_SANDBOX=/somewhere/box\n"), "{phase}: {text}");
         assert!(!text.contains("READ=") && !text.contains("TOKEN="), "{phase}: {text}");
     }

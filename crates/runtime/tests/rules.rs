@@ -1,4 +1,4 @@
-//! The rules of the runner, one by one, on the shelves.
+//! The rules of the runner, one test each, on the shelves integration.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -23,7 +23,8 @@ use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy,
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 3, 31);
 
-/// `a: one two=content -three`: a shelf with its boxes, those with a dash to be gone, those with a plus need a secret.
+/// `a: one two=content -three`: a shelf with its boxes. A dash marks a box for deletion; a plus means that it
+/// needs a secret.
 fn stock(lines: &[&str]) -> Stock {
     let declared = |word: &str| {
         let (name, content) = word.split_once('=').unwrap_or((word, "content"));
@@ -55,15 +56,19 @@ fn world(lines: &[&str]) -> Shelves {
 
 struct Play {
     world: Arc<Mutex<Shelves>>,
-    room: Room,
+    integration: Room,
     request: Request,
 }
 
 impl Play {
     fn new(head: Arc<dyn Source>, mode: Mode, world: Shelves) -> Self {
         let world = Arc::new(Mutex::new(world));
-        let room = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
-        Self { world, room, request: Request::new("run", mode, head, TODAY, ProtectedKinds::default()) }
+        let integration = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
+        Self {
+            world,
+            integration,
+            request: Request::new("run", mode, head, TODAY, ProtectedKinds::default()),
+        }
     }
 
     fn real(data: &[&str], before: &[&str]) -> Self {
@@ -79,10 +84,10 @@ impl Play {
     fn run(&self) -> Outcome {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(run(&self.room, &self.request))
+        runtime.block_on(run(&self.integration, &self.request))
     }
 
-    /// `a: one`, for all that is there.
+    /// All boxes in the target, as `a: one`.
     fn there(&self) -> Vec<String> {
         let world = self.world.lock().unwrap();
         let names = |boxes: &BTreeMap<String, Thingy>| {
@@ -112,11 +117,11 @@ impl Ledger for Unreadable {
         _: Option<&'a str>,
         _: &'a LedgerState,
     ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
-        panic!("what cannot be read is not written")
+        panic!("a ledger that cannot be read is not written")
     }
 }
 
-/// A ledger whose every write ends like this.
+/// A ledger whose writes all have this result.
 #[derive(Debug)]
 struct Unwritable(Result<Stored, LedgerError>);
 
@@ -140,7 +145,7 @@ impl Ledger for Unwritable {
     }
 }
 
-/// A ledger in which another process reserves ten removals right after the first time that it is loaded.
+/// A ledger in which another process reserves ten removals right after it is first loaded.
 #[derive(Debug, Default)]
 struct Contended {
     ledger: MemoryLedger,
@@ -176,7 +181,7 @@ impl Ledger for Contended {
     }
 }
 
-/// A ledger in which a shard has lost so many things, today.
+/// A ledger with this many removals of a shard today.
 fn reserved(shard: &str, count: usize) -> LedgerState {
     let at = TODAY.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
     let entry = |number: usize| {
@@ -223,10 +228,10 @@ fn an_integration_that_the_data_does_not_define_is_refused() {
 }
 
 #[test]
-fn what_a_declared_query_can_read_has_to_be_listed() {
+fn every_schema_that_a_declared_query_can_read_must_be_listed() {
     let listed = json!({"/integration.yml":
         {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/other"]}});
-    // Not one shelf is there: what the query *can* read counts.
+    // There are no shelves: the schemas that the query *can* read count.
     let outcome = Play::new(source_with(&stock(&[]), listed), Mode::Real, world(&[])).run();
     assert_eq!((outcome.ended, outcome.ended.code()), (Ended::Forbidden, 5));
     let fault = &outcome.faults[0];
@@ -239,7 +244,7 @@ fn what_a_declared_query_can_read_has_to_be_listed() {
 }
 
 #[test]
-fn what_is_listed_and_never_read_is_a_warning() {
+fn a_listed_schema_that_is_never_read_is_a_warning() {
     let listed = json!({"/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "shelves",
         "schemas": ["/approval", "/integration", "/shelf"]}});
     let outcome = Play::new(source_with(&stock(&["a: one"]), listed), Mode::Real, world(&[])).run();
@@ -254,7 +259,7 @@ fn equal_declared_states_end_a_dry_run_early() {
     assert!(outcome.decisions[0].text.starts_with("no change between "), "{:?}", outcome.decisions);
     let mut real = Play::dry(&["a: one"], &["a: one"], &[]);
     real.request.mode = Mode::Real;
-    assert_eq!(changes(&real.run()).len(), 1, "a real run looks at the world");
+    assert_eq!(changes(&real.run()).len(), 1, "a real run observes the target");
 }
 
 #[test]
@@ -274,14 +279,14 @@ fn a_failure_on_either_side_means_a_full_run() {
 }
 
 #[test]
-fn only_affected_shards_run_and_the_differing_paths_are_told() {
+fn only_affected_shards_run_and_the_differing_paths_are_reported() {
     let mut play = Play::dry(&["a: one", "b: two", "c: x"], &["a: one", "b: two=new", "c: x"], &[]);
-    // Addresses are those of base.
+    // All addresses are in base.
     let outcome = play.run();
     assert_eq!(keys(&outcome), ["shelf=b"]);
-    let told: Vec<String> = outcome.decisions.iter().map(|one| one.text.clone()).collect();
+    let texts: Vec<String> = outcome.decisions.iter().map(|one| one.text.clone()).collect();
     assert_eq!(
-        told,
+        texts,
         [
             "affected by 1 file (desired state)",
             "`shelf=b` differs at /0/content",
@@ -294,7 +299,7 @@ fn only_affected_shards_run_and_the_differing_paths_are_told() {
 }
 
 #[test]
-fn a_change_of_what_it_may_do_affects_everything() {
+fn a_change_of_permissions_affects_everything() {
     let listed = |schemas: serde_json::Value| {
         let data = json!({"/integration.yml":
             {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": schemas}});
@@ -306,7 +311,7 @@ fn a_change_of_what_it_may_do_affects_everything() {
 }
 
 #[test]
-fn an_address_that_head_brings_is_not_dialled_unless_it_is_trusted() {
+fn a_new_address_in_head_is_not_contacted_unless_it_is_trusted() {
     let mut play = Play::dry(&["a: one"], &["a: one", "new: two"], &[]);
     let outcome = play.run();
     assert!(matches!(&outcome.shards.values().next().unwrap().state, ShardState::Skipped(Skip::Undialled)));
@@ -315,7 +320,7 @@ fn an_address_that_head_brings_is_not_dialled_unless_it_is_trusted() {
 }
 
 #[test]
-fn what_only_base_has_is_planned_with_the_address_of_base() {
+fn a_shard_that_only_base_has_is_planned_with_the_address_of_base() {
     let outcome = Play::dry(&["a: one", "gone: two"], &["a: one"], &["a: one", "gone: two three"]).run();
     assert_eq!(keys(&outcome), ["shelf=gone"]);
     assert_eq!(outcome.shards.values().next().unwrap().state, ShardState::Orphaned);
@@ -325,7 +330,7 @@ fn what_only_base_has_is_planned_with_the_address_of_base() {
 }
 
 #[test]
-fn a_real_run_cleans_up_what_only_base_has_and_runs_all_of_head() {
+fn a_real_run_cleans_up_shards_that_only_base_has_and_runs_all_of_head() {
     let mut play = Play::dry(&["a: one", "gone: two"], &["a: one", "new: x"], &["gone: two theirs"]);
     play.request.mode = Mode::Real;
     let mut approved = json!({"/integration.yml":
@@ -343,11 +348,11 @@ fn a_real_run_cleans_up_what_only_base_has_and_runs_all_of_head() {
 }
 
 #[test]
-fn what_looks_things_up_while_it_runs_is_never_said_to_be_unaffected() {
+fn an_integration_with_ad_hoc_reads_is_never_unaffected() {
     let mut play = Play::dry(&["a: one"], &["a: one"], &[]);
-    let mut room = ShelvesRoom::new(Arc::clone(&play.world));
-    room.about = room.about.looks_up();
-    play.room = Room::staged(room);
+    let mut integration = ShelvesRoom::new(Arc::clone(&play.world));
+    integration.about = integration.about.looks_up();
+    play.integration = Room::staged(integration);
     assert_eq!(play.run().ended, Ended::EarlyExit, "the same bundle is the same");
     let other = json!({"/integration.yml":
         {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]},
@@ -374,15 +379,15 @@ fn an_approval_that_comes_with_the_removal_of_a_shard_does_not_hide_it() {
 #[test]
 fn a_flag_that_matches_nothing_is_a_warning_or_a_usage_error() {
     let mut play = Play::real(&["a: one"], &[]);
-    let mut room = ShelvesRoom::new(Arc::clone(&play.world));
-    room.about = room.about.selects("shelf-name", "shelf");
-    play.room = Room::staged(room);
+    let mut integration = ShelvesRoom::new(Arc::clone(&play.world));
+    integration.about = integration.about.selects("shelf-name", "shelf");
+    play.integration = Room::staged(integration);
     play.request.options.add("shelf-name", "aa");
     let outcome = play.run();
     let text = "`--shelf-name aa` matches nothing in the data; did you mean `a`?";
     assert_eq!((outcome.ended, &outcome.warnings[..]), (Ended::Ok, &[text.to_owned()][..]));
     assert_eq!(keys(&outcome), [""; 0]);
-    // Who asks for it strictly is told before anything runs.
+    // With strict selectors, it is an error before anything runs.
     play.request.strict_selectors = true;
     let outcome = play.run();
     let faults: Vec<&str> = outcome.faults.iter().map(|fault| fault.text.as_str()).collect();
@@ -393,7 +398,7 @@ fn a_flag_that_matches_nothing_is_a_warning_or_a_usage_error() {
 }
 
 #[test]
-fn shards_are_worked_on_at_once_but_not_too_many() {
+fn shards_are_processed_concurrently_up_to_a_limit() {
     let mut play = Play::real(&["a: x", "b: x", "c: x", "d: x", "e: x"], &[]);
     play.request.limits.shards = 2;
     assert_eq!(keys(&play.run()).len(), 5);
@@ -401,7 +406,7 @@ fn shards_are_worked_on_at_once_but_not_too_many() {
 }
 
 #[test]
-fn a_failure_that_will_not_pass_outweighs_those_that_may() {
+fn a_permanent_failure_outweighs_transient_ones() {
     let play = Play::real(&["a: +secret", "b:"], &["b: one two"]);
     play.world.lock().unwrap().faults = Faults { no_secret: 100, ..Faults::default() };
     let outcome = play.run();
@@ -423,7 +428,7 @@ fn slots_and_flags_select() {
 }
 
 #[test]
-fn a_refused_removal_is_shown_held_and_the_rest_goes_on() {
+fn a_refused_removal_is_reported_as_held_and_the_rest_proceeds() {
     let play = Play::real(&["a: new"], &["a: one two three four five six seven eight nine ten eleven"]);
     let outcome = play.run();
     assert_eq!((outcome.ended, held(&outcome).len()), (Ended::Held, 11));
@@ -433,7 +438,7 @@ fn a_refused_removal_is_shown_held_and_the_rest_goes_on() {
 }
 
 #[test]
-fn an_approval_in_the_data_lets_it_through() {
+fn an_approval_in_the_data_releases_a_removal() {
     let mut data = json!({"/integration.yml":
         {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
     data["/approval.yml"] = json!({"$schema": "/approval", "integration": "shelves", "expiration": "2026-03-31",
@@ -450,7 +455,7 @@ fn removals_are_summed_over_runs_and_held_without_a_ledger() {
     assert_eq!(play.there(), ["a: one two x"]);
     let mut play = Play::real(&["a: x"], &["a: x one"]);
     play.request.ledger = Arc::new(Unreadable);
-    assert_eq!(held(&play.run()), ["one"], "what was removed before is not known");
+    assert_eq!(held(&play.run()), ["one"], "earlier removals are not known");
     for error in [Err(LedgerError::Unavailable("the disk is full".to_owned())), Ok(Stored::Conflict)] {
         let mut play = Play::real(&["a: x new"], &["a: x one"]);
         play.request.ledger = Arc::new(Unwritable(error));
@@ -469,7 +474,7 @@ fn a_removal_that_another_process_reserves_meanwhile_counts() {
 }
 
 #[test]
-fn a_real_run_stores_what_it_removes_holds_and_counts_and_a_dry_run_nothing() {
+fn a_real_run_stores_removals_holds_and_counts_and_a_dry_run_stores_nothing() {
     let mut play = Play::real(&["a: x", "b: x"], &["a: x one", "b: x two"]);
     play.request.ledger = memory(&reserved("shelf=b", 10));
     play.request.mode = Mode::DryRun;

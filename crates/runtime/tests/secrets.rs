@@ -1,4 +1,4 @@
-//! Secrets in a run: which addresses are read, and what of them is reported.
+//! Secrets in a run: which ones are read, and what is reported of them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -22,15 +22,15 @@ use support::shelves::{Asked, Declaration, Stock, source};
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 3, 31);
 
-/// What every secret of the tests holds.
+/// The value of every secret in these tests.
 const SECRET: &str = "hunter22-hunter22";
 
 /// Boxes whose content is the path of a secret, on shelves. Everything that it reports quotes the secret.
 struct Vaults {
     about: About,
-    /// What was read.
+    /// The secrets that were read.
     read: Arc<Mutex<Vec<String>>>,
-    /// So many times the data cannot be declared.
+    /// Number of times that `declare` fails.
     failures: Arc<AtomicUsize>,
     /// Whether applying fails.
     fails: bool,
@@ -67,7 +67,7 @@ impl Staged for Vaults {
 
     fn public_texts(&self, view: View<'_, (), String, Vec<Declaration>>) -> Vec<String> {
         let names = view.shard.state.iter().map(|declared| declared.name.as_str());
-        // As if a template had put it together.
+        // As if a template had rendered it.
         names.filter(|name| *name == "guess").map(|_| SECRET.to_owned()).collect()
     }
 
@@ -151,7 +151,7 @@ struct Play {
     read: Arc<Mutex<Vec<String>>>,
     failures: Arc<AtomicUsize>,
     audit: Arc<Lines>,
-    room: Room,
+    integration: Room,
     request: Request,
 }
 
@@ -175,7 +175,7 @@ impl Play {
         let mut request = Request::new("run", mode, source(&stock(head)), TODAY, ProtectedKinds::default());
         let audit = Arc::new(Lines::default());
         request.audit = Arc::clone(&audit) as Arc<dyn Audit>;
-        Self { read, failures, audit, room: Room::staged(vaults), request }
+        Self { read, failures, audit, integration: Room::staged(vaults), request }
     }
 
     fn check(base: &[&str], head: &[&str]) -> Self {
@@ -187,7 +187,7 @@ impl Play {
     fn run(&self) -> Outcome {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(run(&self.room, &self.request))
+        runtime.block_on(run(&self.integration, &self.request))
     }
 
     fn was_read(&self) -> Vec<String> {
@@ -204,7 +204,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     let mut play =
         Play::check(&["a: one=x/one", "b: two=x/two"], &["a: one=x/one new=x/two", "b: two=x/three"]);
     let outcome = play.run();
-    // That another shard of base names it does not matter.
+    // It does not matter that another shard of base names it.
     assert_eq!(play.was_read(), ["x/one"]);
     let not_read = |name: &str, shelf: &str, path: &str| {
         format!(
@@ -214,7 +214,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     let (new, three) = (not_read("new", "a", "x/two"), not_read("two", "b", "x/three"));
     assert!(notes(&outcome).contains(&new.as_str()), "{:?}", notes(&outcome));
     assert!(notes(&outcome).contains(&three.as_str()), "{:?}", notes(&outcome));
-    // The rest is planned, and nothing is removed where something is not known.
+    // The rest is planned, and nothing is removed from a scope with an unresolved object.
     let shard = outcome.shards.values().next().unwrap();
     assert_eq!(shard.changes.iter().map(|change| change.thing.name.as_str()).collect::<Vec<_>>(), ["one"]);
     let why: Vec<&str> = shard
@@ -223,7 +223,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         .filter(|held| held.change.kind == ChangeKind::Remove)
         .map(|held| held.why.as_str())
         .collect();
-    assert_eq!(why, ["it is not known what Box `new` (shelf=a) is to be"]);
+    assert_eq!(why, ["the desired state of Box `new` (shelf=a) is not known"]);
     play.request.trust_head = true;
     play.run();
     assert_eq!(play.was_read(), ["x/one", "x/two", "x/three"]);
@@ -241,9 +241,9 @@ fn without_a_base_and_in_a_real_run_every_secret_is_read() {
 }
 
 #[test]
-fn of_a_base_that_cannot_be_read_no_secret_is_trusted() {
+fn no_secret_is_trusted_if_base_cannot_be_read() {
     let play = Play::check(&["a: one=x/one"], &["a: one=x/one two=x/two"]);
-    // Base twice: to compare, and for itself. Head can be declared.
+    // Base fails twice: for the comparison, and alone. Head can be declared.
     play.failures.store(2, Ordering::Relaxed);
     let outcome = play.run();
     assert!(
@@ -256,7 +256,7 @@ fn of_a_base_that_cannot_be_read_no_secret_is_trusted() {
 }
 
 #[test]
-fn if_base_and_head_cannot_be_compared_the_addresses_of_base_are_dialled_and_no_others() {
+fn if_base_and_head_cannot_be_compared_only_addresses_of_base_are_contacted() {
     let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
     play.failures.store(1, Ordering::Relaxed);
     let outcome = play.run();
@@ -271,7 +271,7 @@ fn if_base_and_head_cannot_be_compared_the_addresses_of_base_are_dialled_and_no_
 }
 
 #[test]
-fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
+fn the_reason_for_a_skipped_shard_is_recorded_as_a_word_and_a_sentence() {
     let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
     let outcome = play.run();
     let record = Record::new(
@@ -293,7 +293,7 @@ fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
     }
 }
 
-/// All that a run reports.
+/// Everything that a run reports.
 fn told(play: &Play, outcome: &Outcome) -> String {
     let record = Record::new(
         outcome,
@@ -304,7 +304,7 @@ fn told(play: &Play, outcome: &Outcome) -> String {
 }
 
 #[test]
-fn a_secret_that_was_read_is_in_nothing_that_is_reported() {
+fn no_report_contains_a_secret_that_was_read() {
     for (mode, boxes, fails) in [
         (Mode::DryRun, "a: one=x/one", false),
         (Mode::Real, "a: one=x/one", false),
@@ -320,8 +320,8 @@ fn a_secret_that_was_read_is_in_nothing_that_is_reported() {
 }
 
 #[test]
-fn what_stands_in_the_data_is_reported_even_where_it_equals_a_secret() {
-    // As the path of another secret in the shard, and put together by a template.
+fn public_data_is_reported_even_where_it_equals_a_secret() {
+    // As the path of another secret in the shard, and as rendered by a template.
     for boxes in ["a: one=x/one two=hunter22-hunter22", "a: one=x/one guess=x/two"] {
         let play = Play::new(Mode::Real, &[boxes], true);
         let told = told(&play, &play.run());
@@ -335,7 +335,7 @@ fn what_stands_in_the_data_is_reported_even_where_it_equals_a_secret() {
 }
 
 #[test]
-fn the_names_of_secret_fields_are_in_the_record_of_a_real_run_alone() {
+fn only_the_record_of_a_real_run_names_secret_fields() {
     let diff = |mode| {
         let outcome = Play::new(mode, &["a: one=x/one"], false).run();
         outcome.shards.values().next().unwrap().changes[0].diff.clone()
@@ -345,11 +345,11 @@ fn the_names_of_secret_fields_are_in_the_record_of_a_real_run_alone() {
 }
 
 #[test]
-fn what_is_not_read_yet_is_no_failure() {
+fn a_secret_that_is_not_read_yet_is_not_a_failure() {
     let mut play = Play::check(&["a: one=x/one"], &["a: one=x/two"]);
     play.request.only_affected = true;
     let outcome = play.run();
-    // Only what the room itself reports fails; nothing is said of the secret that is not read.
+    // Only the faults of the integration itself count; the secret that is not read is not a fault.
     assert_eq!(outcome.ended, Ended::Transient);
     assert!(outcome.all_faults().all(|fault| !fault.text.contains("x/two")), "{:?}", outcome.faults);
 }

@@ -1,5 +1,5 @@
-//! Fifty loops that work, fail, panic and hang by chance: all of them go on, and memory does not grow. For seconds in the
-//! suite, for minutes in `cargo xtask chaos soak`.
+//! Fifty loops that randomly succeed, fail, panic and hang: all of them continue, and memory does not grow.
+//! Runs for seconds in the suite, for minutes in `cargo xtask chaos soak`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "what a test unwraps is its expectation")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 const LOOPS: u64 = 50;
 
-/// Runs that do something by chance.
+/// A job whose runs behave randomly.
 struct Moody(Mutex<Chance>);
 
 impl Turn for Moody {
@@ -52,7 +52,7 @@ struct Counts {
     ended: AtomicU64,
     panicked: AtomicU64,
     stuck: AtomicU64,
-    /// Runs that ended since it was last looked.
+    /// Runs that ended since the last check.
     lately: AtomicU64,
 }
 
@@ -87,8 +87,8 @@ fn memory() -> u64 {
 }
 
 #[test]
-fn fifty_loops_go_on_whatever_happens_in_them() {
-    // What panics in a loop is told by the loop.
+fn fifty_loops_continue_whatever_happens_in_them() {
+    // The loop reports panics itself.
     std::panic::set_hook(Box::new(|_| {}));
     let whole = Duration::from_secs(chaos_count(5));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -145,8 +145,8 @@ fn fifty_loops_go_on_whatever_happens_in_them() {
         panicked > 10 && stuck > 10,
         "{ended} ended, {panicked} panicked, {stuck} stuck: too few to mean something"
     );
-    assert!(counts.iter().all(|count| count.lately.load(Ordering::Relaxed) > 0), "every loop still goes on");
-    // In a moment nothing has settled yet.
+    assert!(counts.iter().all(|count| count.lately.load(Ordering::Relaxed) > 0), "every loop still runs");
+    // In a short run, memory use has not settled yet.
     assert!(whole < Duration::from_mins(1) || last <= first * 11 / 10, "{first} kB became {last} kB");
     println!("{ended} runs, {panicked} panics, {stuck} hangs; {first} kB, then {last} kB");
 }

@@ -1,4 +1,4 @@
-//! Stages of a plan, what is read once, and rehearsals, on an integration made for it.
+//! Stages of a plan, cached reads, and rehearsals, on a test integration.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -22,7 +22,7 @@ use support::shelves::{Stock, source};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Makes bricks, in stages, for several walls that are all read by one list.
+/// Lays bricks in stages, for several walls that one list request reads.
 struct Walls {
     about: About,
     log: Log,
@@ -99,7 +99,7 @@ impl Staged for Walls {
     }
 }
 
-/// Writes down what it is told, where the room writes down what it does.
+/// Appends audit records to the log of the integration's own actions.
 #[derive(Debug)]
 struct Listener(Log);
 
@@ -113,7 +113,7 @@ impl Audit for Listener {
 
 fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (String, Outcome) {
     let (log, about) = (Log::default(), About::new("walls", ""));
-    let room = Room::staged(Walls { about, log: Arc::clone(&log), bricks, shards });
+    let integration = Room::staged(Walls { about, log: Arc::clone(&log), bricks, shards });
     let mut request = Request::new(
         "run",
         mode,
@@ -125,32 +125,32 @@ fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (S
     request.audit = Arc::new(Listener(Arc::clone(&log)));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let outcome = runtime.block_on(run(&room, &request));
+    let outcome = runtime.block_on(run(&integration, &request));
     let log = log.lock().unwrap().join(" ");
     (log, outcome)
 }
 
 #[test]
-fn groups_of_one_stage_go_side_by_side_and_stages_one_after_the_other() {
+fn groups_of_one_stage_run_concurrently_and_stages_in_sequence() {
     let (log, outcome) = play(&[(2, "roof"), (1, "left"), (1, "right")], 1, Mode::Real);
     assert_eq!(log, "list +left +right -left =left -right =right +roof -roof =roof");
     assert_eq!(outcome.applied(), 3);
 }
 
 #[test]
-fn a_failure_in_one_stage_does_not_keep_the_next_one_from_its_turn() {
+fn a_failure_in_one_stage_does_not_prevent_the_next_one() {
     let (log, outcome) = play(&[(1, "fails"), (2, "roof")], 1, Mode::Real);
     assert_eq!((log.as_str(), outcome.applied()), ("list +fails -fails =fails! +roof -roof =roof", 1));
 }
 
 #[test]
-fn what_all_shards_need_is_read_once_in_a_round() {
+fn a_list_that_all_shards_need_is_read_once_per_round() {
     let (log, outcome) = play(&[], 7, Mode::DryRun);
     assert_eq!((log.as_str(), outcome.shards.len()), ("list", 7));
 }
 
 #[test]
-fn a_dry_run_rehearses_and_does_nothing() {
+fn a_dry_run_rehearses_and_applies_nothing() {
     let bricks = &[(0, "straight"), (0, "crooked"), (0, "roof"), (0, "secret")];
     let (log, outcome) = play(bricks, 1, Mode::DryRun);
     let shard = outcome.shards.values().next().unwrap();

@@ -1,4 +1,4 @@
-//! The files whose change can change the answer to a query.
+//! The changed files that can affect an integration.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::listing;
 use crate::place::Place;
 use crate::state::{Comparison, MAX_DIFFERENCES};
 
-/// What kind of thing differs.
+/// The kind of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -30,19 +30,19 @@ pub enum What {
     Types,
     /// The integration's own file.
     Integration,
-    /// What may be removed.
+    /// The removals that are approved.
     Approval,
 }
 
-/// A file that differs and matters.
+/// A changed file that affects an integration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
-    /// What it is.
+    /// The kind of file.
     pub what: What,
-    /// Where it differs: in head, or in base for what is gone.
+    /// The location of the difference: in head, or in base for a removed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// Whether it is only in base.
+    /// Whether only base has it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// The path of the file in base, if it was renamed.
@@ -56,7 +56,8 @@ impl Cause {
     }
 }
 
-/// What differs that the declared queries can touch; `None` if that cannot be said because a query does not fit a bundle.
+/// The differences in the footprint of the declared queries; `None` if a query does not match the types of a
+/// bundle.
 pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     let Sides { base, head, diff } = sides;
     let mut footprints = Vec::new();
@@ -88,13 +89,14 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     Some(causes.into_iter().collect())
 }
 
-/// All files that differ: any of them may be what something was looked up in.
+/// All files that differ: any of them may have been read ad hoc.
 pub fn all(diff: &Diff) -> Vec<Cause> {
     let datafiles = diff.datafiles.iter().flat_map(|change| datafile(change, |_, _| true));
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// A datafile, at each field that differs and is read; at the first that differs, if none is known to be read.
+/// The causes in a datafile: each field that differs and is read, or the first that differs if none is known
+/// to be read.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -105,7 +107,7 @@ fn datafile(
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
-        // Where an item of a list was removed, head has another one: the list is to blame.
+        // Where a list item was removed, head has another item at that index: the cause is the list.
         let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
         let list = field.pointer.rfind('/').filter(|_| is_taken);
         field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()
@@ -117,7 +119,8 @@ fn datafile(
     pointers.iter().map(cause).collect()
 }
 
-/// Follows renamed files: the cause is what differs in the file under its new path, or the rename if nothing does, and not that one file is gone and another one new.
+/// Follows renamed files: instead of one removed and one added file, the cause is the field that differs
+/// under the new path, or the rename itself if no field differs.
 pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
     let mut followed = BTreeSet::new();
     for cause in causes {
@@ -157,7 +160,8 @@ pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
     followed.into_iter().collect()
 }
 
-/// Leaves out references that only follow a rename: they name the same file as before. If nothing else changed, they stay.
+/// Leaves out references that only follow a rename: they name the same file as before. They stay if they are
+/// the only causes.
 pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renames) -> Vec<Cause> {
     let follows = |cause: &Cause| {
         let Some(place) = cause.place.as_ref().filter(|place| !place.resource) else { return false };
@@ -173,10 +177,10 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
     if kept.is_empty() { moved } else { kept }
 }
 
-/// Leaves out changed fields that have nothing to do with what differs in the declared state.
+/// Leaves out changed fields that do not explain a difference in the declared state.
 ///
-/// Only if every difference comes from a known part of a file in which something changed: then what changed elsewhere did not bring it about. Otherwise all stay, as any of them may be the
-/// cause.
+/// This is possible only if every difference comes from a known part of a file in which something changed:
+/// then changes elsewhere are not its cause. Otherwise all causes stay.
 pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
     let differences = || comparison.shards.values().flatten();
     let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
@@ -199,7 +203,7 @@ pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
     causes.into_iter().filter(is_relevant).collect()
 }
 
-/// Whether one of two places is part of the other.
+/// Whether one of two locations is part of the other.
 fn overlap(one: &Place, other: &Place) -> bool {
     let is_within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -218,7 +222,7 @@ fn trace(engine: &Engine, query: &Query) -> Option<Footprint> {
     engine.footprint(query.named().into()).ok()
 }
 
-/// What differs in what the integration may do: its own file, and its approvals.
+/// The differences in the integration's own datafile and in its approvals.
 pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
     let (old, new) = (listing::of(&**pair.base.source(), name)?, listing::of(&**pair.head.source(), name)?);
     let mut causes = Vec::new();
@@ -249,7 +253,7 @@ mod tests {
     use crate::place::Place;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
 
-    /// A place as `path` or `path#pointer`; a resource begins with `r:`.
+    /// A location as `path` or `path#pointer`; a resource begins with `r:`.
     fn place(text: &str) -> Place {
         let (path, pointer) = text.split_once('#').unwrap_or((text, ""));
         match path.strip_prefix("r:") {
@@ -281,7 +285,7 @@ mod tests {
     const REPLICAS: &str = "/ns.yml#/resources/2/variables/replicas";
 
     #[test]
-    fn a_change_beside_what_differs_is_no_cause() {
+    fn a_change_that_does_not_explain_a_difference_is_not_a_cause() {
         check(&[LABEL, REPLICAS], &[Some("/ns.yml#/resources/2")], &[REPLICAS]);
         check(&["/ns.yml#/resources", LABEL], &[Some("/ns.yml#/resources/2")], &["/ns.yml#/resources"]);
         check(&[REPLICAS, "r:/t.j2"], &[Some("/ns.yml#/resources/2")], &[REPLICAS]);
@@ -296,7 +300,7 @@ mod tests {
     #[test]
     fn all_changes_stay_if_a_difference_is_not_explained() {
         let both: &[&str] = &[LABEL, REPLICAS];
-        // From nowhere, from the whole file, from a part in which nothing changed.
+        // Without a location, from the whole file, from a part in which nothing changed.
         check(both, &[Some("/ns.yml#/resources/2"), None], both);
         check(both, &[Some("/ns.yml")], both);
         check(both, &[Some("/ns.yml#/resources/2"), Some("/ns.yml#/resources/3")], both);
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_file_is_followed_and_references_that_follow_it_are_no_causes() {
+    fn a_renamed_file_is_followed_and_references_that_follow_it_are_not_causes() {
         let check = |tier: &str, role: serde_json::Value, expect: &[&str]| {
             let (base, head) =
                 (bundle("/old.yml", "edge", serde_json::json!({})), bundle("/new.yml", tier, role));
@@ -352,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn places_overlap_if_one_is_part_of_the_other() {
+    fn locations_overlap_if_one_is_part_of_the_other() {
         let check = |one: &str, other: &str, expect: bool| {
             assert_eq!(overlap(&place(one), &place(other)), expect, "{one} {other}");
             assert_eq!(overlap(&place(other), &place(one)), expect, "{other} {one}");

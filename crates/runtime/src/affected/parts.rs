@@ -1,5 +1,5 @@
-//! What a change can be seen in: elements of the lists that a room asks for. Where one of them is worked through one by one, only what is declared
-//! of these is compared.
+//! Incremental comparison of declared states: declares and compares only the list elements that a change can
+//! affect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::room::Room;
 use crate::state::Comparison;
 
-/// Two bundles of this process, and how they differ.
+/// The engines of two bundles in this process, and their diff.
 pub struct Sides<'p> {
     pub base: &'p Arc<Engine>,
     pub head: &'p Arc<Engine>,
@@ -22,11 +22,11 @@ pub struct Sides<'p> {
 }
 
 impl<'p> Sides<'p> {
-    /// Those of a pair, unless one of them is elsewhere.
+    /// The engines of a pair; `None` if one of the bundles is remote.
     pub fn of(pair: &'p Pair) -> Option<Self> {
         let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
         let diff = Diff::between(base.bundle(), head.bundle());
-        // Whatever is asked about them needs their links, and those of head are found quicker beside those of base.
+        // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
         head.link_beside(base);
         Some(Self { base, head, diff })
     }
@@ -36,18 +36,18 @@ impl<'p> Sides<'p> {
     }
 }
 
-/// The elements in which a change can be seen.
+/// The list elements that a change can affect.
 pub struct Parts<'p> {
     sides: &'p Sides<'p>,
     about: &'p About,
-    /// Those about which the bundles answer otherwise.
+    /// Elements whose part of an answer differs.
     differing: Entities,
-    /// Elements of the list that is worked through one by one for which something may be looked up that is otherwise now.
+    /// Elements of the independent list whose ad-hoc reads may differ.
     looking: BTreeSet<Box<str>>,
 }
 
 impl<'p> Parts<'p> {
-    /// Those of a room; nothing is said if something else can be seen.
+    /// Finds the elements that the change can affect; `None` if it can affect anything else.
     pub fn find(about: &'p About, sides: &'p Sides<'p>) -> Option<Self> {
         let mut parts = Self { sides, about, differing: Entities::new(), looking: BTreeSet::new() };
         for query in &about.queries {
@@ -62,12 +62,13 @@ impl<'p> Parts<'p> {
         Some(parts)
     }
 
-    /// Whether it can be seen nowhere.
+    /// Whether the change affects no element.
     pub fn is_empty(&self) -> bool {
         self.differing.is_empty() && self.looking.is_empty()
     }
 
-    /// Elements that name a resource which is another one now, or which makes the room look up more: what that is, is not known.
+    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which are not
+    /// known.
     fn find_looking(&self, OneByOne { list, .. }: OneByOne) -> Option<BTreeSet<Box<str>>> {
         let mut looking = BTreeSet::new();
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
@@ -79,7 +80,7 @@ impl<'p> Parts<'p> {
         Some(looking)
     }
 
-    /// The elements of all lists of which something is read from these datafiles.
+    /// The elements of all lists whose answers read from these datafiles.
     fn reached(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
         let mut reached = Entities::new();
         for query in &self.about.queries {
@@ -88,9 +89,9 @@ impl<'p> Parts<'p> {
         Some(reached)
     }
 
-    /// What differs between what is declared of these elements, and of those that could be in their way; nothing is said unless the room works
-    /// through them one by one.
-    pub fn compare(mut self, room: &Room, pair: &Pair, options: &Options) -> Option<Comparison> {
+    /// Declares these elements, and the elements that can conflict with them, for base and head, and compares
+    /// the results. `None` unless the integration declares the elements independently.
+    pub fn compare(mut self, integration: &Room, pair: &Pair, options: &Options) -> Option<Comparison> {
         let OneByOne { list, unlike, joined } = self.about.one_by_one?;
         let mut paths = self.differing.remove(list).unwrap_or_default();
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
@@ -110,17 +111,18 @@ impl<'p> Parts<'p> {
         }
         part.insert(list.into(), paths);
         let part = Arc::new(part);
-        let declare = |data: &Data| room.declare(&data.of_part(&part), options).ok().flatten();
+        let declare = |data: &Data| integration.declare(&data.of_part(&part), options).ok().flatten();
         Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
     }
 
-    /// Whether elements of joined lists lead to elements of the list by references alone, as far as the data shows.
+    /// Whether elements of joined lists reach elements of the list only through references, as far as the
+    /// data shows.
     fn are_apart(&self, list: &str) -> bool {
         let mut queries = self.about.queries.iter();
         queries.all(|query| self.sides.engines().iter().all(|engine| engine.are_apart(query.named(), list)))
     }
 
-    /// The elements of the list that differing elements of joined lists concern.
+    /// The elements of the list that differing elements of joined lists affect.
     fn concerned(&self, list: &str, joined: &[&str]) -> Option<BTreeSet<Box<str>>> {
         let mut concerned = BTreeSet::new();
         if self.differing.is_empty() {
@@ -138,7 +140,7 @@ impl<'p> Parts<'p> {
         Some(concerned)
     }
 
-    /// Adds all elements that could be in the way of one of these, and those that could be in theirs.
+    /// Adds all elements that can conflict with one of these, transitively.
     fn close(&self, paths: &mut BTreeSet<Box<str>>, unlike: &[&str]) {
         let engines = self.sides.engines();
         loop {

@@ -6,7 +6,8 @@ use super::{Data, DataError};
 
 /// The texts of resources that were requested together.
 ///
-/// **Invariant:** a text is the one that [`Data::resource`] returns, and only the resources that are read are recorded.
+/// **Invariant:** a text is the one that [`Data::resource`] returns, and only the resources that are read are
+/// logged.
 #[derive(Clone, Debug)]
 pub struct ResourceBatch {
     data: Data,
@@ -21,7 +22,7 @@ impl ResourceBatch {
         Ok(Self { data: data.clone(), requested, fetched })
     }
 
-    /// The text of a resource. One that was not requested with the others is read by itself.
+    /// The text of a resource. A resource outside of the batch is read individually.
     pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
         match &self.fetched {
             Some(fetched) if self.requested.contains(path) => {

@@ -1,4 +1,4 @@
-//! A bundle in this process as a source.
+//! Answers requests from a bundle that is loaded in this process.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use qontract_graphql::{Engine, Request, TypedError};
 use super::{Answered, Ask, DataError, Source};
 use crate::place::Places;
 
-/// A bundle in this process.
+/// A bundle that is loaded in this process.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     engine: Arc<Engine>,
@@ -16,7 +16,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The bundle of an engine.
+    /// Wraps the engine of a bundle.
     pub fn new(engine: Arc<Engine>) -> Self {
         let sha = engine.bundle().sha().to_string();
         Self { engine, sha }
@@ -36,8 +36,8 @@ impl Source for Loaded {
         self.engine.bundle().stamp().timestamp.parse().ok()
     }
 
-    fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
-        let typed = self.engine.tree(request(ask)).map_err(|error| refused(ask, error))?;
+    fn answer(&self, query: Ask<'_>) -> Result<Answered, DataError> {
+        let typed = self.engine.tree(request(query)).map_err(|error| refused(query, error))?;
         Ok(Answered {
             data: typed.data,
             places: typed.provenance.as_ref().map(Places::from).unwrap_or_default(),
@@ -45,8 +45,8 @@ impl Source for Loaded {
         })
     }
 
-    fn check(&self, ask: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
-        let typed = self.engine.check(request(ask)).map_err(|error| refused(ask, error))?;
+    fn check(&self, query: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+        let typed = self.engine.check(request(query)).map_err(|error| refused(query, error))?;
         Ok(typed.schemas.into_iter().map(String::from).collect())
     }
 
@@ -59,13 +59,13 @@ impl Source for Loaded {
     }
 }
 
-fn request(ask: Ask<'_>) -> Request<'_> {
-    let Ask { text, operation, variables, places, only } = ask;
+fn request(query: Ask<'_>) -> Request<'_> {
+    let Ask { text, operation, variables, places, only } = query;
     Request { query: text, operation, variables, provenance: places, only, ..Request::default() }
 }
 
-fn refused(ask: Ask<'_>, error: TypedError) -> DataError {
-    let query = super::quoted(ask.operation.unwrap_or(&super::abridged(ask.text)));
+fn refused(query: Ask<'_>, error: TypedError) -> DataError {
+    let query = super::quoted(query.operation.unwrap_or(&super::abridged(query.text)));
     let why = match error {
         TypedError::Failed(failures) => {
             failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")

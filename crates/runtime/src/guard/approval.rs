@@ -1,4 +1,4 @@
-//! Approvals: data that allows the removal of things by name, until a day.
+//! Approvals: datafiles that allow the removal of objects by name, until a date.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,15 +11,15 @@ use crate::plan::Thing;
 /// A day.
 pub type Date = jiff::civil::Date;
 
-/// How many days a new approval holds by default.
+/// Validity of a new approval, in days.
 pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 
-/// A thing as the data and the ledger name it.
+/// A reference to an object, as the data and the ledger spell it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ThingRef {
-    /// Where the thing is: the scope as plans show it.
+    /// The scope of the object, as plans show it.
     pub target: String,
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: String,
     /// Its name.
     pub name: String,
@@ -31,33 +31,33 @@ impl From<&Thing> for ThingRef {
     }
 }
 
-/// Removals that are approved for one integration until a day.
+/// Removals that are approved for one integration until a date.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Approval {
-    /// The path of the datafile in the bundle; empty if the data does not tell.
+    /// The path of the datafile in the bundle; empty if unknown.
     #[serde(default)]
     pub path: String,
-    /// The integration that may remove.
+    /// The integration that may remove the objects.
     pub integration: String,
-    /// The last day on which it may, as `2026-01-31`.
+    /// The last day of validity, as `2026-01-31`.
     pub expiration: String,
-    /// What it may remove.
+    /// The approved removals.
     pub removals: Vec<ThingRef>,
 }
 
-/// Whether an approval holds on a day.
+/// The validity of an approval on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It holds.
+    /// It is valid.
     Valid,
     /// Its last day has passed.
     Expired,
-    /// Its last day is not a date, so it never holds.
+    /// Its last day is not a date, so it is never valid.
     NoDate,
 }
 
 impl Approval {
-    /// Whether it holds on `today`.
+    /// Its validity on `today`.
     pub fn validity(&self, today: Date) -> Validity {
         match self.expiration.parse::<Date>() {
             Ok(last) if today <= last => Validity::Valid,
@@ -66,7 +66,7 @@ impl Approval {
         }
     }
 
-    /// The datafile as messages name it.
+    /// The datafile name for messages.
     pub fn file(&self) -> String {
         if self.path.is_empty() { "of the data".to_owned() } else { format!("data{}", self.path) }
     }
@@ -75,9 +75,9 @@ impl Approval {
 /// All approvals of the data.
 #[derive(Clone, Debug, Default)]
 pub struct Approvals {
-    /// What may be removed today, by integration.
+    /// Removals that are approved today, by integration.
     valid: BTreeMap<String, Vec<ThingRef>>,
-    /// All of them, with whether they hold today.
+    /// All approvals, with their validity today.
     all: Vec<(Approval, Validity)>,
 }
 
@@ -97,23 +97,23 @@ impl Approvals {
         Self { valid, all }
     }
 
-    /// Whether an integration may remove a thing.
+    /// Whether an integration may remove an object.
     pub fn allow(&self, integration: &str, thing: &Thing) -> bool {
         let Some(removals) = self.valid.get(integration) else { return false };
         removals.contains(&ThingRef::from(thing))
     }
 
-    /// All of them, with whether they hold.
+    /// All approvals, with their validity.
     pub(super) fn all(&self) -> &[(Approval, Validity)] {
         &self.all
     }
 
-    /// The datafile that would approve the removal of these things.
+    /// The text of a datafile that approves the removal of these objects.
     pub fn text(integration: &str, things: &[&Thing], today: Date) -> String {
         let removals: Vec<ThingRef> = things.iter().copied().map(ThingRef::from).collect();
         let file = ApprovalFile {
             name: &format!("{integration}-{today}"),
-            description: "why these may go",
+            description: "why these may be removed",
             integration,
             expiration: today.saturating_add(jiff::Span::new().days(DEFAULT_APPROVAL_DAYS)),
             removals: &removals,
@@ -125,15 +125,15 @@ impl Approvals {
 /// A datafile that approves removals. Its `Display` is the text of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct ApprovalFile<'a> {
-    /// Its name in the data, which no other approval has.
+    /// Its unique name in the data.
     pub name: &'a str,
-    /// Why these things may be removed.
+    /// The reason for the removals.
     pub description: &'a str,
     /// The integration that may remove them.
     pub integration: &'a str,
-    /// The last day on which it may.
+    /// The last day of validity.
     pub expiration: Date,
-    /// What it may remove.
+    /// The approved removals.
     pub removals: &'a [ThingRef],
 }
 
@@ -150,7 +150,8 @@ impl fmt::Display for ApprovalFile<'_> {
     }
 }
 
-/// A text as YAML has it: plain if it is of letters, dashes and blanks between them, else in double quotes.
+/// A text as a YAML scalar: plain if it consists of words of letters, digits, dashes and underscores, else in
+/// double quotes.
 fn scalar(text: &str) -> String {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -160,7 +161,7 @@ fn scalar(text: &str) -> String {
     if is_long && text.split(' ').all(is_word) { text.to_owned() } else { quoted(text) }
 }
 
-/// A text as YAML has it in double quotes. That is JSON, but for characters that are not safe to look at.
+/// A text as a double-quoted YAML scalar: JSON, with unsafe characters escaped.
 fn quoted(text: &str) -> String {
     shown_yaml(&serde_json::to_string(text).expect("text is JSON")).into_owned()
 }
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_approval_holds_up_to_its_last_day() {
+    fn an_approval_is_valid_up_to_its_last_day() {
         let check = |expiration: &str, expect: Validity| {
             let (path, integration) = (String::new(), String::new());
             let approval =
@@ -185,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_is_plain_only_where_no_reader_of_yaml_takes_it_for_something_else() {
+    fn a_scalar_is_plain_only_where_no_yaml_reader_misinterprets_it() {
         let check = |text: &str, expect: &str| assert_eq!(scalar(text), expect);
         check("openshift-limitranges-2026-11-17", "openshift-limitranges-2026-11-17");
-        check("why these may go", "why these may go");
+        check("why these may be removed", "why these may be removed");
         check("no", "\"no\"");
         check("x: y", "\"x: y\"");
         check("a  b", "\"a  b\"");

@@ -1,20 +1,20 @@
-//! How much may go without being asked for by name.
+//! Budgets for removals without approval.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::keys::KeyLimits;
 
-/// So many things, or such a part of them, whichever is more.
+/// An absolute number or a percentage of objects, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// So many things.
+    /// Absolute number of objects.
     pub count: usize,
-    /// So many of a hundred.
+    /// Percentage of objects.
     pub percent: usize,
 }
 
 impl Budget {
-    /// How many of `objects` things may go.
+    /// Maximum number of removals out of `objects`.
     pub fn of(self, objects: usize) -> usize {
         self.count.max(objects.saturating_mul(self.percent) / 100)
     }
@@ -23,20 +23,20 @@ impl Budget {
 /// The budgets of removals without approval. Each is summed over all processes in a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budgets {
-    /// Of each shard.
+    /// The budget of each shard.
     pub shard: Budget,
-    /// Of each caller, whichever shards its things are in.
+    /// The budget of each caller, across shards.
     pub caller: Budget,
-    /// Of the integration as a whole.
+    /// The budget of the integration as a whole.
     pub integration: Budget,
-    /// How long a removal counts.
+    /// The length of the window.
     pub window: SignedDuration,
-    /// When a change counts as a removal.
+    /// Limits above which a change counts as a removal.
     pub keys: KeyLimits,
 }
 
 impl Budgets {
-    /// When the window that ends `now` starts.
+    /// The start of the window that ends `now`.
     pub fn window_start(&self, now: Timestamp) -> Timestamp {
         now.checked_sub(self.window).unwrap_or(Timestamp::MIN)
     }

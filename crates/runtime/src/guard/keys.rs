@@ -1,33 +1,34 @@
-//! When a change of a thing counts as a removal: because of what the thing loses.
+//! Decides when a change counts as a removal because of the fields that the object loses.
 
 use serde::Serialize;
 
 use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
 use crate::plan::Change;
 
-/// How many of the fields that go are named in a refusal.
+/// Maximum number of lost fields that are named in a refusal.
 const MAX_NAMED: usize = 5;
 
-/// What a thing loses of what we own in it. A key is a leaf: a scalar field or an item of a list.
+/// The loss of owned keys of an object. A key is a leaf: a scalar field or a list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FieldLoss {
-    /// Keys that go.
+    /// Number of keys that are lost.
     pub lost: usize,
-    /// Keys before the change that only we own, or that are declared.
+    /// Number of keys before the change that only the integration owns, or that are declared.
     pub of: usize,
-    /// Lists that lose all of their items.
+    /// Number of lists that lose all of their items.
     pub lists: usize,
-    /// Whether the numbers depend on a secret. A check does not use them then, because what it holds would tell about the secret.
+    /// Whether the numbers depend on a secret. A dry run does not use them then, because a hold would reveal
+    /// something about the secret.
     #[serde(skip)]
     pub depends_on_secret: bool,
 }
 
-/// How much a thing may lose until the change counts as a removal.
+/// Limits above which a loss of keys counts as a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// So many keys count as a removal.
+    /// Number of lost keys that counts as a removal.
     pub count: usize,
-    /// So many of a hundred keys count as a removal.
+    /// Percentage of lost keys that counts as a removal.
     pub percent: usize,
     /// Whether a list that loses all of its items counts as a removal.
     pub lists: bool,
@@ -53,7 +54,7 @@ impl KeyLimits {
     }
 }
 
-/// What a change that counts as a removal loses, in words; `None` if no such change only loses keys.
+/// Describes the loss of the first change that counts as a removal only because of lost keys, if any.
 pub fn loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
     let change = changes.iter().find(|change| !change.kind.removes() && limits.removes(change))?;
     let FieldLoss { lost, of, .. } = change.loss?;
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_which_keys_go() {
+    fn a_refusal_names_the_lost_keys() {
         let lost = |lost: usize| Some(FieldLoss { lost, of: 8, lists: 0, depends_on_secret: false });
         let check = |change: Change, expect: Option<&str>| {
             assert_eq!(loss(&[change], KeyLimits::default()).as_deref(), expect);

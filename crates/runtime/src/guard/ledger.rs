@@ -1,8 +1,10 @@
-//! The removal ledger: what was removed lately, what is held, and how much each shard had when it was last read.
+//! The removal ledger: recent removals, held removals, and the object counts of each shard when it was last
+//! read.
 //!
-//! All processes that run an integration share one ledger. A run loads it, judges its plan against it, and stores the removals that it is about to make
-//! with the precondition that the ledger is still the one that was judged; otherwise it judges again. **Invariant:** a removal without approval is made
-//! only after it was stored.
+//! All processes that run an integration share one ledger (optimistic concurrency). A run loads it, judges
+//! its plan against it, and stores the removals that it is about to make, with the precondition that the
+//! ledger still has the version that was judged; otherwise it judges again. **Invariant:** a removal without
+//! approval is applied only after it was stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,51 +19,53 @@ use serde::{Deserialize, Serialize};
 use super::approval::ThingRef;
 use crate::plan::ChangeKind;
 
-/// Expired removals that a ledger keeps, so that a clock that jumps forward and back forgets nothing.
+/// Maximum number of expired removals that a ledger keeps, so that a clock that jumps forward and back loses
+/// nothing.
 const MAX_EXPIRED: usize = 1000;
 
-/// A removal without approval that was reserved: it was made, or was about to be.
+/// A reserved removal without approval: it was applied, or was about to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// When the run that reserved it began.
+    /// The start time of the run that reserved it.
     pub at: Timestamp,
     /// The run that reserved it.
     pub run: String,
-    /// The shard of the thing.
+    /// The shard of the object.
     pub shard: String,
-    /// The caller of the thing, if its scope names one.
+    /// The caller of the object, if its scope names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The thing.
+    /// The object.
     #[serde(flatten)]
     pub thing: ThingRef,
 }
 
-/// A removal that is held until it is approved or the thing is declared again.
+/// A removal that is held until it is approved or the object is declared again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldEntry {
-    /// When the run that first held it began.
+    /// The start time of the run that first held it.
     pub since: Timestamp,
-    /// The shard of the thing.
+    /// The shard of the object.
     pub shard: String,
-    /// Why the last run held it.
+    /// The reason why the last run held it.
     pub why: String,
-    /// What the last run would have done to it; none in a ledger of an earlier version.
+    /// The kind of the change that was held; absent in a ledger of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeKind>,
-    /// The thing.
+    /// The object.
     #[serde(flatten)]
     pub thing: ThingRef,
 }
 
 impl HeldEntry {
-    /// Why a change of this kind is held now. The reason for a removal is none for a loss of keys, nor the other way round.
+    /// The reason why a change of this kind is held now. The reason for a removal does not apply to a loss of
+    /// keys, nor vice versa.
     pub(super) fn reason_for(&self, kind: ChangeKind) -> String {
         match self.change {
             Some(before) if before.removes() == kind.removes() => self.why.clone(),
             Some(before) if before.removes() => "its removal was held before and is not approved".to_owned(),
             Some(_) => "its loss of keys was held before and is not approved".to_owned(),
-            // Earlier versions recorded what a thing lost in front of the reason.
+            // Earlier versions recorded the loss of an object in front of the reason.
             None => {
                 let reason = self.why.rsplit(", which counts as a removal: ").next();
                 reason.unwrap_or_default().to_owned()
@@ -70,32 +74,33 @@ impl HeldEntry {
     }
 }
 
-/// How many things a shard had when it was last read.
+/// Number of objects of a shard when it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardCount {
     /// All of them.
     pub total: usize,
-    /// Those of each caller.
+    /// The number for each caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, usize>,
 }
 
-/// What the ledger of one integration holds.
+/// The content of the ledger of one integration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerState {
-    /// Removals that were reserved, the oldest first.
+    /// Reserved removals, oldest first.
     #[serde(default)]
     pub removals: Vec<LedgerEntry>,
     /// Removals that are held.
     #[serde(default)]
     pub held: Vec<HeldEntry>,
-    /// How many things each shard had.
+    /// Number of objects of each shard.
     #[serde(default)]
     pub counts: BTreeMap<String, ShardCount>,
 }
 
 impl LedgerState {
-    /// The things whose removal was reserved after `start` and that `select` accepts. Entries of the future count.
+    /// The objects whose removal was reserved after `start` and that `select` accepts. Entries with a future
+    /// time count.
     pub(super) fn reserved(
         &self,
         start: Timestamp,
@@ -113,7 +118,7 @@ impl LedgerState {
         self.held.iter().find(|entry| entry.thing == *thing)
     }
 
-    /// Adds removals; one that was reserved before is reserved again now.
+    /// Adds removals; an earlier reservation of the same object is replaced.
     pub(super) fn reserve(&mut self, entries: Vec<LedgerEntry>) {
         let again: BTreeSet<&ThingRef> = entries.iter().map(|entry| &entry.thing).collect();
         self.removals.retain(|entry| !again.contains(&entry.thing));
@@ -121,48 +126,49 @@ impl LedgerState {
         self.removals.sort_by(|a, b| (a.at, &a.thing).cmp(&(b.at, &b.thing)));
     }
 
-    /// Forgets the oldest of many removals that were reserved at `start` or before.
+    /// Drops the oldest removals that were reserved at `start` or before, beyond [`MAX_EXPIRED`].
     pub(super) fn prune(&mut self, start: Timestamp) {
         let expired = self.removals.iter().filter(|entry| entry.at <= start).count();
         self.removals.drain(..expired.saturating_sub(MAX_EXPIRED));
     }
 }
 
-/// What a ledger held when it was loaded, and the version to store the next state over.
+/// The content of a ledger when it was loaded, and its version, which is the precondition for storing the
+/// next state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
-    /// What it held.
+    /// Its content.
     pub state: LedgerState,
     /// Its version; none if it was never stored.
     pub version: Option<String>,
 }
 
-/// Whether a state was stored.
+/// The result of storing a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It was.
+    /// The state was stored.
     Done,
-    /// It was not, because another process stored a state since the snapshot was loaded.
+    /// The state was not stored: another process stored one since the snapshot was loaded.
     Conflict,
 }
 
-/// Why a ledger cannot be used. Nothing is removed without approval then.
+/// The reason why a ledger cannot be used. Nothing is removed without approval then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// There is none: it was never initialised, or all of it was lost.
+    /// It does not exist: it was never initialised, or was lost completely.
     #[error("the removal ledger in `{place}` is not initialised; if it is new, run `{init}`")]
     NotInitialised {
-        /// Where it would be.
+        /// Its location.
         place: String,
         /// The command that initialises it.
         init: String,
     },
-    /// It was there, and is lost or damaged.
+    /// Parts of it are lost or damaged.
     #[error("the removal ledger in `{place}` {what}; restore it, or start a new one with `{init}`")]
     Damaged {
-        /// Where it is.
+        /// Its location.
         place: String,
-        /// What is wrong with it.
+        /// The damage, in words.
         what: String,
         /// The command that starts a new one.
         init: String,
@@ -172,7 +178,7 @@ pub enum LedgerError {
     Unavailable(String),
 }
 
-/// Where ledgers are stored, one for each integration.
+/// A store for ledgers, one per integration.
 pub trait Ledger: fmt::Debug + Send + Sync {
     /// Loads the ledger of an integration.
     fn load<'a>(
@@ -191,10 +197,10 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Stored, LedgerError>>;
 }
 
-/// A ledger in memory, for one process that lives no longer than its budgets.
+/// A ledger in memory, for a process that does not outlive its budget window.
 #[derive(Debug, Default)]
 pub struct MemoryLedger {
-    /// Each integration's state, and how often it was stored.
+    /// Each integration's state, with its version number.
     states: Mutex<BTreeMap<String, (u64, LedgerState)>>,
 }
 
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_for_a_held_thing_is_about_the_change_that_is_held_now() {
+    fn the_reason_for_a_held_object_matches_the_change_that_is_held_now() {
         use ChangeKind::{Change, Remove, Replace};
         let check = |before: Option<ChangeKind>, why: &str, now: ChangeKind, expect: &str| {
             let LedgerEntry { at: since, shard, thing, .. } = entry(1, "a");
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reserved_at_the_start_of_the_window_no_longer_counts() {
+    fn a_reservation_at_the_start_of_the_window_no_longer_counts() {
         let state = LedgerState {
             removals: vec![entry(10, "a"), entry(11, "b"), entry(99, "c")],
             ..Default::default()
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn only_expired_removals_beyond_a_limit_are_forgotten() {
+    fn only_expired_removals_beyond_a_limit_are_pruned() {
         let many =
             |count: i64| (0..count).map(|second| entry(second, &second.to_string())).collect::<Vec<_>>();
         let limit = i64::try_from(MAX_EXPIRED).unwrap();

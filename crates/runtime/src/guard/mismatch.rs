@@ -1,4 +1,4 @@
-//! Approvals that do not do what was meant: expired ones, misspelt ones, and ones that match nothing.
+//! Approvals without the intended effect: expired, misspelt, or matching nothing.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,9 @@ use qontract_diagnostics::suggest::{self, Patience};
 use super::{Approval, Approvals, ThingRef, Validity};
 
 impl Approvals {
-    /// Why an approval that probably means `thing` does not allow `integration` to remove it. `removed` is everything that the run would remove: an
-    /// approval of another one of these is not a misspelt approval of `thing`. Misspelt approvals are looked for as long as `patience` lasts.
+    /// The reason why an approval that probably means `thing` does not allow `integration` to remove it.
+    /// `removed` contains all removals of the run: an approval of another one of these is not a misspelt
+    /// approval of `thing`. The search for misspelt approvals is bounded by `patience`.
     pub fn mismatch(
         &self,
         integration: &str,
@@ -37,8 +38,8 @@ impl Approvals {
         })
     }
 
-    /// What is worth knowing of the approvals of an integration besides what is held: those that have lapsed, and, if the run saw everything, those
-    /// that match nothing in `removed`. Each with the path of its datafile.
+    /// Remarks about the approvals of an integration, each with the path of its datafile: approvals that have
+    /// expired, and, if the run was complete, approvals that match nothing in `removed`.
     pub fn remarks(
         &self,
         integration: &str,
@@ -74,14 +75,14 @@ fn unmatched(approval: &Approval, removed: &BTreeSet<ThingRef>) -> Option<String
     let example = format!("{} `{}` in `{}`", first.kind, first.name, first.target);
     Some(if open.len() == all {
         format!(
-            "approval `{file}` matches nothing that is to be removed, such as {example}; delete it if it has been used"
+            "approval `{file}` matches no planned removal, such as {example}; delete it if it has been used"
         )
     } else {
         format!("approval `{file}`: {} of {all} removals match nothing, such as {example}", open.len())
     })
 }
 
-/// What has to be changed in an entry for it to name the thing, if that is little.
+/// The corrections that make an entry match the object, if they are small.
 fn differences(approval: &Approval, entry: &ThingRef, integration: &str, thing: &ThingRef) -> Option<String> {
     let fields = [
         ("integration", approval.integration.as_str(), integration),
@@ -101,7 +102,8 @@ fn differences(approval: &Approval, entry: &ThingRef, integration: &str, thing: 
     (!texts.is_empty()).then(|| texts.join(", and "))
 }
 
-/// Whether one text may be a misspelling of the other. Texts that differ only in digits are names of a series.
+/// Whether one text may be a misspelling of the other. Texts that differ only in digits are names of a
+/// series.
 fn is_near(written: &str, meant: &str) -> bool {
     let letters = |text: &str| text.chars().filter(|one| !one.is_ascii_digit()).collect::<String>();
     letters(written) != letters(meant) && suggest::nearest(written, [meant]).is_some()
@@ -130,7 +132,7 @@ mod tests {
         }
     }
 
-    /// What is said about the approvals when `limits` is held.
+    /// The remark about the approvals when `limits` is held.
     fn check(approvals: &[&str], expect: Option<&str>) {
         let approvals = Approvals::on(TODAY, approvals.iter().map(|text| approval(text)).collect());
         let held = thing("cluster=c, kind=LimitRange|LimitRange|limits");
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_that_was_meant_is_named_with_what_is_wrong_about_it() {
+    fn an_intended_approval_is_named_with_its_mistakes() {
         let exact = "cluster=c, kind=LimitRange|LimitRange|limits";
         check(&[], None);
         check(&[&format!("limitranges;2026-12-01;{exact}")], None);
@@ -181,7 +183,7 @@ mod tests {
     fn an_approval_of_something_else_is_not_mistaken_for_a_misspelt_one() {
         check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|other"], None);
         check(&["limitranges;2026-12-01;|LimitRange|limits"], None);
-        // It is right for another thing of the same run.
+        // It matches another removal of the same run.
         check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|limit"], None);
         for (written, meant, expect) in
             [("c1", "c2", false), ("surplus-1", "surplus-12", false), ("surplas-1", "surplus-1", true)]
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_approvals_are_looked_for_as_long_as_patience_lasts() {
+    fn the_search_for_misspelt_approvals_is_bounded() {
         let texts = ["x;2026-12-01;c|K|nams;c|K|other"];
         let approvals = Approvals::on(TODAY, texts.iter().map(|text| approval(text)).collect());
         let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), Patience::new(3));
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn approvals_that_have_lapsed_or_match_nothing_are_listed() {
+    fn approvals_that_have_expired_or_match_nothing_are_listed() {
         let all = [
             "x;2026-11-01;c|K|gone",
             "x;2026-12-01;c|K|a;c|K|b",
@@ -220,7 +222,7 @@ mod tests {
             [
                 expired,
                 "approval `data/approvals/x.yml`: 1 of 2 removals match nothing, such as K `b` in `c`",
-                "approval `data/approvals/x.yml` matches nothing that is to be removed, such as K `used` in `c`; delete it if it has been used",
+                "approval `data/approvals/x.yml` matches no planned removal, such as K `used` in `c`; delete it if it has been used",
             ]
         );
     }

@@ -1,40 +1,40 @@
-//! Why a step is held, in words.
+//! The reasons why steps are held.
 
 use jiff::Timestamp;
 
 use crate::plan::Hold;
 
-/// Why a step is held.
+/// The reason why a step is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The scope is not known well enough.
+    /// The scope was not read, or something in it is unresolved.
     Blocked(String),
     /// An approval is needed.
     Unapproved(Unapproved),
-    /// It comes after a step that is held.
+    /// The step follows a held step.
     AfterHeld,
-    /// It comes after a step that is blocked.
+    /// The step follows a blocked step.
     AfterBlocked,
 }
 
-/// Why a step needs an approval.
+/// The reason why a step needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unapproved {
-    /// When it was held first, if that was an earlier run.
+    /// The time of the run that first held it, if that was an earlier run.
     pub since: Option<Timestamp>,
-    /// What the thing loses, if it stays: `it loses 5 of 9 keys, which counts as a removal`.
+    /// The loss of an object that stays: `it loses 5 of 9 keys, which counts as a removal`.
     pub loss: Option<String>,
     /// The reason, as the removal ledger records it.
     pub reason: String,
 }
 
 impl Refusal {
-    /// An approval is needed for this reason.
+    /// A refusal that needs an approval, for this reason.
     pub fn unapproved(reason: impl Into<String>) -> Self {
         Refusal::Unapproved(Unapproved { since: None, loss: None, reason: reason.into() })
     }
 
-    /// Why what comes after the step is not done either.
+    /// The refusal of the steps that follow.
     pub(super) fn of_next(&self) -> Self {
         match self.hold() {
             Hold::Approval | Hold::Predecessor => Refusal::AfterHeld,
@@ -42,7 +42,7 @@ impl Refusal {
         }
     }
 
-    /// What the step waits for.
+    /// The condition that releases the step.
     pub fn hold(&self) -> Hold {
         match self {
             Refusal::Blocked(_) | Refusal::AfterBlocked => Hold::Unresolved,
@@ -51,12 +51,12 @@ impl Refusal {
         }
     }
 
-    /// Why, in words.
+    /// The reason in words.
     pub fn why(&self) -> String {
         match self {
             Refusal::Blocked(why) => why.clone(),
-            Refusal::AfterHeld => "it comes after a step that is held".to_owned(),
-            Refusal::AfterBlocked => "it comes after a step that is not done".to_owned(),
+            Refusal::AfterHeld => "it follows a step that is held".to_owned(),
+            Refusal::AfterBlocked => "it follows a step that is not applied".to_owned(),
             Refusal::Unapproved(Unapproved { since, loss, reason }) => {
                 let since = since.map(|since| {
                     format!("held since {} until it is approved", since.strftime("%Y-%m-%d %H:%M"))
@@ -74,7 +74,7 @@ mod tests {
     use jiff::Timestamp;
 
     #[test]
-    fn a_refusal_says_since_when_what_is_lost_and_why() {
+    fn a_refusal_names_time_loss_and_reason() {
         let check = |since: Option<Timestamp>, loss: Option<&str>, expect: &str| {
             let (loss, reason) = (loss.map(str::to_owned), "too many".to_owned());
             assert_eq!(Refusal::Unapproved(Unapproved { since, loss, reason }).why(), expect);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_approval_releases_is_held() {
+    fn only_steps_that_an_approval_releases_are_held() {
         let check = |refusal: Refusal, hold: Hold, is_held: bool, next: Refusal| {
             assert_eq!((refusal.hold(), refusal.hold().is_held()), (hold, is_held), "{refusal:?}");
             assert_eq!(refusal.of_next(), next, "{refusal:?}");
@@ -101,7 +101,7 @@ mod tests {
         check(Refusal::AfterBlocked, Hold::Unresolved, false, Refusal::AfterBlocked);
         check(Refusal::unapproved("too many"), Hold::Approval, true, Refusal::AfterHeld);
         check(Refusal::AfterHeld, Hold::Predecessor, true, Refusal::AfterHeld);
-        assert_eq!(Refusal::AfterHeld.why(), "it comes after a step that is held");
-        assert_eq!(Refusal::AfterBlocked.why(), "it comes after a step that is not done");
+        assert_eq!(Refusal::AfterHeld.why(), "it follows a step that is held");
+        assert_eq!(Refusal::AfterBlocked.why(), "it follows a step that is not applied");
     }
 }

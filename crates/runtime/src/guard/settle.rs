@@ -1,4 +1,5 @@
-//! The ledger after a plan was judged: removals that may go are reserved, those that may not are held, and what was read is counted.
+//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused ones
+//! are held, and the observed objects are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +9,14 @@ use super::{
 };
 use crate::plan::{Change, ChangeKind};
 
-/// Why a run holds a thing.
+/// The reason why a run holds an object.
 struct HoldReason<'a> {
     why: &'a str,
     change: ChangeKind,
 }
 
 impl RemovalGuard {
-    /// The state of the ledger that `verdicts` lead to. It equals `before` if there is nothing to store.
+    /// The state of the ledger after `verdicts`. It equals `before` if there is nothing to store.
     pub fn settle(
         &self,
         proposals: &[Proposal<'_>],
@@ -48,13 +49,13 @@ impl RemovalGuard {
                 }
             }
             let known = known_scopes(one.facts);
-            // What is still to be removed stays held; what is in a scope that was not read may be.
+            // Removals that are still planned stay held, and so do those in scopes that were not read.
             after.held.retain(|entry| {
                 entry.shard != shard
                     || held.contains_key(&entry.thing)
                     || !known.contains(&entry.thing.target)
             });
-            // The reason is that of the last decision; only the time is that of the first.
+            // The reason is that of the last decision, the time that of the first.
             for entry in &mut after.held {
                 if let Some(HoldReason { why, change }) = held.remove(&entry.thing) {
                     why.clone_into(&mut entry.why);
@@ -138,7 +139,8 @@ mod tests {
         }
     }
 
-    /// The ledger after a plan of shard `n=s` in scope `c`: `-a` is removed, `!b` is held, `?c` is blocked, `*d` is deleted by the data, `+e` is added.
+    /// The ledger after a plan of shard `n=s` in scope `c`: `-a` is removed, `!b` is held, `?c` is blocked,
+    /// `*d` is deleted by the data, `+e` is added.
     fn settle(before: &LedgerState, facts: &Facts, words: &str) -> LedgerState {
         let (mut steps, mut verdicts, mut facts) = (Vec::new(), Vec::new(), facts.clone());
         for word in words.split_whitespace() {
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_without_approval_is_reserved_and_nothing_else() {
+    fn only_removals_without_approval_are_reserved() {
         let after = settle(&LedgerState::default(), &facts(5), "-a !b ?c *d +e");
         let [entry] = &after.removals[..] else { panic!("one: {after:?}") };
         assert_eq!((entry.at, entry.run.as_str(), entry.shard.as_str()), (NOW, "run", "n=s"));
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_forgotten_when_its_own_shard_no_longer_removes_it() {
+    fn a_hold_is_dropped_when_its_own_shard_no_longer_removes_the_object() {
         let entries = vec![
             held_entry("n=s", "c", "a"),
             held_entry("n=s", "c", "b"),

@@ -1,11 +1,11 @@
-//! The guards, on things with short names.
+//! Tests of the guards, on objects with short names.
 
 mod keys;
 
 use super::*;
 use crate::key::{Scope, ShardKey};
 
-/// `-a +b -Namespace:c`: what goes, what comes, what goes of another kind.
+/// `-a +b -Namespace:c`: a removal, an addition, a removal of another kind.
 fn changes(words: &str) -> Vec<Vec<Change>> {
     let one = |word: &str| {
         let mut rest = word.chars();
@@ -58,7 +58,7 @@ fn guard() -> RemovalGuard {
     }
 }
 
-/// A ledger with removals, each `shard/name` or `shard/name/caller`, made so many seconds before now.
+/// A ledger with removals, each `shard/name` or `shard/name/caller`, made this many seconds ago.
 fn ledger(ago: i64, words: &str) -> LedgerState {
     let entry = |word: &str| {
         let mut parts = word.split('/').map(str::to_owned);
@@ -91,7 +91,7 @@ fn removals(count: usize) -> String {
 }
 
 #[test]
-fn ten_removals_are_fine_and_eleven_are_all_held() {
+fn ten_removals_are_allowed_and_eleven_are_all_held() {
     assert_eq!(held(&guard(), &facts(50), &removals(10)), [""; 0]);
     let eleven = held(&guard(), &facts(50), &(removals(11) + " +new ~old"));
     assert_eq!(eleven.len(), 11);
@@ -101,7 +101,7 @@ fn ten_removals_are_fine_and_eleven_are_all_held() {
 }
 
 #[test]
-fn removals_of_the_last_day_count_whoever_made_them() {
+fn removals_of_the_last_day_count_whichever_process_made_them() {
     let day = 24 * 3600;
     let nine = "all/a all/b all/c all/d all/e all/f all/g all/h all/i";
     assert_eq!(held_after(&guard(), &ledger(day - 1, nine), &facts(50), &removals(1)), [""; 0]);
@@ -137,7 +137,7 @@ fn a_removal_that_was_reserved_and_not_made_is_not_counted_twice() {
     assert_eq!(held_after(&guard(), &ledger(60, &ten), &facts(50), &removals(11)).len(), 11);
 }
 
-/// How many of the removals of each shard are held.
+/// Number of held removals of each shard.
 fn held_per_shard(
     guard: &RemovalGuard,
     ledger: &LedgerState,
@@ -217,7 +217,7 @@ fn a_caller_has_a_budget_over_all_its_shards() {
     assert_eq!(check(&wide, &empty, [20, 5], 100), [0, 0]);
     assert_eq!(check(&wide, &empty, [21, 5], 100), [21, 0], "only the caller that exceeds it");
     assert_eq!(check(&wide, &ledger(1, "z/x/a"), [20, 20], 100), [20, 0]);
-    assert_eq!(check(&wide, &empty, [30, 0], 300), [0, 0], "10 % of its things");
+    assert_eq!(check(&wide, &empty, [30, 0], 300), [0, 0], "10 % of its objects");
     assert_eq!(check(&wide, &empty, [31, 0], 300), [31, 0]);
     wide.other_shards = vec!["z".to_owned()];
     assert_eq!(check(&wide, &empty, [21, 0], 300), [21, 0], "another shard was never counted");
@@ -228,7 +228,7 @@ fn a_caller_has_a_budget_over_all_its_shards() {
 }
 
 #[test]
-fn what_was_held_stays_held_until_it_is_approved() {
+fn a_held_removal_stays_held_until_it_is_approved() {
     let thing = ThingRef::from(&thing("ConfigMap", "a"));
     let (shard, why, change) = ("all".to_owned(), "too many".to_owned(), Some(ChangeKind::Remove));
     let held_before = HeldEntry { since: NOW, shard, why, change, thing };
@@ -264,12 +264,12 @@ fn a_namespace_or_an_emptied_scope_needs_an_approval() {
             "b: it would empty `cluster=c`, which needs an approval"
         ]
     );
-    assert_eq!(held(&guard(), &facts(2), "-a -b +c"), [""; 0], "something comes in its place");
+    assert_eq!(held(&guard(), &facts(2), "-a -b +c"), [""; 0], "an addition replaces them");
     assert_eq!(held(&guard(), &facts(2), "±Namespace:n").len(), 1, "replacing removes");
 }
 
 #[test]
-fn the_data_approves_by_name_until_a_day() {
+fn the_data_approves_by_name_until_a_date() {
     let today = jiff::civil::date(2026, 3, 31);
     let with = |last: &str| RemovalGuard { approvals: approvals("Namespace", "n", last), ..guard() };
     assert_eq!(held(&with("2026-03-31"), &facts(5), "-Namespace:n"), [""; 0]);
@@ -283,7 +283,7 @@ fn the_data_approves_by_name_until_a_day() {
 }
 
 #[test]
-fn nothing_goes_from_a_scope_that_is_not_known_even_if_it_is_approved() {
+fn nothing_is_removed_from_an_unknown_scope_even_if_it_is_approved() {
     let mut facts = facts(5);
     facts.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
     facts.deletes.insert(thing("ConfigMap", "a"));
@@ -291,7 +291,7 @@ fn nothing_goes_from_a_scope_that_is_not_known_even_if_it_is_approved() {
 }
 
 #[test]
-fn things_are_counted_not_steps() {
+fn objects_are_counted_not_steps() {
     let (key, facts) = (ShardKey::default(), facts(50));
     let one: Vec<Change> =
         changes(&(0..11).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")).concat();
@@ -300,12 +300,12 @@ fn things_are_counted_not_steps() {
 }
 
 #[test]
-fn nothing_goes_from_a_scope_that_was_not_read() {
+fn nothing_is_removed_from_a_scope_that_was_not_read() {
     assert_eq!(held(&guard(), &Facts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
 }
 
 #[test]
-fn what_one_shard_does_not_know_of_a_scope_counts_for_the_others() {
+fn a_scope_that_one_shard_could_not_read_is_blocked_for_all() {
     let (keys, mut blind) = (["a", "b"].map(|name| ShardKey::new([("name", name)])), Facts::default());
     blind.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
     let (seeing, steps) = (facts(5), changes("-x"));
@@ -318,7 +318,7 @@ fn what_one_shard_does_not_know_of_a_scope_counts_for_the_others() {
 }
 
 #[test]
-fn what_follows_a_held_step_in_its_group_is_held_too() {
+fn steps_after_a_held_step_in_its_group_are_held_too() {
     let (key, facts, steps) = (ShardKey::default(), facts(5), changes("+before -Namespace:n +after +other"));
     let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
     let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![3, 1] };
@@ -328,7 +328,7 @@ fn what_follows_a_held_step_in_its_group_is_held_too() {
 }
 
 #[test]
-fn without_the_ledger_nothing_goes_unapproved() {
+fn without_the_ledger_nothing_is_removed_without_approval() {
     let error = LedgerError::Unavailable("no disk".to_owned());
     let (key, facts, steps) = (ShardKey::default(), facts(5), changes("-a +b -c"));
     let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
@@ -340,8 +340,8 @@ fn without_the_ledger_nothing_goes_unapproved() {
 }
 
 #[test]
-fn emptying_a_scope_needs_an_approval_from_two_things_on() {
-    assert_eq!(held(&guard(), &facts(1), "-a"), [""; 0], "a single thing counts against the budget only");
+fn emptying_a_scope_of_two_or_more_objects_needs_an_approval() {
+    assert_eq!(held(&guard(), &facts(1), "-a"), [""; 0], "a single object counts against the budget only");
     assert_eq!(
         held(&guard(), &facts(1), "-PersistentVolumeClaim:a").len(),
         1,
@@ -349,12 +349,12 @@ fn emptying_a_scope_needs_an_approval_from_two_things_on() {
     );
     assert_eq!(held(&guard(), &facts(2), "-a"), [""; 0]);
     assert_eq!(held(&guard(), &facts(2), "-a -b").len(), 2);
-    assert_eq!(held(&guard(), &facts(2), "-a -b ~c").len(), 2, "what changes in it is not held");
+    assert_eq!(held(&guard(), &facts(2), "-a -b ~c").len(), 2, "changes in it are not held");
 }
 
 #[test]
 fn a_held_step_fills_no_other_scope() {
-    // The step that would fill scope `d` is held with what it empties, so `d` is emptied, too.
+    // The step that would add to scope `d` is held because it empties scope `c`, so `d` is emptied, too.
     let other = |kind, name: &str| {
         let scope = Scope::new([("cluster", "d")]);
         Change::new(kind, Thing { scope, kind: "ConfigMap".to_owned(), name: name.to_owned() }, "do")

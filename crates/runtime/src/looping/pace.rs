@@ -1,26 +1,27 @@
-//! When the next run is due. Pure: chance comes in as an argument.
+//! The schedule of a loop: interval, exponential back-off and jitter. Pure: randomness is an argument.
 
 use std::time::Duration;
 
-/// Less than this is a busy loop; in real ones the time is of seconds.
+/// Minimum pause, to prevent a busy loop.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Nobody waits for longer.
+/// Maximum pause.
 const LONGEST: Duration = Duration::from_hours(24 * 365);
 
-/// When the next run is due.
+/// Decides when the next run is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// The time between runs that go well.
+    /// The interval between successful runs, and the maximum back-off.
     pub every: Duration,
-    /// The time after the first run that fails; it doubles with each that follows, up to `every`.
+    /// The back-off after the first failure; it doubles with each further failure, up to `every`.
     pub retry: Duration,
-    /// By which part of it a time may be longer or shorter, so that not everybody comes at once.
+    /// The fraction by which a pause is randomly longer or shorter, so that loops do not run in lockstep.
     pub jitter: f64,
 }
 
 impl Pace {
-    /// The time until the next run, after so many failures in a row; `chance` is from 0 to 1.
+    /// The pause before the next run, after this many consecutive failures; `chance` is a random number from
+    /// 0 to 1.
     pub fn pause(&self, failures: u32, chance: f64) -> Duration {
         let base = match failures {
             0 => self.every,
@@ -46,26 +47,26 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_well_comes_again_after_the_usual_time() {
+    fn a_successful_run_repeats_after_the_interval() {
         check(0, 0.5, 600);
     }
 
     #[test]
-    fn what_fails_is_tried_again_soon_and_ever_later() {
+    fn failures_back_off_exponentially() {
         for (failures, seconds) in [(1, 10), (2, 20), (3, 40), (7, 600), (99, 600)] {
             check(failures, 0.5, seconds);
         }
     }
 
     #[test]
-    fn no_time_is_too_long_or_too_short_to_wait() {
+    fn the_pause_has_a_minimum_and_a_maximum() {
         let pace = |every| Pace { every, retry: every, jitter: 1.0 };
         assert!(pace(Duration::MAX).pause(0, 1.0) <= Duration::from_hours(24 * 800));
         assert!(pace(Duration::ZERO).pause(9, 1.0) > Duration::ZERO);
     }
 
     #[test]
-    fn chance_makes_it_a_little_shorter_or_longer() {
+    fn jitter_makes_the_pause_shorter_or_longer() {
         check(0, 0.0, 540);
         check(0, 1.0, 660);
         check(1, 0.0, 9);

@@ -1,7 +1,7 @@
-//! A request to shut down, which is handed down to everything that runs.
+//! Two-stage shutdown signal, shared by everything that runs.
 //!
-//! It has two stages. *Asked*: what only reads ends at once, steps in progress are finished, and no other step is begun. *Forced*: steps in progress are
-//! abandoned, and reported as such.
+//! *Requested*: reads end immediately, steps in progress are finished, and no further step starts. *Forced*:
+//! steps in progress are abandoned, and reported as such.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// Which signal asks for the shutdown.
+/// The signal that requests the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
     /// `SIGINT`: Ctrl-C.
     Interrupt,
-    /// `SIGTERM`, or whatever else ends a process in an orderly way.
+    /// `SIGTERM`, or any other request for an orderly shutdown.
     Terminate,
 }
 
@@ -27,7 +27,7 @@ impl Interruption {
         }
     }
 
-    /// The exit code of a process that this ended: 128 and the number of the signal.
+    /// The exit code of a process that the signal ended: 128 plus the signal number.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -36,7 +36,7 @@ impl Interruption {
     }
 }
 
-/// How far a shutdown is.
+/// The stage of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// The receiving side: whether a shutdown is asked for or forced. Clones share their state.
+/// The receiving side: observes whether a shutdown is requested or forced. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Stop(Option<Shared>);
 
@@ -64,9 +64,11 @@ pub struct Stopper(Shared);
 #[derive(Clone, Debug)]
 struct Shared {
     state: watch::Sender<State>,
-    /// The shutdown that this one is derived from: no step is begun once that one is asked for, even if this one is not yet.
+    /// The shutdown that this one is derived from: no step starts once that one is requested, even if this
+    /// one is not yet.
     origin: Option<watch::Sender<State>>,
-    /// Held while a shutdown is asked for and while a step is begun, so that each step is begun before the shutdown or not at all.
+    /// Locked while a shutdown is requested and while a step starts, so that each step starts before the
+    /// shutdown or not at all.
     steps: Arc<Mutex<Steps>>,
 }
 
@@ -83,7 +85,7 @@ impl Shared {
         *self.state.borrow()
     }
 
-    /// Whether no further step may begin.
+    /// Whether no further step may start.
     fn is_asked(&self) -> bool {
         let is_running = |state: &watch::Sender<State>| *state.borrow() == State::Running;
         !is_running(&self.state) || !self.origin.iter().all(is_running)
@@ -116,12 +118,12 @@ pub fn pair() -> (Stopper, Stop) {
 }
 
 impl Stopper {
-    /// Asks for the shutdown.
+    /// Requests the shutdown.
     pub fn ask(&self) {
         self.ask_by(Interruption::Terminate);
     }
 
-    /// Asks for the shutdown because of a signal. The first one counts.
+    /// Requests the shutdown because of a signal. The first request wins.
     pub fn ask_by(&self, by: Interruption) {
         let _steps = self.0.steps();
         self.0.state.send_if_modified(|state| {
@@ -138,24 +140,24 @@ impl Stopper {
         self.0.force();
     }
 
-    /// Which signal asked for the shutdown, if any did.
+    /// The signal that requested the shutdown, if any.
     pub fn interruption(&self) -> Option<Interruption> {
         self.0.state().interruption()
     }
 
-    /// The steps in progress, in the order in which they were begun.
+    /// The steps in progress, in the order in which they started.
     pub fn steps(&self) -> Vec<String> {
         self.0.steps().in_progress.values().cloned().collect()
     }
 
-    /// The steps that were abandoned: they may be done in part.
+    /// The steps that were abandoned: they may be applied in part.
     pub fn abandoned(&self) -> Vec<String> {
         self.0.steps().abandoned.clone()
     }
 }
 
 impl Stop {
-    /// A shutdown that is never asked for.
+    /// A shutdown that is never requested.
     pub fn never() -> Self {
         Self(None)
     }
@@ -165,23 +167,24 @@ impl Stop {
         pair()
     }
 
-    /// Both sides of a shutdown of its own, whose steps are counted with the steps of this one. No step begins once this one is asked for.
+    /// Both sides of a derived shutdown, whose steps are counted with the steps of this one. No step starts
+    /// once this one is requested.
     pub fn derive(&self) -> (Stopper, Self) {
         let shared = Shared::new(self.0.as_ref());
         (Stopper(shared.clone()), Self(Some(shared)))
     }
 
-    /// Whether the shutdown is asked for.
+    /// Whether the shutdown is requested.
     pub fn is_asked(&self) -> bool {
         self.interruption().is_some()
     }
 
-    /// Which signal asked for the shutdown, if any did.
+    /// The signal that requested the shutdown, if any.
     pub fn interruption(&self) -> Option<Interruption> {
         self.0.as_ref().and_then(|shared| shared.state().interruption())
     }
 
-    /// Waits until the shutdown is asked for.
+    /// Waits until the shutdown is requested.
     pub async fn asked(&self) {
         self.reached(|state| state != State::Running).await;
     }
@@ -198,9 +201,10 @@ impl Stop {
         }
     }
 
-    /// Begins a step, which counts as in progress until the guard is dropped; `None` if a shutdown is asked for.
+    /// Starts a step, which counts as in progress until the guard is dropped; `None` if a shutdown is
+    /// requested.
     ///
-    /// **Invariant:** after a shutdown is requested, [`Stopper::steps`] contains every step that was begun.
+    /// **Invariant:** after a shutdown is requested, [`Stopper::steps`] contains every step in progress.
     pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
         let Some(shared) = self.0.clone() else {
             return Some(StepInProgress { shared: None, number: 0, is_finished: false });
@@ -218,7 +222,7 @@ impl Stop {
 
     async fn reached(&self, is_reached: impl Fn(State) -> bool) {
         let Some(shared) = &self.0 else { return std::future::pending().await };
-        // We hold a sender ourselves, so that the channel is never closed.
+        // `shared` holds a sender, so the channel is never closed.
         let _ = shared.state.subscribe().wait_for(|state| is_reached(*state)).await;
     }
 }
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn no_step_begins_once_a_shutdown_is_asked_for() {
+    fn no_step_starts_once_a_shutdown_is_requested() {
         let (stopper, stop) = Stop::pair();
         let (_, derived) = stop.derive();
         let (other, alone) = stop.derive();
@@ -292,7 +296,7 @@ mod tests {
         let step = derived.begin_step("b").unwrap();
         stopper.ask();
         assert!(stop.begin_step("c").is_none());
-        assert!(derived.begin_step("d").is_none(), "the derived shutdown is asked for a moment later");
+        assert!(derived.begin_step("d").is_none(), "the derived shutdown is requested later");
         assert_eq!(stopper.steps(), ["b"]);
         step.finish();
         assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec![]));
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_begins_while_a_shutdown_is_asked_for_is_seen_or_does_not_begin() {
+    fn a_step_that_starts_during_a_shutdown_request_is_seen_or_does_not_start() {
         for _ in 0..200 {
             let (stopper, stop) = Stop::pair();
             let start = std::sync::Barrier::new(2);
@@ -321,13 +325,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn forcing_asks_as_well() {
+    async fn forcing_requests_as_well() {
         let (stopper, stop) = Stop::pair();
         let (other, derived) = stop.derive();
         stopper.force();
         stop.asked().await;
         stop.forced().await;
-        assert!(!derived.is_asked(), "a derived shutdown is asked for by itself");
+        assert!(!derived.is_asked(), "a derived shutdown is requested separately");
         other.ask();
         derived.asked().await;
         assert_eq!(derived.interruption(), Some(Interruption::Terminate));

@@ -1,26 +1,26 @@
-//! The watchdog: sees whether anything goes on.
+//! The watchdog: detects runs that make no progress or take too long.
 
 use std::time::Duration;
 
 use qontract_telemetry::activity::{Activities, Activity};
 use tokio::time::{Instant, sleep};
 
-/// What a run may take.
+/// The limits that the watchdog enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How often it is looked after.
+    /// Interval between two checks, and between two heartbeats.
     pub beat: Duration,
-    /// How long nothing may begin or end.
+    /// Maximum time without an activity starting or ending.
     pub stall: Duration,
-    /// How long a run may take.
+    /// Maximum duration of a run.
     pub run: Duration,
-    /// How long a run that is ended may take to end.
+    /// Time for a cancelled run to end, before it is abandoned.
     pub grace: Duration,
-    /// How long a run may go on after the end was asked for.
+    /// Time for a run to end after a shutdown request, before the shutdown is forced.
     pub wind_down: Duration,
-    /// So many runs in a row that get stuck are too many.
+    /// Number of consecutive stalls after which the loop exits.
     pub stuck: u32,
-    /// More blocked threads than this are too many.
+    /// Maximum number of abandoned threads; with more, the loop exits.
     pub abandoned: u32,
 }
 
@@ -38,18 +38,18 @@ impl Default for Limits {
     }
 }
 
-/// A run in which nothing goes on, or that takes too long.
+/// A run that makes no progress or takes too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// For how long nothing began or ended.
+    /// Time since an activity last started or ended.
     pub quiet: Duration,
-    /// For how long it ran.
+    /// Duration of the run so far.
     pub ran: Duration,
-    /// What it was doing, the oldest first.
+    /// Its activities, oldest first.
     pub doing: Vec<Activity>,
 }
 
-/// Waits until nothing goes on. `beat` is called now and then with what is being done.
+/// Waits until the run stalls. Calls `beat` with the current activities at each heartbeat.
 pub async fn until_stuck(activities: &Activities, limits: &Limits, beat: impl Fn(Vec<Activity>)) -> Stuck {
     let begun = Instant::now();
     let (mut ticks, mut since) = (activities.ticks(), begun);

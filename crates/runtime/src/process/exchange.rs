@@ -1,7 +1,7 @@
-//! One question to an executable and its answer, within a deadline.
+//! One request to an executable and its answer, with a deadline.
 //!
-//! **Invariant:** the executable and all that it starts are in a process group of their own, which outlives neither the
-//! deadline nor the run that asked.
+//! **Invariant:** the executable and all processes that it starts are in a process group of their own, which
+//! outlives neither the deadline nor the run that made the request.
 
 use std::io::{self, Read, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
@@ -17,33 +17,33 @@ use super::memory::{Answer, AnswerMemory};
 use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
-/// How much of the end of stderr is read into memory.
+/// Size of the end of stderr that is held in memory, in bytes.
 const STDERR_TAIL: usize = 64 << 10;
-/// How much of the end of stderr is reported when the program fails.
+/// Maximum size of the end of stderr that is reported when the program fails, in bytes.
 const MAX_REPORTED: usize = 4000;
-/// How much of one line of stderr, or of an answer, is shown.
+/// Maximum number of characters of a line of stderr, or of an answer, that are shown.
 const MAX_LINE: usize = 500;
 /// Interval between two checks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(2);
-/// Interval between two checks whether the answer is still wanted.
+/// Interval between two checks whether the request was cancelled.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long the rest of stderr is waited for once the program has ended.
+/// Time to wait for the rest of stderr after the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The phases that reach the target system.
+/// The phases that contact the target system.
 const WORLD_PHASES: [&str; 2] = ["plan", "apply"];
-/// Variables that a program gets from our own environment.
+/// Variables that a program inherits from our own environment.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
 
-/// Whether anybody still waits for the answer.
+/// Whether the request was cancelled. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct Given(Arc<AtomicBool>);
 
-/// Whoever waits for an answer holds this; dropped, it gives it up.
+/// Cancels a request when it is dropped.
 #[derive(Debug)]
 pub struct Waiting(Given);
 
 impl Waiting {
-    /// Somebody waits.
+    /// A new guard and its cancellation.
     pub fn new() -> (Self, Given) {
         let given = Given::default();
         (Self(given.clone()), given)
@@ -62,22 +62,22 @@ impl Given {
     }
 }
 
-/// One question.
+/// One request to a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The last argument of the executable.
+    /// The phase: the last argument of the executable.
     pub phase: &'a str,
-    /// Its stdin.
+    /// The request body: its stdin.
     pub request: &'a Value,
-    /// Whether it gets what it needs to write.
+    /// Whether it gets write credentials.
     pub writing: bool,
-    /// Whether anybody still waits for the answer.
+    /// Whether the request was cancelled.
     pub given: &'a Given,
-    /// What the answers of the program may take.
+    /// The memory limit for the answers of the program.
     pub memory: &'a Arc<AnswerMemory>,
 }
 
-/// Runs a program for one question: the answer is its stdout.
+/// Runs a program for one request; the answer is its stdout.
 pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fault> {
     let Question { phase, request, writing, given, memory } = question;
     let purpose = if writing { Purpose::Write } else { Purpose::Read };
@@ -85,11 +85,11 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
-    // A program that does not read to the end has its reasons; its answer decides.
+    // A program may ignore its stdin; only its answer counts.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
-    let (talked, talk) = mpsc::channel();
+    let (stderr_sender, stderr_receiver) = mpsc::channel();
     let log = line_log(program, phase, request);
-    thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
+    thread::spawn(move || stderr_sender.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
     let memory = Arc::clone(memory);
     thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
     let of = program.describe_phase(phase);
@@ -100,11 +100,12 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         if answer.is_some() || left().is_zero() || given.up() {
             break answer;
         }
-        // Once the program has ended, this ends what it left behind, which may keep stdout open. An error shows again below.
+        // Once the program has ended, this ends the processes it left behind, which may keep stdout open. An
+        // error occurs again below.
         let _ = child.ended();
     };
     let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
-        // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
+        // The result is no longer needed. If terminating fails, the watchdog ends the run.
         let _ = child.terminate(GRACE);
         if given.up() {
             return Err(Fault::us(format!("the answer to {of} is no longer needed")));
@@ -112,35 +113,37 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
-    // A process outside of the group may still hold stderr: it is not waited for.
-    let said = talk.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
+    // A process outside of the group may still hold stderr open: do not wait for it.
+    let stderr_tail =
+        stderr_receiver.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() && qontract_child::is_stopping(purpose) {
         return Err(Fault::interrupted(format!("{of} was interrupted")));
     }
     let answer = match answer {
         Some(Ok(answer)) => answer,
-        // An answer that is too long is not read to its end, so that the program fails as well: this is why.
+        // A program whose answer is too long fails because its stdout is closed: report the cause.
         Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
         None => return Err(Fault::us(format!("{of} has no stdout"))),
     };
     if !status.success() {
-        let said = program.redacted(&String::from_utf8_lossy(&said), phase, request);
-        return Err(failure(&format!("{of} failed ({status})"), said.trim()));
+        let stderr_tail = program.redacted(&String::from_utf8_lossy(&stderr_tail), phase, request);
+        return Err(failure(&format!("{of} failed ({status})"), stderr_tail.trim()));
     }
     Ok(answer)
 }
 
-/// A failure with the last line of stderr as its reason, and all lines below it: of a traceback, the last line says what is wrong.
+/// A failure with the last line of stderr as its reason and all lines as details: the last line of a
+/// traceback is the error.
 fn failure(what: &str, stderr: &str) -> Fault {
     let start = stderr.len().saturating_sub(MAX_REPORTED);
     let start = (start..=stderr.len()).find(|place| stderr.is_char_boundary(*place)).unwrap_or_default();
-    let said = &stderr[start..];
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    let reported = &stderr[start..];
+    let last = reported.lines().rfind(|line| !line.trim().is_empty());
     let Some(last) = last else {
         return Fault::operator(format!("{what} and wrote nothing to stderr"));
     };
     let fault = Fault::operator(format!("{what}: {}", first_line(last)));
-    if said.lines().count() > 1 { fault.details(said) } else { fault }
+    if reported.lines().count() > 1 { fault.details(reported) } else { fault }
 }
 
 /// The first line of a text, cut where it is too long to show.
@@ -160,13 +163,13 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     let mut command = Command::new(executable);
     command.args(words).arg(phase).env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    // A sandbox has no use for credentials, whatever list they are in.
+    // A sandbox needs no credentials, whichever list they are in.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
     command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
     if let Some(folder) = &program.sandbox {
         command.env(SANDBOX_VARIABLE, folder);
     } else {
-        // The other phases do not reach the target system.
+        // The other phases do not contact the target system.
         if WORLD_PHASES.contains(&phase) {
             command.envs(&program.secret_environment);
         }
@@ -197,11 +200,11 @@ fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&
     })
 }
 
-/// Stands for the end of stderr if its last line alone is longer than what is kept.
+/// Replaces the end of stderr if its last line alone exceeds the buffer.
 const TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
 
-/// Reads a stream to its end, hands each line to the log when it is complete, and returns the last lines. They are whole, because a
-/// secret of which the beginning is missing is not recognised.
+/// Reads a stream to its end, logs each complete line, and returns the last lines. Only whole lines are
+/// returned, because a secret without its beginning is not recognised.
 fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
     let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
     let mut is_cut = false;
@@ -237,7 +240,7 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
     }
 }
 
-/// How the program ended by itself, if it does so in time.
+/// Waits until the program exits; `None` if it does not in time.
 fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.ended().ok()? {

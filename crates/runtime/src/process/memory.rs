@@ -1,32 +1,33 @@
-//! Bounds the memory that the answers of one program take, however many shards are asked at once.
+//! Limits the memory of the answers of one program, however many shards are processed concurrently.
 //!
 //! | what | limit |
 //! |---|---|
 //! | one answer | [`MAX_ANSWER`] bytes, [`MAX_VALUES`] JSON values |
-//! | answers that are being read | [`SMALL_ANSWER`] each; what is longer waits for one of [`LARGE_READERS`] permits before it is read on |
-//! | answers that were read and are planned from | [`MAX_HELD`] bytes and [`MAX_HELD_VALUES`] JSON values together |
+//! | answers that are being read | [`SMALL_ANSWER`] each; a longer one waits for one of [`LARGE_READERS`] permits before the rest is read |
+//! | answers that are held for planning | [`MAX_HELD`] bytes and [`MAX_HELD_VALUES`] JSON values together |
 //!
-//! An answer of many small values takes more memory than its text, which is why values are counted, before any of them is made.
+//! An answer of many small values takes more memory than its text. Therefore values are counted before
+//! parsing.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// Bytes of one answer.
+/// Maximum size of one answer, in bytes.
 pub const MAX_ANSWER: usize = 64 << 20;
-/// JSON values in one answer, keys among them.
+/// Maximum number of JSON values in one answer, including keys.
 pub const MAX_VALUES: usize = 500_000;
 /// An answer up to this many bytes is read without a permit.
 pub const SMALL_ANSWER: usize = 1 << 20;
-/// How many longer answers are read at once.
+/// Maximum number of longer answers that are read concurrently.
 pub const LARGE_READERS: usize = 2;
-/// Bytes of all answers that are planned from.
+/// Maximum size of all answers that are held for planning, in bytes.
 pub const MAX_HELD: usize = 128 << 20;
-/// JSON values in all answers that are planned from.
+/// Maximum number of JSON values in all answers that are held for planning.
 pub const MAX_HELD_VALUES: usize = 1_000_000;
 
-/// The bounds of one program.
+/// The memory limits of one program, shared by all of its requests.
 #[derive(Debug, Default)]
 pub struct AnswerMemory {
     state: Mutex<State>,
@@ -35,19 +36,19 @@ pub struct AnswerMemory {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Long answers that are being read.
+    /// Number of long answers that are being read.
     readers: usize,
     held: Size,
 }
 
-/// How large answers are.
+/// The size of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     bytes: usize,
     values: usize,
 }
 
-/// The bytes of an answer. While a long one is there, it has a permit.
+/// The bytes of an answer. A long answer holds a reader permit until it is dropped.
 #[derive(Debug)]
 pub struct Answer {
     bytes: Vec<u8>,
@@ -61,7 +62,7 @@ impl Answer {
     }
 }
 
-/// That a long answer may be read on, until this is dropped.
+/// The permit to read a long answer. It is released when dropped.
 #[derive(Debug)]
 struct ReadPermit(Arc<AnswerMemory>);
 
@@ -72,7 +73,7 @@ impl Drop for ReadPermit {
     }
 }
 
-/// That an answer is planned from, until this is dropped.
+/// The memory reservation of an answer that is held for planning. It is released when dropped.
 #[derive(Debug)]
 pub struct Held {
     memory: Arc<AnswerMemory>,
@@ -103,18 +104,16 @@ impl AnswerMemory {
         Ok(Answer { bytes, _permit: Some(permit) })
     }
 
-    /// Reserves memory for an answer that is planned from, or says why there is none.
+    /// Reserves memory for an answer that is held for planning; fails if the limits are exceeded.
     pub fn hold(self: &Arc<Self>, answer: &Answer) -> Result<Held, String> {
         let size = Size { bytes: answer.bytes.len(), values: count_values(&answer.bytes) };
         let mut state = self.lock();
         let held = Size { bytes: state.held.bytes + size.bytes, values: state.held.values + size.values };
         if held.bytes > MAX_HELD {
-            return Err(format!("the answers of all shards have more than {} MiB together", MAX_HELD >> 20));
+            return Err(format!("the answers of all shards exceed {} MiB in total", MAX_HELD >> 20));
         }
         if held.values > MAX_HELD_VALUES {
-            return Err(format!(
-                "the answers of all shards have more than {MAX_HELD_VALUES} JSON values together"
-            ));
+            return Err(format!("the answers of all shards exceed {MAX_HELD_VALUES} JSON values in total"));
         }
         state.held = held;
         drop(state);
@@ -134,7 +133,7 @@ impl AnswerMemory {
     }
 }
 
-/// Refuses an answer that has more values than may be made of it.
+/// Refuses an answer that has too many JSON values.
 pub fn check_values(answer: &Answer) -> Result<(), String> {
     if count_values(&answer.bytes) > MAX_VALUES {
         return Err(format!("it has more than {MAX_VALUES} JSON values"));
@@ -142,7 +141,8 @@ pub fn check_values(answer: &Answer) -> Result<(), String> {
     Ok(())
 }
 
-/// How many values and keys a JSON text has, or would have if it were one: each but the first follows one of `[{,:`. An empty list or map counts as if it had one.
+/// Upper bound of the number of values and keys in a JSON text: each but the first follows one of `[{,:`. An
+/// empty list or map counts as if it had one.
 fn count_values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut is_escaped) = (1, false, false);
     for byte in json {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_planned_from_are_limited_together() {
+    fn answers_that_are_held_for_planning_are_limited_together() {
         let memory = memory();
         let answer = |bytes: usize, values: usize| {
             let mut text = vec![b' '; bytes];
@@ -228,15 +228,15 @@ mod tests {
         let half = answer(MAX_HELD / 2, 1);
         let (first, _second) = (memory.hold(&half).unwrap(), memory.hold(&half).unwrap());
         let error = memory.hold(&answer(1, 1)).unwrap_err();
-        assert_eq!(error, "the answers of all shards have more than 128 MiB together");
+        assert_eq!(error, "the answers of all shards exceed 128 MiB in total");
         drop(first);
         let _many = memory.hold(&answer(MAX_HELD_VALUES, MAX_HELD_VALUES - 1)).unwrap();
         let error = memory.hold(&answer(1, 1)).unwrap_err();
-        assert_eq!(error, "the answers of all shards have more than 1000000 JSON values together");
+        assert_eq!(error, "the answers of all shards exceed 1000000 JSON values in total");
     }
 
     #[test]
-    fn what_is_dropped_is_free_again() {
+    fn a_dropped_reservation_is_released() {
         let memory = memory();
         let answer = Answer { bytes: b"[1,2]".to_vec(), _permit: None };
         drop(memory.hold(&answer).unwrap());

@@ -1,4 +1,4 @@
-//! What goes over stdin and stdout, one JSON document each way.
+//! The messages on stdin and stdout, one JSON document each way.
 
 mod texts;
 
@@ -46,7 +46,7 @@ impl From<&ShardKey> for Parts {
 pub struct Description {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     #[serde(rename = "description")]
     pub about: String,
     /// Its queries.
@@ -55,7 +55,7 @@ pub struct Description {
     /// Its flags.
     #[serde(default)]
     pub flags: Vec<Flag>,
-    /// Whether it works on the folder of a sandbox.
+    /// Whether it supports a sandbox folder.
     #[serde(default)]
     pub sandbox: bool,
 }
@@ -76,14 +76,14 @@ pub struct Query {
 pub struct Flag {
     /// Its name, without dashes.
     pub name: String,
-    /// What it is good for.
+    /// Its help text.
     #[serde(default)]
     pub help: String,
     /// The dimension by which it selects shards.
     pub dimension: Option<String>,
 }
 
-/// A place in an answer, from which the runner finds the place in the data.
+/// A location in an answer, which the runner maps to a location in the data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
@@ -97,20 +97,20 @@ pub struct At {
     pub below: String,
 }
 
-/// What is wrong.
+/// A fault.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wrong {
-    /// The shard that is wrong, in `declare`.
+    /// In `declare`: the shard with the fault.
     #[serde(default)]
     key: Parts,
-    /// What.
+    /// The message.
     text: String,
-    /// What to do.
+    /// A hint what to do.
     hint: Option<String>,
-    /// Where, in `declare`.
+    /// In `declare`: the location.
     place: Option<At>,
-    /// Whether it may work the next time.
+    /// Whether a retry may succeed.
     #[serde(default)]
     transient: bool,
 }
@@ -149,7 +149,7 @@ struct DeclaredShard {
 }
 
 impl Declaration {
-    /// The same answer with `redact` applied to its reasons.
+    /// Applies `redact` to the texts of faults and to the reasons for disabled shards.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         for Wrong { text, hint, .. } in &mut self.faults {
             *text = redact(text);
@@ -161,7 +161,7 @@ impl Declaration {
         self
     }
 
-    /// The declared state; places are looked up in the places of the answers.
+    /// Converts the answer to declared state; locations are looked up in the locations of the query answers.
     pub fn into_state(self, places: &BTreeMap<String, Places>) -> State {
         let find = |at: &At| {
             let place = places.get(&at.query)?.of(&at.object)?;
@@ -278,37 +278,40 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Why it is not a plan, if so: the guards see every step, and know the scope of all that is removed.
+    /// The reason why the plan is invalid, if it is: guards must see every step and know the scope of every
+    /// removal.
     pub fn problem(&self) -> Option<String> {
         let mut known: BTreeSet<&Parts> = BTreeSet::new();
         for WireScope { scope, .. } in &self.scopes {
-            // One that is unknown and known would lose that it is unknown.
+            // A scope that is listed as unknown and as known would count as known.
             if !known.insert(scope) {
-                return Some(format!("`{}` is more than once among `scopes`", scope.scope()));
+                return Some(format!("`{}` is listed more than once in `scopes`", scope.scope()));
             }
         }
         for step in self.groups.iter().flat_map(|group| &group.steps) {
             if step.changes.is_empty() {
-                return Some("a step tells no change".to_owned());
+                return Some("a step lists no changes".to_owned());
             }
             for change in &step.changes {
                 let scope = &change.thing.scope;
                 if change.kind.kind().removes() && !known.contains(scope) {
                     let scope = scope.scope();
-                    return Some(format!("something is removed in `{scope}`, which is not among `scopes`"));
+                    return Some(format!(
+                        "something is removed in `{scope}`, which is not listed in `scopes`"
+                    ));
                 }
             }
         }
         None
     }
 
-    /// The answer for a shard that comes from `place`.
+    /// Sets the source location of the shard.
     pub fn at(mut self, place: Option<&Place>) -> Self {
         self.place = place.cloned();
         self
     }
 
-    /// What is known of each scope; it is not kept here, too.
+    /// Takes the scopes with their object counts, to free their memory.
     pub fn take_scopes(&mut self) -> BTreeMap<Scope, Result<usize, Fault>> {
         let known = |scope: WireScope| match scope.unknown {
             Some(why) => (scope.scope.scope(), Err(Fault::remote(why))),
@@ -317,7 +320,7 @@ impl Planned {
         std::mem::take(&mut self.scopes).into_iter().map(known).collect()
     }
 
-    /// What is known of what is wanted; it is not kept here, too.
+    /// Takes the facts about desired state, to free their memory.
     pub fn take_facts(&mut self) -> Vec<Fact> {
         let fact = |want: WireWant| {
             let kind = match (want.unresolved, want.delete) {
@@ -341,7 +344,7 @@ impl Planned {
             changes: step.changes.iter().map(change).collect(),
             action: step.action.clone(),
         };
-        // Programs count on their order: no two groups go side by side.
+        // Programs rely on their order: no two groups run concurrently.
         let group = |(stage, group): (u32, &WireGroup)| Group {
             name: group.name.clone(),
             stage: PlanStage::Write(stage),
@@ -361,7 +364,7 @@ impl Planned {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Whether it was planned on an old version of the world.
+    /// Whether the target changed since the step was planned.
     #[serde(default)]
     pub stale: bool,
 }

@@ -1,4 +1,4 @@
-//! Decides what a run does: early exit, which shards, and which removals are approved.
+//! Shard selection: decides on early exit, selects the shards to run, and reports approvals.
 
 use std::collections::BTreeSet;
 
@@ -26,17 +26,17 @@ use crate::state::{Comparison, Difference};
 
 use super::Request;
 
-/// The most places that are listed with a decision.
+/// Maximum number of locations that are listed with a decision.
 const MAX_PLACES: usize = 10;
 
-/// How many entries of approvals a run compares with what it holds, to find misspelt ones.
+/// Maximum number of approval entries that a run compares with held removals, to find misspelt ones.
 const MAX_COMPARISONS: usize = 100_000;
 
-/// What there is to do in a run.
+/// The shards that a run processes, with their declared states.
 pub struct Work {
     /// The declared state of head.
     pub head: Option<Declaration>,
-    /// The declared state of base, for what only base has.
+    /// The declared state of base, for shards that only base has.
     pub base: Option<Declaration>,
     /// Shards to run.
     pub keys: Vec<ShardKey>,
@@ -44,27 +44,27 @@ pub struct Work {
     pub orphans: Vec<ShardKey>,
 }
 
-/// The declared states, and what differs between them as far as that was asked.
+/// The declared states of base and head, and their differences as far as they were compared.
 #[derive(Default)]
 struct Compared {
     head: Option<Declaration>,
     base: Option<Declaration>,
-    /// What differs, if only that is to be run.
+    /// The differences, if only differing shards are run.
     differs: Option<Comparison>,
     /// Shards that only base has.
     gone: BTreeSet<ShardKey>,
 }
 
-/// What there is to do; nothing if nothing that concerns the integration changed.
+/// Selects the shards to run; `None` for an early exit, if the change does not affect the integration.
 pub fn decide(
-    room: &Room,
+    integration: &Room,
     request: &Request,
     data: &Data,
     outcome: &mut Outcome,
 ) -> Result<Option<Work>, Fault> {
-    let compared = match (request.pair(room, data), request.mode) {
-        (Some(pair), Mode::DryRun) => compare(room, request, &pair, outcome),
-        (Some(pair), Mode::Real) => Some(orphans(room, request, &pair, outcome)?),
+    let compared = match (request.pair(integration, data), request.mode) {
+        (Some(pair), Mode::DryRun) => compare(integration, request, &pair, outcome),
+        (Some(pair), Mode::Real) => Some(orphans(integration, request, &pair, outcome)?),
         (None, _) => Some(Compared::default()),
     };
     let is_unaffected = compared.is_none();
@@ -73,15 +73,15 @@ pub fn decide(
     }
     let mut compared = compared.unwrap_or_default();
     if compared.head.is_none() {
-        compared.head = room.declare(data, &request.options)?;
+        compared.head = integration.declare(data, &request.options)?;
     }
-    if check_selectors(room, request, &compared, outcome) == Selectors::Wrong || is_unaffected {
+    if check_selectors(integration, request, &compared, outcome) == Selectors::Wrong || is_unaffected {
         return Ok(None);
     }
-    Ok(Some(select(room, request, compared, outcome)))
+    Ok(Some(select(integration, request, compared, outcome)))
 }
 
-/// Whether selecting flags name something in the data.
+/// Whether all selecting flags match something in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Selectors {
     Fine,
@@ -90,10 +90,15 @@ enum Selectors {
 }
 
 /// Reports selecting flags that match nothing: as errors if the request is strict, else as warnings.
-fn check_selectors(room: &Room, request: &Request, compared: &Compared, outcome: &mut Outcome) -> Selectors {
+fn check_selectors(
+    integration: &Room,
+    request: &Request,
+    compared: &Compared,
+    outcome: &mut Outcome,
+) -> Selectors {
     let is_error = |one: &UnmatchedSelector| request.strict_selectors && !one.excludes;
     let (errors, warnings): (Vec<_>, Vec<_>) =
-        unmatched(room, request, compared).into_iter().partition(is_error);
+        unmatched(integration, request, compared).into_iter().partition(is_error);
     outcome.warnings.extend(warnings.iter().map(ToString::to_string));
     if errors.is_empty() {
         return Selectors::Fine;
@@ -103,24 +108,24 @@ fn check_selectors(room: &Room, request: &Request, compared: &Compared, outcome:
     Selectors::Wrong
 }
 
-/// Selecting flags that match no shard, also none that only base has or that is declared wrongly.
-fn unmatched(room: &Room, request: &Request, compared: &Compared) -> Vec<UnmatchedSelector> {
+/// Selecting flags that match no shard at all, including shards that only base has and invalid ones.
+fn unmatched(integration: &Room, request: &Request, compared: &Compared) -> Vec<UnmatchedSelector> {
     let Some(declared) = &compared.head else { return Vec::new() };
     let mut known = declared.keys();
     known.extend(compared.gone.iter().chain(declared.faults().keys()));
-    request.options.unmatched(&room.about().flags, &known)
+    request.options.unmatched(&integration.about().flags, &known)
 }
 
-/// Base and head in a dry run; nothing if nothing differs that concerns the integration.
-fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Option<Compared> {
+/// Compares base and head in a dry run; `None` if no difference affects the integration.
+fn compare(integration: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Option<Compared> {
     let mut decide = |text: String, places: Vec<Place>| outcome.decisions.push(Decision { text, places });
-    match affected(room, pair, &request.options) {
+    match affected(integration, pair, &request.options) {
         Verdict::Unaffected(rule) => {
             let (base, head) = (short(pair.base.sha()), short(pair.head.sha()));
             decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
             if request.even_unaffected {
-                // The addresses of base are still those that may be dialled.
-                let base = room.declare(&pair.base, &request.options).ok().flatten();
+                // Only the addresses of base may be contacted.
+                let base = integration.declare(&pair.base, &request.options).ok().flatten();
                 return Some(Compared { base, ..Compared::default() });
             }
             outcome.ended = Ended::EarlyExit;
@@ -128,8 +133,8 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
         }
         Verdict::Unknown(fault) => {
             decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
-            // If base can be read for itself, its addresses are those that may be dialled.
-            let base = room.declare(&pair.base, &request.options).ok().flatten();
+            // If base alone can be declared, only its addresses may be contacted.
+            let base = integration.declare(&pair.base, &request.options).ok().flatten();
             Some(Compared { base, ..Compared::default() })
         }
         Verdict::Affected(found) => {
@@ -147,10 +152,10 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
                     decide(text, place.into_iter().collect());
                 }
             }
-            // What differs is known; all of base is needed for the addresses that may be dialled.
+            // The differences are known; the whole of base is needed for the addresses that may be contacted.
             let (base, head) = match states {
                 Some((base, head)) => (Some(base), Some(head)),
-                None => match room.declare(&pair.base, &request.options) {
+                None => match integration.declare(&pair.base, &request.options) {
                     Ok(base) => (base, None),
                     Err(fault) => {
                         decide(format!("everything runs: base could not be read: {fault}"), Vec::new());
@@ -168,7 +173,7 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
     }
 }
 
-/// Where a shard differs, each place once.
+/// The differences of a shard in words, one per location.
 fn differing(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<Place>)> {
     let mut by_place: Vec<(&Difference, usize)> = Vec::new();
     for difference in differences {
@@ -179,7 +184,7 @@ fn differing(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<
     }
     let shown = by_place.into_iter().take(MAX_PLACES).map(|(first, more)| {
         let text = match (first.path.as_str(), more) {
-            ("", _) => format!("`{key}` is new, or is reached differently"),
+            ("", _) => format!("`{key}` is new, or its address changed"),
             (path, 0) => format!("`{key}` differs at {path}"),
             (path, more) => format!("`{key}` differs at {path} and {more} more"),
         };
@@ -188,11 +193,17 @@ fn differing(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<
     shown.collect()
 }
 
-/// The shards that only base has, in a real run: they are observed at the address of base. All of head runs anyway.
-fn orphans(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Result<Compared, Fault> {
-    let head = room.declare(&pair.head, &request.options)?;
-    let base = room.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
-        let text = format!("what only base has is not known: {fault}");
+/// Finds the shards that only base has, in a real run: they are observed at base's address. All of head runs
+/// anyway.
+fn orphans(
+    integration: &Room,
+    request: &Request,
+    pair: &Pair,
+    outcome: &mut Outcome,
+) -> Result<Compared, Fault> {
+    let head = integration.declare(&pair.head, &request.options)?;
+    let base = integration.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
+        let text = format!("shards that only base has are not known: {fault}");
         outcome.decisions.push(Decision { text, places: Vec::new() });
         None
     });
@@ -203,30 +214,31 @@ fn orphans(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
     Ok(Compared { head, base, differs: None, gone })
 }
 
-/// The shards to run: those that flags and slots select, that differ, and that may be run.
-fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outcome) -> Work {
+/// Selects the shards to run: selected by flags and slot, different from base, and neither disabled nor
+/// untrusted.
+fn select(integration: &Room, request: &Request, compared: Compared, outcome: &mut Outcome) -> Work {
     let Compared { head, base, differs, gone } = compared;
     let Some(declared) = &head else {
         return Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
     };
-    outcome.warnings.extend(request.options.ignored(&room.about().flags));
+    outcome.warnings.extend(request.options.ignored(&integration.about().flags));
     let mut pass_over = |key: ShardKey, why: Skip, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
         shard.faults.extend_from_slice(faults);
         outcome.shards.insert(key, shard);
     };
-    // What is wrong with no shard in particular is wrong whatever is selected.
-    let concerns = |key: &ShardKey| key.is_whole() || selected(room, request, &**declared, key);
+    // A fault that belongs to no particular shard is reported whatever is selected.
+    let concerns = |key: &ShardKey| key.is_whole() || selected(integration, request, &**declared, key);
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), Skip::Wrong, faults);
     }
-    // What head changes about addresses is not used before it is merged.
+    // New and changed addresses of head are not contacted before they are merged.
     let trusted: Option<BTreeSet<_>> = base
         .as_ref()
         .filter(|_| request.distrusts_head())
         .map(|base| base.keys().into_iter().filter_map(|key| base.target(key)).collect());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
-    for key in declared.keys().into_iter().filter(|key| selected(room, request, &**declared, key)) {
+    for key in declared.keys().into_iter().filter(|key| selected(integration, request, &**declared, key)) {
         if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
             unaffected += 1;
         } else if let Some(why) = skip(&**declared, key, trusted.as_ref()) {
@@ -237,7 +249,8 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     }
     let mut orphans = Vec::new();
     let wrong = declared.faults();
-    let is_selected = |key: &ShardKey| base.as_ref().is_none_or(|base| selected(room, request, &**base, key));
+    let is_selected =
+        |key: &ShardKey| base.as_ref().is_none_or(|base| selected(integration, request, &**base, key));
     for key in gone.into_iter().filter(|key| is_selected(key) && !wrong.contains_key(key)) {
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, Skip::DisabledBefore(off.by.clone()), &[]),
@@ -251,7 +264,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     Work { head, base, keys, orphans }
 }
 
-/// Why a shard is not run although it is selected.
+/// The reason why a selected shard does not run, if any.
 fn skip(
     declared: &dyn AnyDeclared,
     key: &ShardKey,
@@ -266,22 +279,22 @@ fn skip(
 }
 
 /// Whether flags and slot select a shard of this declared state.
-fn selected(room: &Room, request: &Request, declared: &dyn AnyDeclared, key: &ShardKey) -> bool {
-    let (options, flags) = (&request.options, &room.about().flags);
+fn selected(integration: &Room, request: &Request, declared: &dyn AnyDeclared, key: &ShardKey) -> bool {
+    let (options, flags) = (&request.options, &integration.about().flags);
     options.select(flags, key)
         && options.select_labelled(flags, |label| declared.has_label(label, key))
         && request.slot.has(&key.slot_value())
 }
 
-/// What decides about removals in this run.
-pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard, Fault> {
+/// The removal guard of this run.
+pub fn guard(integration: &Room, request: &Request, work: &Work) -> Result<RemovalGuard, Fault> {
     let approvals = Approvals::on(request.today, listing::approvals(&*request.head)?);
     let Work { head, keys, .. } = work;
     let own: BTreeSet<&ShardKey> = keys.iter().collect();
     let declared =
         head.iter().flat_map(|head| head.keys().into_iter().filter(|key| head.disabled(key).is_none()));
     let other_shards = declared.filter(|key| !own.contains(key)).map(ToString::to_string).collect();
-    let integration = room.about().name.clone();
+    let integration = integration.about().name.clone();
     Ok(RemovalGuard {
         integration,
         protected: request.protected.clone(),
@@ -292,7 +305,7 @@ pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard
     })
 }
 
-/// Writes down the datafile that would approve what the guards hold, and what is wrong with the approvals that there are.
+/// Reports the datafile that would approve the held removals, and the problems of existing approvals.
 pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) {
     let is_approvable = |held: &Held| held.hold == Hold::Approval && guard.removes(&held.change);
     let held: Vec<&Thing> = outcome
@@ -329,23 +342,26 @@ pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) 
     }
 }
 
-/// Tells what was read although it may not be, and what is listed although it is not read.
-pub fn report_asked(room: &Room, request: &Request, outcome: &mut Outcome) {
-    let Ok(Some(listing)) = listing::of(&*request.head, &room.about().name) else { return };
+/// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
+pub fn report_asked(integration: &Room, request: &Request, outcome: &mut Outcome) {
+    let Ok(Some(listing)) = listing::of(&*request.head, &integration.about().name) else { return };
     for (query, schemas) in &outcome.asked.forbidden {
         let lines: Vec<String> = schemas.iter().map(|schema| format!("- {schema}")).collect();
-        let fault = Fault::author(format!("the query {query} read what `{}` may not", room.about().name))
-            .hint(format!("add to `schemas`:\n{}", lines.join("\n")))
-            .at(listing.place.below("/schemas"));
+        let fault = Fault::author(format!(
+            "the query {query} read schemas that `{}` may not read",
+            integration.about().name
+        ))
+        .hint(format!("add to `schemas`:\n{}", lines.join("\n")))
+        .at(listing.place.below("/schemas"));
         outcome.faults.push(fault);
     }
     let early = outcome.ended != Ended::Ok || outcome.shards.is_empty();
-    if !request.validate_schemas || early || room.about().looks_up != LooksUp::Never {
+    if !request.validate_schemas || early || integration.about().looks_up != LooksUp::Never {
         return;
     }
-    // Elsewhere only what was read is known, which is not all that can be.
+    // A remote bundle reports only the schemas that were read, not all that can be read.
     let Some(engine) = request.head.engine() else { return };
-    let Ok(reach) = allowed::reach(engine, &room.about().queries) else { return };
+    let Ok(reach) = allowed::reach(engine, &integration.about().queries) else { return };
     let read: BTreeSet<String> = reach.into_iter().map(|one| one.schema).collect();
     for schema in allowed::unused(engine, &listing, &read) {
         outcome.warnings.push(format!("`{schema}` is listed in `schemas` and never read"));

@@ -1,4 +1,4 @@
-//! Doing what a plan says, stage by stage.
+//! Applies a plan, stage by stage.
 
 use std::future::Future;
 
@@ -18,36 +18,37 @@ use crate::looping::Stop;
 use crate::plan::{Change, Group, Plan, StepResult};
 use qontract_telemetry::activity;
 
-/// What was done of a plan.
+/// The outcome of applying a plan or a group.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Steps that are done.
+    /// Number of applied steps.
     pub applied: usize,
-    /// Whether something was planned on an old version of the world.
+    /// Whether a step was stale: the target changed since it was planned.
     pub stale: bool,
-    /// Whether something was not begun because the end was asked for.
+    /// Whether a step was not started because a shutdown was requested.
     pub stopped: bool,
-    /// What went wrong.
+    /// The faults of failed steps.
     pub faults: Vec<Fault>,
-    /// What came of each change that was tried.
+    /// The result of each change that was tried.
     pub results: Vec<(Change, StepResult)>,
 }
 
-/// Who does the steps of one shard.
+/// The context for applying the steps of one shard.
 pub struct Hand<'r> {
-    /// The room.
-    pub room: &'r dyn Dynamic,
-    /// The permit.
+    /// The integration.
+    pub integration: &'r dyn Dynamic,
+    /// The write context.
     pub write: &'r Write<'r>,
     /// The shard.
     pub key: &'r ShardKey,
-    /// What was asked.
+    /// The input of the run.
     pub request: &'r Request,
-    /// What keeps the shard's secrets out of what is reported.
+    /// Redacts the shard's secrets from reports.
     pub redactor: &'r ShardRedactor,
 }
 
-/// Does the steps that are not held. Groups of one stage go side by side, and one stage goes after the other.
+/// Applies the steps that are not held. Groups of one stage are applied concurrently, stages one after the
+/// other.
 pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal>]) -> Done {
     let mut rest = verdict;
     let mut groups = Vec::new();
@@ -75,9 +76,9 @@ pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal
     done
 }
 
-/// Does the steps of a group, one after the other. A failed or stale step ends it.
+/// Applies the steps of a group in order. A failed or stale step ends the group.
 async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusal>]) -> Done {
-    let Hand { room, write, key, request, redactor } = *hand;
+    let Hand { integration, write, key, request, redactor } = *hand;
     let mut done = Done::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
         let changes: Vec<Change> =
@@ -90,7 +91,7 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
         let _doing = activity::begin(what.clone());
         let attempt = Attempt { shard: key, changes: &changes };
         request.audit.begin(&attempt);
-        let effect = until_forced(&request.stop, room.apply(write, &step.action));
+        let effect = until_forced(&request.stop, integration.apply(write, &step.action));
         let applied = guarded(request.limits.phase, "apply", effect).await;
         if !is_interrupted(&applied) {
             in_progress.finish();
@@ -124,7 +125,7 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
     done
 }
 
-/// An effect that is abandoned when a shutdown is forced.
+/// Runs an effect and abandons it when a shutdown is forced.
 pub(crate) async fn until_forced<T>(
     stop: &Stop,
     effect: impl Future<Output = Result<T, Fault>>,
@@ -136,7 +137,7 @@ pub(crate) async fn until_forced<T>(
     }
 }
 
-/// What came of an effect.
+/// The step result of an effect.
 pub(crate) fn result_of<T>(applied: &Result<T, Fault>) -> StepResult {
     match applied {
         Ok(_) => StepResult::Done,

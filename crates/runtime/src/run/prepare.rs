@@ -1,4 +1,4 @@
-//! Before anything runs: the integration is defined, and may read what its queries can.
+//! Preflight checks: the data defines the integration, and its allow-list covers its declared queries.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::room::Room;
 
 use super::Request;
 
-/// The data of head on the integration's terms.
-pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Fault> {
-    let about = room.about();
+/// Checks the integration's definition and returns a handle to the data of head.
+pub fn prepare(integration: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Fault> {
+    let about = integration.about();
     let listing = listing::of(&*request.head, &about.name)?;
     let mut terms = Terms::of(about);
     if request.validate_schemas {
@@ -30,8 +30,8 @@ pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<
             if !violations.is_empty() {
                 outcome.ended = Ended::Forbidden;
                 let missing: Vec<String> = violations.iter().map(|one| format!("- {}", one.schema)).collect();
-                let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
-                let fault = Fault::author(told.join("; "))
+                let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+                let fault = Fault::author(texts.join("; "))
                     .hint(format!("add to `schemas`:\n{}", deduplicated(missing).join("\n")))
                     .at(listing.place.below("/schemas"));
                 return Err(fault);

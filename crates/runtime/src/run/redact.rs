@@ -1,7 +1,8 @@
-//! What a shard reports, without the secrets that it has read: the net below the types that keep them out.
+//! Redacts the secrets that a shard has read from everything it reports. This is the last line of defence:
+//! types keep secrets out of reports in the first place.
 //!
-//! Everything that leaves the runner about a shard passes here: changes, faults, waits, notes, what is written to the audit
-//! trail and what is being done. Places are not searched: they are paths of files of the data.
+//! Everything that leaves the runner about a shard passes through here: changes, faults, waits, notes, audit
+//! records and activities. Source locations are not searched: they are paths of datafiles.
 
 use qontract_redaction::{REDACTED, Redactor};
 use qontract_telemetry::activity;
@@ -14,7 +15,7 @@ use crate::key::Scope;
 use crate::plan::{Change, Held, Plan, Thing, Wait};
 use crate::shorten;
 
-/// Redacts what is reported about one shard.
+/// Redacts the reports of one shard.
 #[derive(Debug, Default)]
 pub struct ShardRedactor(Redactor);
 
@@ -23,7 +24,7 @@ impl ShardRedactor {
         Self(redactor)
     }
 
-    /// A field of a report.
+    /// Redacts one field of a report.
     pub fn text(&self, text: String) -> String {
         if !self.0.finds(&text) {
             return text;
@@ -36,7 +37,7 @@ impl ShardRedactor {
         texts.into_iter().map(|text| self.text(text)).collect()
     }
 
-    /// A fault: its text, its details and its hint are a field each.
+    /// Redacts a fault. Its text, each detail and its hint are separate fields.
     pub fn fault(&self, fault: Fault) -> Fault {
         if self.0.is_empty() {
             return fault;
@@ -53,8 +54,9 @@ impl ShardRedactor {
         }
     }
 
-    /// Redacts the diffs of a plan, and shortens them afterwards, so that guards, ledger and reports get nothing else. Whole values
-    /// are in memory up to here: each is a part of a declared or observed object, which the shard has in memory anyway.
+    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Whole
+    /// values are held in memory until here: each is part of a declared or observed object, which the shard
+    /// holds in memory anyway.
     pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) {
         let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
         let changes = steps.flat_map(|step| &mut step.changes);
@@ -65,7 +67,7 @@ impl ShardRedactor {
         }
     }
 
-    /// A change: what is done, its target and each line of its diff are a field each.
+    /// Redacts a change. Its action, its object and each diff entry are separate fields.
     pub fn change(&self, change: Change) -> Change {
         if self.0.is_empty() {
             return change;
@@ -91,8 +93,8 @@ impl ShardRedactor {
         entries.into_iter().map(|entry| self.diff_entry(entry)).collect()
     }
 
-    /// An entry of a diff: its path and each of its values are a field each. A value is searched as the text that it is
-    /// printed as, and all texts in it one by one, because printing escapes characters.
+    /// Redacts a diff entry. Its path and each of its values are separate fields. A value is searched in its
+    /// printed form, and each text in it separately, because printing escapes characters.
     fn diff_entry(&self, entry: DiffEntry) -> DiffEntry {
         match entry {
             DiffEntry::Note(text) => DiffEntry::Note(self.text(text)),
@@ -133,13 +135,13 @@ impl ShardRedactor {
         Thing { scope, kind: self.text(kind), name: self.text(name) }
     }
 
-    /// A change that is held.
+    /// Redacts a held change.
     pub fn held(&self, held: Held) -> Held {
         let Held { change, why, hold } = held;
         Held { change: self.change(change), why: self.text(why), hold }
     }
 
-    /// Something that is under way.
+    /// Redacts a wait.
     pub fn wait(&self, wait: Wait) -> Wait {
         let Wait { text, place } = wait;
         Wait { text: self.text(text), place }
@@ -227,7 +229,7 @@ mod tests {
             [field(REDACTED.to_owned()), field(format!("{}…", "y".repeat(200)))].map(DiffEntry::from);
         for change in [&plan.groups[0].steps[0].changes[0], &plan.held[0].change] {
             assert_eq!([&change.diff, &change.diff_by_name, &change.body], [&expect; 3]);
-            assert_eq!(change.thing, changed().thing, "guards need to know what changes");
+            assert_eq!(change.thing, changed().thing, "guards need the object");
         }
         let mut plan = Plan::default();
         plan.step(changed(), ());
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_secret_everything_is_as_it_was() {
+    fn without_a_secret_nothing_is_redacted() {
         let none = ShardRedactor::default();
         assert_eq!(none.change(change()), change());
         assert_eq!(none.text(text("a")), text("a"));

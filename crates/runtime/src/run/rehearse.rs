@@ -1,4 +1,4 @@
-//! Asking targets whether they would do what a plan says. Nothing is done.
+//! Rehearses a plan: asks targets to validate its steps. Nothing is applied.
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -12,17 +12,17 @@ use crate::fault::Fault;
 use crate::guard::Refusal;
 use crate::plan::{Plan, Step};
 
-/// What targets say to a plan.
+/// The answers of targets to the steps of a plan.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// What is worth knowing.
+    /// Steps that could not be validated.
     pub notes: Vec<String>,
-    /// What they would not do.
+    /// Steps that targets would refuse.
     pub faults: Vec<Fault>,
 }
 
 impl Said {
-    /// Without the secrets that the shard has read.
+    /// Redacts the secrets that the shard has read.
     pub fn redacted(self, redactor: &ShardRedactor) -> Self {
         let Self { notes, faults } = self;
         Self {
@@ -32,35 +32,36 @@ impl Said {
     }
 }
 
-/// Rehearses the steps that are not held. Steps do not see what those before them would change.
+/// Rehearses the steps that are not held. A step does not see the effects of earlier steps.
 pub async fn plan(
-    room: &dyn Dynamic,
+    integration: &dyn Dynamic,
     read: &Read,
     plan: &Plan<Opaque>,
     verdict: &[Option<Refusal>],
     limits: Limits,
 ) -> Said {
     let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
-    let mut asking: Vec<BoxFuture<'_, _>> = Vec::new();
+    let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
     for (step, _) in steps.filter(|(_, held)| held.is_none()) {
-        let answer = guarded(limits.phase, "rehearse", room.rehearse(read, &step.action));
-        asking.push(answer.map(move |answer| (step, answer)).boxed());
+        let answer = guarded(limits.phase, "rehearse", integration.rehearse(read, &step.action));
+        rehearsing.push(answer.map(move |answer| (step, answer)).boxed());
     }
-    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(limits.groups.max(1)).collect().await;
-    let mut said = Said::default();
+    let answers: Vec<_> =
+        futures_util::stream::iter(rehearsing).buffered(limits.groups.max(1)).collect().await;
+    let mut report = Said::default();
     for (step, answer) in answers {
         match answer {
             Ok(Rehearsed::Taken | Rehearsed::NotAsked) => {}
             Ok(Rehearsed::NotValidated(why)) => {
-                said.notes.push(format!("not validated: {}: {why}", what(step)));
+                report.notes.push(format!("not validated: {}: {why}", what(step)));
             }
             Ok(Rehearsed::Refused(fault)) | Err(fault) => {
                 let place = step.changes.first().and_then(|change| change.place.clone());
-                said.faults.push(fault.while_doing(&what(step)).at(place));
+                report.faults.push(fault.while_doing(&what(step)).at(place));
             }
         }
     }
-    said
+    report
 }
 
 fn what(step: &Step<Opaque>) -> String {

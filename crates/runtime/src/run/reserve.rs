@@ -1,4 +1,5 @@
-//! Judges a plan against the removal ledger and reserves what may go, as one operation across all processes.
+//! Judges a plan against the removal ledger and reserves the allowed removals, atomically across all
+//! processes.
 
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use qontract_access::Permits;
 use super::Request;
 use crate::guard::{LedgerError, LedgerState, Proposal, Refusal, RemovalGuard, Stored, Verdicts};
 
-/// How often a plan is judged again because another process stored the ledger meanwhile.
+/// Maximum number of times that a plan is judged again because another process stored the ledger meanwhile.
 const MAX_ATTEMPTS: u32 = 200;
 
-/// The longest pause between two attempts.
+/// Maximum back-off between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// Judges the plans of one run.
@@ -19,7 +20,8 @@ pub struct Reservations<'r> {
     guard: &'r RemovalGuard,
     request: &'r Request,
     permits: &'r Permits,
-    /// The ledger as a dry run, which stores nothing, would have left it.
+    /// The ledger as this dry run would have left it. A dry run stores nothing; later plans of the run are
+    /// judged against this state.
     rehearsed: Mutex<Option<Result<LedgerState, LedgerError>>>,
 }
 
@@ -29,7 +31,8 @@ impl<'r> Reservations<'r> {
         Self { guard, request, permits, rehearsed: Mutex::default() }
     }
 
-    /// What is held, per shard and step. In a real run, everything else that counts against a budget is reserved.
+    /// The verdicts per shard and step. A real run reserves every removal that counts against a budget and is
+    /// not held.
     pub async fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
         let Some(permit) = &self.permits.write else { return self.rehearse(proposals).await };
         let Request { ledger, run, .. } = self.request;

@@ -1,5 +1,5 @@
-//! Rounds of observe → plan → guards → apply, over all shards at once, so that the guards see the whole plan before
-//! anything is done.
+//! Rounds of observe → plan → guard → apply. All shards are planned before any step is applied, so that the
+//! guards see the whole plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -30,25 +30,25 @@ use crate::outcome::{Outcome, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, Held, Plan, set_result};
 use crate::secrets::ShardSecrets;
 
-/// Who works on the shards of one run.
+/// Runs the rounds over all shards of one run.
 pub struct Crew<'r> {
-    /// The room.
-    pub room: &'r dyn Dynamic,
-    /// What was asked.
+    /// The integration.
+    pub integration: &'r dyn Dynamic,
+    /// The input of the run.
     pub request: &'r Request,
     /// The data.
     pub data: &'r Data,
     /// The permits.
     pub permits: &'r Permits,
-    /// Decides about removals.
+    /// Judges removals.
     pub guard: &'r RemovalGuard,
 }
 
-/// A shard that is being worked on.
+/// A shard that still takes part in the rounds.
 struct Live<'w> {
     key: ShardKey,
     declared: &'w dyn AnyDeclared,
-    wants: Option<Wants>,
+    desired: Option<Wants>,
     secrets: ShardSecrets,
 }
 
@@ -57,7 +57,7 @@ struct Planned {
     plan: Plan<Opaque>,
     facts: Facts,
     faults: Vec<Fault>,
-    /// What is not planned because it is not approved yet.
+    /// Objects that are not planned because something they need is not approved yet.
     notes: Vec<String>,
     redactor: ShardRedactor,
     mode: Mode,
@@ -65,7 +65,7 @@ struct Planned {
 }
 
 impl Planned {
-    /// A change as it is reported.
+    /// A change as reports show it: redacted, and with the diff that the mode allows.
     fn reported(&self, change: &Change) -> Change {
         let mut change = self.redactor.change(change.clone());
         if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
@@ -79,7 +79,7 @@ impl Planned {
 }
 
 impl Crew<'_> {
-    /// Works on all shards until there is nothing left to do in this run.
+    /// Runs rounds until no shard needs another one.
     pub async fn work(&self, work: Work, outcome: &mut Outcome) {
         let Work { head, base, keys, orphans } = &work;
         let mut live: Vec<Live<'_>> = Vec::new();
@@ -87,7 +87,7 @@ impl Crew<'_> {
             let Some(declared) = head.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
             let secrets = self.secrets(base.as_deref(), key);
-            live.push(Live { key: key.clone(), declared, wants: None, secrets });
+            live.push(Live { key: key.clone(), declared, desired: None, secrets });
         }
         for key in orphans {
             let Some(declared) = base.as_deref() else { continue };
@@ -95,22 +95,22 @@ impl Crew<'_> {
             live.push(Live {
                 key: key.clone(),
                 declared,
-                wants: Some(self.room.nothing()),
+                desired: Some(self.integration.nothing()),
                 secrets: ShardSecrets::default(),
             });
         }
         for round in 1..=MOST_ROUNDS {
             let again = self.round(&mut live, outcome).await;
-            // How the run ended says that it was interrupted.
+            // The end state of the run reports the interruption.
             if self.request.stop.is_asked() {
                 return;
             }
-            let more = round < self.room.about().rounds;
+            let more = round < self.integration.about().rounds;
             let last = round == MOST_ROUNDS;
             for (key, done) in &again {
                 if done.stale && last {
                     let fault = Fault::remote(format!(
-                        "`{key}` changed under our hands in each of {MOST_ROUNDS} rounds; the next run plans again"
+                        "`{key}` was modified concurrently in all {MOST_ROUNDS} rounds; the next run plans it again"
                     ));
                     if let Some(shard) = outcome.shards.get_mut(key) {
                         shard.faults.push(fault);
@@ -126,16 +126,16 @@ impl Crew<'_> {
         }
     }
 
-    /// Which secrets a shard may read: in a check, those that base names for it.
+    /// The secrets that a shard may read: in a dry run with a base, those that base names for it.
     fn secrets(&self, base: Option<&dyn AnyDeclared>, key: &ShardKey) -> ShardSecrets {
         if !self.request.distrusts_head() {
             return ShardSecrets::default();
         }
-        // Of a base that cannot be read nothing is known, so that nothing is read.
-        ShardSecrets::only(base.map(|base| self.room.secret_lookups(base, key)).unwrap_or_default())
+        // A base that cannot be read names no secrets, so none may be read.
+        ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
     }
 
-    /// One round; what was done per shard.
+    /// Runs one round and returns the outcome of each shard.
     async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
         let width = self.request.limits.shards.max(1);
         let (permit, data) = (self.permits.read.clone(), self.data.clone());
@@ -161,7 +161,7 @@ impl Crew<'_> {
             }
         }
         if self.request.stop.is_asked() {
-            // Nothing is reserved that will not be removed.
+            // No removal is reserved that will not be applied.
             return BTreeMap::new();
         }
         let verdicts = self.verdicts(&ready).await;
@@ -180,7 +180,8 @@ impl Crew<'_> {
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let redactor = &planned.redactor;
-            let hand = Hand { room: self.room, write: &write, key, request: self.request, redactor };
+            let hand =
+                Hand { integration: self.integration, write: &write, key, request: self.request, redactor };
             let done = apply::plan(hand, &planned.plan, verdict);
             applying.push(done.map(|done| (key.clone(), done)).boxed());
         }
@@ -200,7 +201,7 @@ impl Crew<'_> {
         all
     }
 
-    /// The plan of a shard, with what redacts the secrets that it has read up to here.
+    /// Plans a shard, and redacts the secrets that it has read so far.
     async fn redacted_plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, shard.key.clone());
         let read = &Read { secrets: secrets.clone(), ..read.clone() };
@@ -208,12 +209,12 @@ impl Crew<'_> {
             tokio::select! {
                 biased;
                 planned = self.plan(read, shard) => planned,
-                // Nothing is changed by planning: a shutdown does not wait for it.
+                // Planning changes nothing: a shutdown does not wait for it.
                 () = self.request.stop.asked() => Err(Fault::interrupted("interrupted")),
             }
         };
         let planned = guarded(self.request.limits.phase * 3, "planning", planning).await;
-        let redactor = ShardRedactor::new(secrets.redactor(|| self.room.public_texts(declared, &key)));
+        let redactor = ShardRedactor::new(secrets.redactor(|| self.integration.public_texts(declared, &key)));
         match planned {
             Ok(mut planned) => {
                 redactor.redact_diffs(&mut planned.plan);
@@ -225,22 +226,22 @@ impl Crew<'_> {
 
     async fn plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
-        let wants = if let Some(wants) = shard.wants.take() {
-            wants
+        let desired = if let Some(desired) = shard.desired.take() {
+            desired
         } else {
             let _doing = activity::phase("resolve", format!("resolve `{key}`"));
-            guarded(phase, "resolve", self.room.resolve(read, declared, key)).await?
+            guarded(phase, "resolve", self.integration.resolve(read, declared, key)).await?
         };
-        let found = {
+        let current = {
             let _doing = activity::phase("observe", format!("observe `{key}`"));
-            let observing = self.room.observe(read, declared, key, &wants);
+            let observing = self.integration.observe(read, declared, key, &desired);
             guarded(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
         let _doing = activity::phase("plan", format!("plan `{key}`"));
         let (mut facts, mut unresolved) = (Facts::default(), Unresolved::default());
         let mut unapproved = Unresolved::default();
         let mut faults = Vec::new();
-        for (scope, count) in &found.scopes {
+        for (scope, count) in &current.scopes {
             match count {
                 Ok(count) => {
                     facts.counts.insert(scope.clone(), *count);
@@ -251,16 +252,16 @@ impl Crew<'_> {
                 }
             }
         }
-        for (thing, place, kind) in wants.facts.iter().chain(&found.facts) {
+        for (thing, place, kind) in desired.facts.iter().chain(&current.facts) {
             match kind {
                 Kind::Present => {}
                 Kind::Delete => {
                     facts.deletes.insert(thing.clone());
                 }
                 Kind::Unresolved(fault) => {
-                    let why = format!("it is not known what {thing} is to be");
+                    let why = format!("the desired state of {thing} is not known");
                     facts.blocked.insert(thing.scope.clone(), why);
-                    // What waits for an approval is not planned, and no failure.
+                    // An object that waits for an approval is not planned; that is not a failure.
                     let list = if fault.whose == Whose::Guard { &mut unapproved } else { &mut unresolved };
                     list.add(thing, place.as_ref(), fault);
                 }
@@ -268,17 +269,17 @@ impl Crew<'_> {
         }
         faults.extend(unresolved.told());
         let notes = unapproved.told().map(|fault| format!("not planned: {}", fault.text)).collect();
-        let mut plan = self.room.plan(&wants, &found);
+        let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
-            // What changes nothing cannot be shown, and what cannot be shown is not done.
+            // A step without changes cannot be shown, and a step that cannot be shown is not applied.
             let before = group.steps.len();
             group.steps.retain(|step| !step.changes.is_empty());
             if group.steps.len() < before {
-                faults.push(Fault::us(format!("a step of `{}` does not say what it changes", group.name)));
+                faults.push(Fault::us(format!("a step of `{}` lists no changes", group.name)));
             }
         }
-        shard.wants = Some(wants);
+        shard.desired = Some(desired);
         let (redactor, mode, bodies) = (ShardRedactor::default(), self.request.mode, self.request.bodies);
         if mode == Mode::DryRun {
             plan.drop_secret_losses();
@@ -286,7 +287,7 @@ impl Crew<'_> {
         Ok(Planned { plan, facts, faults, notes, redactor, mode, bodies })
     }
 
-    /// Asks targets whether they would do what is planned and not held.
+    /// Rehearses the steps that are not held.
     async fn rehearse(
         &self,
         read: &Read,
@@ -297,12 +298,13 @@ impl Crew<'_> {
         let width = self.request.limits.shards.max(1);
         let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(verdicts) {
-            let said = rehearse::plan(self.room, read, &planned.plan, verdict, self.request.limits);
-            rehearsing.push(said.map(move |said| (key, said.redacted(&planned.redactor))).boxed());
+            let report = rehearse::plan(self.integration, read, &planned.plan, verdict, self.request.limits);
+            rehearsing.push(report.map(move |report| (key, report.redacted(&planned.redactor))).boxed());
         }
-        let mut said: Vec<_> = futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
-        said.sort_by(|a, b| a.0.cmp(b.0));
-        for (key, rehearse::Said { mut notes, mut faults }) in said {
+        let mut reports: Vec<_> =
+            futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
+        reports.sort_by(|a, b| a.0.cmp(b.0));
+        for (key, rehearse::Said { mut notes, mut faults }) in reports {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
             shard.notes.append(&mut notes);
             shard.faults.append(&mut faults);
@@ -323,7 +325,7 @@ impl Crew<'_> {
     }
 }
 
-/// Writes down what a round planned.
+/// Records the plan of a round in the outcome of the shard.
 fn note(
     shard: &mut ShardOutcome,
     planned: &Planned,
@@ -344,7 +346,7 @@ fn note(
         for change in &step.changes {
             let Some(refusal) = refusal else {
                 shard.removed += usize::from(counts(change));
-                // Planned again after it was stale, it is still one change.
+                // A change that is planned again because it was stale is reported once.
                 let change = planned.reported(change);
                 if !shard.changes.iter().any(|known| known.is_same(&change)) {
                     shard.changes.push(change);
@@ -357,7 +359,7 @@ fn note(
     }
 }
 
-/// Something of a room's own, with a deadline, and with a panic turned into a fault.
+/// Runs code of an integration with a deadline, and converts a panic into a fault.
 pub async fn guarded<T>(
     deadline: Duration,
     what: &str,

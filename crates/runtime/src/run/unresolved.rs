@@ -1,10 +1,11 @@
-//! Things whose declaration is not known, each reported once: a thing of unknown kind may be of several.
+//! Objects whose desired state is unresolved, each reported once: an object of unknown kind is listed under
+//! every kind that it may have.
 
 use crate::fault::Fault;
 use crate::place::Place;
 use crate::plan::Thing;
 
-/// Things whose declaration is not known, in the order in which they were found.
+/// Unresolved objects, in the order in which they were found.
 #[derive(Default)]
 pub struct Unresolved<'a>(Vec<One<'a>>);
 
@@ -15,7 +16,7 @@ struct One<'a> {
 }
 
 impl<'a> Unresolved<'a> {
-    /// One more thing. If it has the name, the place and the fault of one before, they are one and the same.
+    /// Adds an object. Objects with the same name, location and fault are reported as one.
     pub fn add(&mut self, thing: &'a Thing, place: Option<&'a Place>, fault: &'a Fault) {
         let same = |one: &&mut One<'a>| {
             one.place == place
@@ -29,7 +30,7 @@ impl<'a> Unresolved<'a> {
         }
     }
 
-    /// The faults, each with the thing that is left as it is.
+    /// The faults, each naming the object that is left as it is.
     pub fn told(self) -> impl Iterator<Item = Fault> {
         self.0.into_iter().map(|One { things, place, fault }| {
             let what = match things.as_slice() {
@@ -41,7 +42,7 @@ impl<'a> Unresolved<'a> {
             };
             let mut fault = fault.clone();
             fault.text = format!("{}; {what} is left as it is", fault.text);
-            // A place is reported once.
+            // A location is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
         })
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_of_several_kinds_is_told_once_for_each_place() {
+    fn an_object_of_several_possible_kinds_is_reported_once_per_location() {
         let (service, secret, other) = (thing("Service", "x"), thing("Secret", "x"), thing("Secret", "y"));
         let (here, there) = (Place::resource("/here"), Place::resource("/there"));
         let fault = Fault::author("it is broken");
@@ -71,12 +72,12 @@ mod tests {
         {
             unresolved.add(thing, Some(place), &fault);
         }
-        let told: Vec<(String, Vec<Place>)> =
+        let faults: Vec<(String, Vec<Place>)> =
             unresolved.told().map(|fault| (fault.text, fault.places)).collect();
         let both = "it is broken; `x` (a Service or a Secret) is left as it is";
         let alone = "it is broken; Secret `y` (kind=Secret) is left as it is";
         assert_eq!(
-            told,
+            faults,
             [
                 (both.to_owned(), vec![here.clone()]),
                 (both.to_owned(), vec![there]),

@@ -1,15 +1,15 @@
-//! The lines that differ in a text of several lines: rules, configuration files, scripts.
+//! Line diff of texts of several lines: rules, configuration files, scripts.
 
-use qontract_bundle::diff::{Step, align};
+use qontract_bundle::diff::{MAX_PAIRS, Step, align};
 use serde_json::Value;
 
 use super::{pair, value};
 use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
 
-/// How many lines of a text are shown.
+/// Maximum number of lines that are shown.
 const MAX_LINES: usize = 12;
 
-/// The lines that differ in the text at `path`, and how many more there are.
+/// The lines that differ in the text at `path`, and the number of further ones.
 pub fn diff(path: &str, before: &str, after: &str) -> Vec<DiffEntry> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let differs = |step: Step| match step {
@@ -28,7 +28,7 @@ pub fn diff(path: &str, before: &str, after: &str) -> Vec<DiffEntry> {
             after: Some(value(&Value::from(new[other]))),
         }),
     };
-    let steps = align(old.len(), new.len(), |one, other| old[one] == new[other]);
+    let steps = align(old.len(), new.len(), MAX_PAIRS, |one, other| old[one] == new[other]);
     let mut all: Vec<FieldDiff> = steps.into_iter().filter_map(differs).collect();
     if all.is_empty() {
         // They differ in how lines end.

@@ -1,4 +1,4 @@
-//! Compares two declared states: which shards differ, and in each of them which paths.
+//! Compares two declared states: lists the shards that differ, and the differing paths in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,25 @@ use super::{Declared, Digests, Shard};
 use crate::key::ShardKey;
 use crate::place::Place;
 
-/// The most differing paths that are listed per shard.
+/// Maximum number of differing paths that are listed per shard.
 pub const MAX_DIFFERENCES: usize = 20;
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// JSON pointer into the state; empty for the whole of it.
+    /// JSON pointer into the state; empty for the whole state.
     pub path: String,
-    /// Where it comes from: in head, or in base for what is gone.
+    /// Its source location: in head, or in base for a value that head does not have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
 }
 
-/// What differs between the declared states of base and head.
+/// The differences between the declared states of base and head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Whether what matters to every shard differs.
+    /// Whether the common state differs.
     pub common: bool,
-    /// Shards that differ, with the paths that do.
+    /// Shards that differ, with the differing paths.
     pub shards: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that only base has.
     pub gone: BTreeSet<ShardKey>,
@@ -42,20 +42,20 @@ impl Comparison {
         !common && shards.is_empty() && gone.is_empty()
     }
 
-    /// Whether a shard that head has is to be run.
+    /// Whether a shard of head must run.
     pub fn affects(&self, key: &ShardKey) -> bool {
         self.common || self.shards.contains_key(key)
     }
 }
 
-/// Compares the declared states of base and head. Only shards whose digests differ are looked into.
+/// Compares the declared states of base and head. Only shards whose digests differ are compared in detail.
 pub fn compare<C, T, S>(base: &Declared<C, T, S>, head: &Declared<C, T, S>) -> Comparison
 where
     C: Serialize + Sync,
     T: Serialize + Sync,
     S: Serialize + Sync,
 {
-    // Side by side: both are written out and hashed from beginning to end.
+    // Concurrently: both are serialised and hashed completely.
     let (old, new) = std::thread::scope(|scope| {
         let old = scope.spawn(|| base.digests());
         let new = head.digests();
@@ -95,7 +95,7 @@ fn differences<T: Serialize, S: Serialize>(
         })
         .collect();
     if found.is_empty() {
-        // How it is reached differs, or whether it is switched off.
+        // The target address or the disabled state differs.
         let place =
             new.disabled.as_ref().or(old.disabled.as_ref()).and_then(|disabled| disabled.place.clone());
         let place = place.or_else(|| new.places.get("").cloned());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_states_have_no_difference_wherever_they_come_from() {
+    fn equal_states_have_no_difference_whatever_their_provenance() {
         let base = declared(&[("a", &["x"]), ("b", &[])]);
         let mut head = declared(&[("a", &["x"]), ("b", &[])]);
         for shard in head.shards.values_mut() {
@@ -134,18 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_by_shard_and_path_with_its_place() {
+    fn differences_are_reported_by_shard_and_path_with_their_locations() {
         let base = declared(&[("a", &["x"]), ("b", &["y", "z"]), ("gone", &[])]);
         let head = declared(&[("a", &["x"]), ("b", &["z", "y"]), ("new", &[])]);
         let comparison = compare(&base, &head);
-        let told: Vec<String> = comparison
+        let lines: Vec<String> = comparison
             .shards
             .iter()
             .flat_map(|(key, all)| {
                 all.iter().map(move |one| format!("{key} {} {}", one.path, one.place.as_ref().unwrap().path))
             })
             .collect();
-        assert_eq!(told, ["name=b /0 /b.yml", "name=b /1 /b.yml", "name=new  /new.yml"]);
+        assert_eq!(lines, ["name=b /0 /b.yml", "name=b /1 /b.yml", "name=new  /new.yml"]);
         assert_eq!(comparison.gone.iter().map(ToString::to_string).collect::<Vec<_>>(), ["name=gone"]);
     }
 

@@ -1,4 +1,4 @@
-//! The digest of anything that can be written out, while it is being written out.
+//! Streaming digest of any serialisable value.
 
 use std::io::{self, BufWriter, Write};
 
@@ -6,7 +6,7 @@ use qontract_bundle::Sha256;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256 as Hasher};
 
-/// Blocks of this size are hashed at once.
+/// Size of the blocks that are hashed at once.
 const BLOCK: usize = 64 << 10;
 
 struct Hashing(Hasher);

@@ -1,5 +1,5 @@
-//! A small integration and its world: shelves with boxes. It has everything the contract knows: a secret to resolve, a
-//! marker of ownership, deletion, versions, groups of steps, waits.
+//! A small integration and its target: shelves with boxes. It uses every part of the contract: a secret to
+//! resolve, an ownership marker, deletion, versions, groups of steps, waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ pub fn source(stock: &Stock) -> Arc<dyn Source> {
     source_with(stock, listed)
 }
 
-/// A bundle that declares this, besides other datafiles.
+/// A bundle that declares this stock, with further datafiles.
 pub fn source_with(stock: &Stock, mut data: serde_json::Value) -> Arc<dyn Source> {
     for (shelf, boxes) in stock {
         data[format!("/{shelf}.yml")] = json!({"$schema": "/shelf", "name": shelf, "boxes": boxes});
@@ -63,7 +63,7 @@ pub fn source_with(stock: &Stock, mut data: serde_json::Value) -> Arc<dyn Source
     Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
 }
 
-/// A box in the world.
+/// A box in the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thingy {
     pub content: String,
@@ -71,7 +71,7 @@ pub struct Thingy {
     pub ours: bool,
 }
 
-/// What goes wrong, in percent.
+/// Probability of each fault, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub silent_read: usize,
@@ -80,20 +80,20 @@ pub struct Faults {
     pub lost_answer: usize,
     pub meddling: usize,
     pub no_secret: usize,
-    /// The process ends after so many writes.
+    /// The process crashes after this many writes.
     pub crash_after: Option<usize>,
 }
 
-/// The world.
+/// The target.
 pub struct Shelves {
     pub boxes: BTreeMap<String, BTreeMap<String, Thingy>>,
     pub faults: Faults,
     pub chance: Chance,
     pub writes: usize,
     pub problems: Vec<String>,
-    /// How many reads are under way, and how many were at most.
+    /// Number of reads in progress, and their maximum.
     pub reading: (usize, usize),
-    /// Told when the process of this run ends.
+    /// Notified when the process of this run crashes.
     pub crash: Arc<tokio::sync::Notify>,
     known: BTreeSet<String>,
     unresolved: BTreeSet<String>,
@@ -125,7 +125,7 @@ impl Shelves {
         self.unresolved.clear();
     }
 
-    /// Somebody else changes one of our boxes.
+    /// Changes one of our boxes concurrently, as another owner.
     fn meddle(&mut self) {
         self.versions += 1;
         let version = self.versions;
@@ -178,7 +178,7 @@ fn scope(shelf: &str) -> Scope {
     Scope::new([("shelf", shelf)])
 }
 
-/// What the data says of shelves.
+/// The declared state of all shelves.
 pub fn declared(data: &Data) -> Result<Declared<(), String, Vec<Declaration>>, Fault> {
     let answer = data.query::<Asked>()?;
     let mut declared = Declared::new(());
@@ -345,7 +345,7 @@ impl Shelves {
                 let boxes = self.boxes.entry(shelf.clone()).or_default();
                 let there = boxes.get(name);
                 if there.is_some_and(|there| !there.ours) {
-                    // Somebody else has a box of this name: it is theirs.
+                    // Another owner has a box of this name.
                     return Err(Fault::author(format!("`{name}` is not ours")));
                 }
                 if there.map(|there| there.version) != *expected {
@@ -361,7 +361,7 @@ impl Shelves {
                 let boxes = self.boxes.entry(shelf.clone()).or_default();
                 match boxes.get(name) {
                     Some(there) if !there.ours => {
-                        self.problems.push(format!("`{name}` of somebody else removed"));
+                        self.problems.push(format!("`{name}` of another owner removed"));
                     }
                     Some(there) if there.version != *expected => return Ok(Applied::Stale),
                     _ => {}

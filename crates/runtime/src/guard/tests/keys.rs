@@ -1,8 +1,8 @@
-//! Changes that count as removals, because of what things lose.
+//! Changes that count as removals because objects lose keys.
 
 use super::*;
 
-/// A change of the thing `name` that loses so many of its keys.
+/// A change of the object `name` that loses this many of its keys.
 fn change(kind: &str, name: &str, [lost, of]: [usize; 2]) -> Vec<Change> {
     let mut change = Change::new(ChangeKind::Change, thing(kind, name), "change");
     change.loss = Some(FieldLoss { lost, of, lists: 0, depends_on_secret: false });
@@ -21,7 +21,7 @@ fn judge(
     guard.judge(&[Proposal { key: &key, facts, steps, groups }], ledger).remove(0)
 }
 
-/// How many of the steps are held.
+/// Number of held steps.
 fn held_steps(guard: &RemovalGuard, facts: &Facts, steps: &[Vec<Change>]) -> usize {
     judge(guard, facts, steps, Ok(&LedgerState::default())).iter().flatten().count()
 }
@@ -43,7 +43,7 @@ fn changes_that_lose_much_are_counted_like_removals() {
 }
 
 #[test]
-fn a_refusal_says_what_is_lost() {
+fn a_refusal_names_the_loss() {
     let verdict = judge(&guard(), &facts(20), &many(11, [5, 9]), Ok(&LedgerState::default()));
     let why = verdict[0].as_ref().map(Refusal::why).unwrap_or_default();
     assert!(
@@ -53,7 +53,7 @@ fn a_refusal_says_what_is_lost() {
 }
 
 #[test]
-fn a_thing_that_stays_needs_no_approval_for_its_kind_and_no_other_things() {
+fn an_object_that_stays_needs_no_approval_for_its_kind_or_its_scope() {
     let steps = [change("Namespace", "n", [1, 1])];
     assert_eq!(held_steps(&guard(), &facts(5), &steps), 0);
     let mut blocked = facts(5);
@@ -64,7 +64,7 @@ fn a_thing_that_stays_needs_no_approval_for_its_kind_and_no_other_things() {
 }
 
 #[test]
-fn without_a_ledger_only_what_is_approved_may_lose_much() {
+fn without_a_ledger_only_approved_objects_may_lose_many_keys() {
     let error = LedgerError::Unavailable("gone".to_owned());
     let steps = [change("ConfigMap", "a", [5, 9])];
     let held = |guard: &RemovalGuard| judge(guard, &facts(5), &steps, Err(&error)).remove(0);
@@ -75,7 +75,7 @@ fn without_a_ledger_only_what_is_approved_may_lose_much() {
 }
 
 #[test]
-fn what_is_held_because_of_its_keys_stays_held() {
+fn a_change_that_is_held_because_of_lost_keys_stays_held() {
     let steps = many(11, [5, 9]);
     let facts = facts(20);
     let (key, groups) = (ShardKey::default(), vec![1; 11]);
@@ -99,5 +99,5 @@ fn what_is_held_because_of_its_keys_stays_held() {
     let proposals = [Proposal { key: &key, facts: &facts, steps, groups: vec![1; 2] }];
     let verdicts = guard().judge(&proposals, Ok(&LedgerState::default()));
     let after = guard().settle(&proposals, &verdicts, "run", &LedgerState::default());
-    assert_eq!((after.held.len(), after.removals.len()), (0, 2), "what goes is reserved");
+    assert_eq!((after.held.len(), after.removals.len()), (0, 2), "allowed changes are reserved");
 }

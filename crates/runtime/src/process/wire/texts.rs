@@ -1,30 +1,31 @@
-//! Limits the texts of an answer that are shown: they are printed, and kept in records, where unsafe characters become escapes.
+//! Limits the displayed texts of an answer: they are printed and stored in records, where unsafe characters
+//! become escapes.
 
 use super::{Declaration, Description, Effect, Parts, Planned, WireThing, Wrong};
 
-/// Maximum size of all texts of an answer that are shown, in bytes as they are printed.
+/// Maximum size of all displayed texts of an answer, in printed bytes.
 pub const MAX_SHOWN_BYTES: usize = 1 << 20;
 
 /// The length of the longest escape of a character, `\u{202e}`.
 const ESCAPE_BYTES: usize = 8;
 
-/// The texts of an answer that are shown.
+/// The displayed texts of an answer.
 pub trait ShownTexts {
     /// Calls `see` with each of them.
     fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str));
 }
 
-/// Refuses an answer whose texts are too long to be shown.
+/// Refuses an answer whose displayed texts are too long.
 pub fn check_texts(answer: &impl ShownTexts) -> Result<(), String> {
     let mut bytes = 0;
     answer.each(&mut |text| bytes += printed_bytes(text));
     if bytes > MAX_SHOWN_BYTES {
-        return Err(format!("the texts that are shown have more than {MAX_SHOWN_BYTES} bytes, with escapes"));
+        return Err(format!("the displayed texts exceed {MAX_SHOWN_BYTES} bytes, with escapes"));
     }
     Ok(())
 }
 
-/// How many bytes a text may have when it is printed.
+/// Maximum number of bytes of a text when it is printed.
 fn printed_bytes(text: &str) -> usize {
     let is_plain = |byte: &u8| *byte == b' ' || byte.is_ascii_graphic();
     let plain = text.as_bytes().iter().filter(|byte| is_plain(byte)).count();
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Each text of an answer that is shown counts: with one byte more than the limit in any of them, it is refused.
+    /// Every displayed text counts: with one byte more than the limit in any of them, the answer is refused.
     fn check<T: ShownTexts + serde::de::DeserializeOwned>(answer: impl Fn(&str) -> Value) {
         let parse = |text: &str| serde_json::from_value::<T>(answer(text)).expect("an answer");
         let mut others = 0;
