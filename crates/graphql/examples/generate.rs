@@ -1,6 +1,6 @@
-//! Makes the Rust types for every `query.graphql` below a folder, and for the fragments that they share
-//! (`fragments/*.graphql`): `generate ROOT [--check]`. With `--check` nothing is written, and what would change is an
-//! error. Every request is also checked against the public schemas, where they are present.
+//! Generates the Rust types for every `query.graphql` below a folder, and for the fragments that they share
+//! (`fragments/*.graphql`): `generate ROOT [--check]`. With `--check` nothing is written, and outdated types
+//! are an error. Every request is also validated against the public schemas, where they are present.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,16 +16,16 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let check = words.iter().any(|word| word == "--check");
     let Some(root) = words.iter().find(|word| !word.starts_with("--")) else {
-        say("usage: generate ROOT [--check]");
+        print_line("usage: generate ROOT [--check]");
         return ExitCode::from(2);
     };
     match run(Path::new(root), check) {
         Ok(count) => {
-            say(&format!("generate: {count} requests, all types up to date"));
+            print_line(&format!("generate: {count} requests, all types up to date"));
             ExitCode::SUCCESS
         }
         Err(problem) => {
-            say(&format!("error: {problem}"));
+            print_line(&format!("error: {problem}"));
             ExitCode::FAILURE
         }
     }
@@ -42,7 +42,7 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
     let shared = shared(&fragments)?;
     let mut schemas = vec![("the example's types", schema_of(&example())?)];
     match public_schemas() {
-        None => say("SKIPPED: the public schemas are not beside the checkout"),
+        None => print_line("SKIPPED: the public schemas are not next to the checkout"),
         Some(folder) => {
             let scratch = Scratch::copy_of(&example());
             let types =
@@ -56,13 +56,15 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
     for request in &requests {
         let (text, package) = (read(request)?, package(request)?);
         spread.extend(shared.needed_by(&text)?.into_iter().map(|fragment| fragment.name.clone()));
-        let source = made(request, &schemas, |schema| generate::query(schema, &text, &shared, &package))?;
+        let source =
+            generate_source(request, &schemas, |schema| generate::query(schema, &text, &shared, &package))?;
         sources.insert(request.with_extension("rs"), source);
     }
     for file in &fragments {
         let folder = file.parent().unwrap_or(file);
         let package = package(file)?;
-        let source = made(folder, &schemas, |schema| generate::fragments(schema, &shared, &package))?;
+        let source =
+            generate_source(folder, &schemas, |schema| generate::fragments(schema, &shared, &package))?;
         sources.insert(folder.with_extension("rs"), source);
     }
     if let Some(unused) = shared.iter().find(|fragment| !spread.contains(&fragment.name)) {
@@ -77,13 +79,13 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
             return Err(format!("{} is out of date: run `cargo xtask generate`", target.display()));
         }
         fs::write(&target, source).map_err(|error| format!("{}: {error}", target.display()))?;
-        say(&format!("wrote {}", target.display()));
+        print_line(&format!("wrote {}", target.display()));
     }
     Ok(requests.len())
 }
 
-/// The source that the first schema gives; it must fit the others, too.
-fn made(
+/// The source for the first schema; it must be valid for the others, too.
+fn generate_source(
     what: &Path,
     schemas: &[(&str, Schema)],
     make: impl Fn(&Schema) -> Result<String, Vec<Failure>>,
@@ -111,7 +113,8 @@ fn shared(files: &[PathBuf]) -> Result<SharedFragments, String> {
 /// The crate that a file belongs to, as code names it.
 fn package(file: &Path) -> Result<String, String> {
     let manifest = file.ancestors().map(|folder| folder.join("Cargo.toml")).find(|path| path.is_file());
-    let manifest = read(&manifest.ok_or_else(|| format!("{} is in no package", file.display()))?)?;
+    let manifest =
+        read(&manifest.ok_or_else(|| format!("{} does not belong to a package", file.display()))?)?;
     let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
     name.map(|name| name.replace('-', "_"))
         .ok_or_else(|| format!("{}: the package has no name", file.display()))
@@ -121,7 +124,7 @@ fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Requests, and fragments in folders of that name.
+/// Finds requests, and the fragments in `fragments` folders.
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -160,11 +163,11 @@ fn formatted(source: &str) -> Result<String, String> {
         Some(Ok(())) if output.status.success() => {
             String::from_utf8(output.stdout).map_err(|error| error.to_string())
         }
-        _ => Err("rustfmt does not take the generated source".to_owned()),
+        _ => Err("rustfmt rejects the generated source".to_owned()),
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a command says what it did")]
-fn say(line: &str) {
+#[expect(clippy::print_stderr, reason = "a command reports what it did")]
+fn print_line(line: &str) {
     eprintln!("{line}");
 }

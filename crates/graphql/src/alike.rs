@@ -1,4 +1,4 @@
-//! Finds datafiles that have a text in common with others.
+//! Finds datafiles that have the same value under a key.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::index::FileId;
 
 impl Engine {
-    /// What datafiles have under these keys, as far as it is text: key and text. Upper and lower case, and slashes at the end, make no difference.
+    /// The string values that datafiles have under these keys, as (key, [normalized](loosely) value).
     pub fn texts<'k>(&self, paths: &BTreeSet<Box<str>>, keys: &[&'k str]) -> BTreeSet<(&'k str, String)> {
         let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
         let text =
@@ -17,7 +17,8 @@ impl Engine {
         documents.flat_map(|document| keys.iter().filter_map(|key| text(document, key))).collect()
     }
 
-    /// The paths of all datafiles that are of the schema of one of these and have one of these [texts](Self::texts) under its key.
+    /// Paths of all datafiles that share a schema with one of `paths` and have one of these
+    /// [values](Self::texts) under its key.
     pub fn alike(&self, paths: &BTreeSet<Box<str>>, texts: &BTreeSet<(&str, String)>) -> BTreeSet<Box<str>> {
         let index = self.index();
         let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
@@ -38,8 +39,8 @@ impl Engine {
     }
 }
 
-/// Normalises a text for comparison: lower case, without slashes at its end; of a URL also without the default port and the dot
-/// after the host.
+/// Normalizes a value for comparison: lower case, without trailing slashes; a URL also loses its default port
+/// and the trailing dot of its host.
 pub fn loosely(text: &str) -> String {
     let text = text.trim().trim_end_matches('/').to_lowercase();
     let Some((scheme, rest)) = text.split_once("://") else { return text };
@@ -63,7 +64,7 @@ mod tests {
     use super::loosely;
 
     #[test]
-    fn spellings_of_one_server_are_alike() {
+    fn spellings_of_one_server_are_equal() {
         let check = |text: &str, expect: &str| assert_eq!(loosely(text), expect, "{text}");
         for same in [
             "https://api.c1",

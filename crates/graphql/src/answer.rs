@@ -8,7 +8,7 @@ use crate::provenance::{Origin, Provenance};
 use crate::sink::Bytes;
 use crate::touched::Touched;
 
-/// What an execution leaves behind.
+/// The result of an execution.
 pub type Executed<S> = Outcome<S>;
 
 /// The answer to a request.
@@ -20,11 +20,11 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether there are errors.
     pub has_errors: bool,
-    /// `mutation` or `subscription`, if that is what was asked: data has neither.
+    /// `mutation` or `subscription`, if the request is one: the data supports neither.
     pub rootless: Option<&'static str>,
-    /// Where its objects come from, if asked for. Not in the body: see [`Answer::with_provenance`].
+    /// Origins of its objects, if requested. Not part of the body: see [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
-    /// Which files were touched, if asked for.
+    /// The files that were read, if requested.
     pub touched: Option<Touched>,
 }
 
@@ -37,7 +37,7 @@ impl Answer {
         Self { status: 400, body, has_errors: true, rootless: None, provenance: None, touched: None }
     }
 
-    /// The answer that is nothing but an error.
+    /// An answer that consists of one error.
     pub(crate) fn empty(failure: &Failure, rootless: Option<&'static str>) -> Self {
         let mut body = vec![b'{'];
         write_failures(std::slice::from_ref(failure), &mut body);
@@ -46,20 +46,20 @@ impl Answer {
         Self { status: 200, body, has_errors: true, rootless, provenance: None, touched: None }
     }
 
-    /// Where an answer of about `size` bytes is to be written to: its beginning is there.
+    /// The buffer for an answer of about `size` bytes; its beginning is already written.
     pub(crate) fn begin(size: usize) -> Bytes {
         let mut body = Vec::with_capacity(size + 256);
         body.extend_from_slice(b"{\"data\":");
         Bytes(body)
     }
 
-    /// The answer of an execution that wrote behind [`Answer::begin`].
+    /// The answer of an execution that wrote into the buffer of [`Answer::begin`].
     pub(crate) fn executed(executed: Outcome<Bytes>) -> Self {
         let Outcome { data: Bytes(mut body), failures, schemas, record } = executed;
         if !failures.is_empty() {
             let data = std::mem::replace(&mut body, vec![b'{']);
             write_failures(&failures, &mut body);
-            // Behind the opening brace.
+            // After the opening brace.
             body.extend_from_slice(&data[1..]);
         }
         body.push(b',');
@@ -68,8 +68,8 @@ impl Answer {
         Self { status: 200, body, has_errors: !failures.is_empty(), rootless: None, provenance, touched }
     }
 
-    /// The body with `extensions.provenance`: per object of the answer its file, the JSON pointer into it and, where
-    /// `place` knows one, the line.
+    /// The body with `extensions.provenance`: for each object of the answer its file, the JSON pointer into
+    /// it and, where `place` finds one, the line.
     pub fn with_provenance(&self, place: &dyn Fn(&Origin) -> Option<String>) -> Vec<u8> {
         const END: &[u8] = b"}}\n";
         let mut body = self.body.clone();

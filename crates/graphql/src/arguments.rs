@@ -9,14 +9,14 @@ use crate::variables::Variables;
 /// The values of a field's arguments.
 #[derive(Debug)]
 pub struct Arguments {
-    /// Texts by name; what is null is left out.
+    /// Texts by name; null values are left out.
     pub texts: Vec<(Box<str>, Box<str>)>,
-    /// The filter, or why there can be none.
+    /// The filter, or the reason why it is invalid.
     pub filter: Option<Result<Filter, FilterFault>>,
 }
 
 impl Arguments {
-    /// Reads arguments of a field whose type is described as `type_name`.
+    /// Reads the arguments of a field whose type is described as `type_name`.
     pub fn read(schema: &Schema, type_name: &str, given: &[Argument], variables: &Variables) -> Self {
         let mut arguments = Self { texts: Vec::new(), filter: None };
         for Argument { name, value } in given {
@@ -42,7 +42,7 @@ impl Arguments {
         self.texts.iter().map(|(name, _)| &**name)
     }
 
-    /// The filter, if there is one that can be asked.
+    /// The filter, if there is a valid one.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()?.as_ref().ok()
     }

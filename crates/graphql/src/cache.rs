@@ -1,4 +1,4 @@
-//! What was made before, within a budget.
+//! A cache with a cost budget.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -6,17 +6,18 @@ use std::hash::Hash;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Two generations: what is asked for lives on, what nobody asked for during a whole generation is gone.
+/// Two generations: an entry that is read moves into the young generation; an entry that is not read during a
+/// whole generation is evicted.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     generations: Mutex<[Generation<K, V>; 2]>,
-    /// What a generation may cost.
+    /// Maximum cost of one generation.
     most: usize,
 }
 
 #[derive(Debug)]
 struct Generation<K, V> {
-    /// Values, and what each costs.
+    /// Values with their cost.
     kept: HashMap<K, (V, usize)>,
     cost: usize,
 }
@@ -28,17 +29,17 @@ impl<K, V> Default for Generation<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    /// An empty one in which everything together costs at most `budget`; with 0, nothing is kept.
+    /// An empty cache whose entries together cost at most `budget`; with 0, nothing is cached.
     pub fn new(budget: usize) -> Self {
         Self { generations: Mutex::default(), most: budget / 2 }
     }
 
-    /// Whether nothing is kept at all.
+    /// Whether nothing is ever cached.
     pub fn is_off(&self) -> bool {
         self.most == 0
     }
 
-    /// What is kept under `key`.
+    /// The value cached under `key`.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -53,14 +54,15 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         Some(value)
     }
 
-    /// Keeps a value that costs so much, unless it costs more than a quarter of a generation: it would drive out too much.
+    /// Caches a value of this cost, unless it costs more than a quarter of a generation: it would evict too
+    /// much.
     pub fn insert(&self, key: K, value: V, cost: usize) {
         if cost <= self.most / 4 {
             self.put(&mut self.lock(), key, value, cost);
         }
     }
 
-    /// What everything together costs.
+    /// The total cost of all entries.
     pub fn cost(&self) -> usize {
         self.lock().iter().map(|generation| generation.cost).sum()
     }
@@ -76,7 +78,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         }
     }
 
-    /// The tables are whole at any time, so a panic elsewhere does not spoil them.
+    /// The lock does not poison: the tables are consistent at any time, so a panic elsewhere does no harm.
     fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
         self.generations.lock()
     }
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_holds_what_is_asked_for_stays_and_the_rest_goes() {
+    fn the_budget_holds_and_only_entries_that_are_read_stay() {
         let cache: Cache<String, usize> = Cache::new(100);
         cache.insert("kept".to_owned(), 0, 7);
         for number in 1..1000 {
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_too_much_is_not_kept() {
+    fn values_that_cost_too_much_are_not_cached() {
         let cache: Cache<&str, ()> = Cache::new(100);
         cache.insert("large", (), 13);
         cache.insert("small", (), 12);
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_twice_counts_once() {
+    fn an_entry_that_is_replaced_counts_once() {
         let cache: Cache<&str, usize> = Cache::new(100);
         cache.insert("a", 1, 9);
         cache.insert("a", 2, 5);

@@ -1,10 +1,11 @@
-//! Fields of all datafiles of a schema, side by side.
+//! Columns: the values of one field for all datafiles of a schema, stored contiguously.
 //!
-//! A long list reads the same few fields of each of its datafiles, and these are all over memory: most of its time went by in
-//! waiting for them. A field that long lists ask for again is copied into a column: texts as the answer has them, one after the
-//! other, and references as the datafiles they lead to.
+//! A long list reads the same few fields of each of its datafiles, which are spread all over memory: most of
+//! its time was spent waiting for cache misses. A field that long lists read a second time is copied into a
+//! column: strings as JSON, one after the other, and references as the datafiles they point to.
 //!
-//! **Invariant:** a column says what the datafiles say, or nothing; whoever finds nothing asks the datafile.
+//! **Invariant:** a column holds what the datafiles hold, or nothing; callers that find nothing read the
+//! datafile. A bundle never changes, so a column never becomes invalid.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,26 +17,27 @@ use qontract_bundle::{Value, json::JavaScript};
 use crate::index::FileId;
 use crate::source::{Resolved, Source};
 
-/// All columns of a bundle together have at most so many bytes.
+/// Maximum size of all columns of a bundle together, in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The columns of a bundle, made as they are asked for.
+/// The columns of a bundle, built on demand. The lock is never held while a column is built.
 #[derive(Debug, Default)]
 pub struct Columns(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the number of a schema and a key.
+    /// By schema number and key.
     slots: HashMap<(u32, Box<str>), Slot>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Somebody asked once. Many ask only once, and a column takes longer to make than to do without.
+    /// Requested once. Many fields are requested only once, and building a column costs more than one list
+    /// saves.
     Asked,
     Made(Arc<Column>),
-    /// There is no room for it.
+    /// The column does not fit into the budget.
     Refused,
 }
 
@@ -46,28 +48,28 @@ pub struct Column {
     texts: Vec<u8>,
 }
 
-/// What a datafile has in a field.
+/// The value of a datafile in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     /// A text, as JSON.
     Text(u32, u32),
-    /// A reference that leads to this datafile.
+    /// A reference to this datafile.
     File(FileId),
-    /// Something else, or nothing.
+    /// Another value, or none.
     Other,
 }
 
-/// What a column says of a datafile.
+/// The value that a column has for a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'c> {
     /// A text, as JSON.
     Text(&'c [u8]),
-    /// A reference that leads to this datafile.
+    /// A reference to this datafile.
     File(FileId),
 }
 
 impl Columns {
-    /// The column of a schema's key, if it is asked for again; `read` tells what each datafile holds there.
+    /// The column of a schema's key, if it was requested before; `read` yields the value of each datafile.
     pub fn get<'a>(
         &self,
         schema: u32,
@@ -87,7 +89,7 @@ impl Columns {
                 }
             }
         }
-        // Whoever else asks meanwhile makes it too: nobody waits.
+        // Built without the lock: concurrent requests may build it too, but none waits.
         let made = Column::of(read).map(Arc::new);
         let mut kept = self.0.lock();
         if let Some(Slot::Made(theirs)) = kept.slots.get(&slot) {
@@ -105,7 +107,7 @@ impl Columns {
 }
 
 impl Column {
-    /// The column of what datafiles hold; none if it would be too large.
+    /// Builds the column of these values; `None` if it would be too large.
     fn of<'a>(read: impl IntoIterator<Item = Option<Resolved<'a>>>) -> Option<Self> {
         let mut column = Self::default();
         for held in read {
@@ -127,7 +129,7 @@ impl Column {
         (self.texts.len() <= MOST_BYTES).then_some(Cell::Text(start, end))
     }
 
-    /// What it says of the datafile in this row.
+    /// The value of the datafile in this row.
     pub fn at(&self, row: usize) -> Option<Found<'_>> {
         match *self.cells.get(row)? {
             Cell::Text(start, end) => {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_made_when_it_is_asked_for_again() {
+    fn a_column_is_built_on_the_second_request() {
         let columns = Columns::default();
         let (text, number) = (Value::str("a \"b\""), Value::Int(1));
         let rows = || {
@@ -166,17 +168,17 @@ mod tests {
             ]
         };
         assert!(columns.get(0, "name", rows()).is_none());
-        let column = columns.get(0, "name", rows()).expect("asked before");
+        let column = columns.get(0, "name", rows()).expect("requested before");
         assert_eq!(column.at(0), Some(Found::Text(b"\"a \\\"b\\\"\"")));
         assert_eq!(column.at(1), Some(Found::File(7)));
         assert_eq!((column.at(2), column.at(3), column.at(4), column.at(5)), (None, None, None, None));
-        let again = columns.get(0, "name", std::iter::empty()).expect("made before");
+        let again = columns.get(0, "name", std::iter::empty()).expect("built before");
         assert!(Arc::ptr_eq(&column, &again));
         assert!(columns.get(1, "name", rows()).is_none(), "another schema is another column");
     }
 
     #[test]
-    fn what_has_no_room_is_not_made() {
+    fn columns_beyond_the_budget_are_not_built() {
         let columns = Columns::default();
         let large = Value::Str("x".repeat(MOST_BYTES / 2).into());
         for (key, fits) in [("a", true), ("b", false), ("c", false)] {

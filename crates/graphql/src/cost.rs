@@ -1,6 +1,6 @@
-//! How large an answer will be, estimated from the data before it is made.
+//! Estimates the size of an answer from the data, before it is executed.
 //!
-//! An estimate, no bound: what it lets through is still stopped by the limit on bytes and by cancellation.
+//! An estimate, not a bound: the limit on bytes and cancellation still stop what it lets through.
 
 use crate::input::Input;
 use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
@@ -8,15 +8,15 @@ use crate::schema::{Resolver, Schema};
 use crate::source::View;
 use crate::variables::Variables;
 
-/// How many elements a list in a datafile is taken to have.
+/// Assumed number of elements of a list in a datafile.
 const LISTED: u64 = 4;
-/// How many fields or arguments a part of the schema is taken to have.
+/// Assumed number of fields or arguments of a part of the schema.
 const META: u64 = 10;
 
 /// The number of objects that the plan is likely to write.
 pub fn estimate(schema: &Schema, view: View<'_>, plan: &Plan, variables: &Variables) -> u64 {
-    let mut known = vec![None; plan.selections.len()];
-    Estimate { schema, view, plan, variables }.selection(plan.root, &mut known)
+    let mut memo = vec![None; plan.selections.len()];
+    Estimate { schema, view, plan, variables }.selection(plan.root, &mut memo)
 }
 
 struct Estimate<'a> {
@@ -28,24 +28,24 @@ struct Estimate<'a> {
 
 impl Estimate<'_> {
     /// Objects written for one object of a selection, itself included.
-    fn selection(&self, id: SelectionId, known: &mut Vec<Option<u64>>) -> u64 {
-        if let Some(known) = known[id] {
-            return known;
+    fn selection(&self, id: SelectionId, memo: &mut Vec<Option<u64>>) -> u64 {
+        if let Some(total) = memo[id] {
+            return total;
         }
         let selection = &self.plan.selections[id];
         let mut total = 1_u64;
         for field in &selection.fields {
             let each = match &field.form {
                 Form::Scalar(_) | Form::Enum => continue,
-                Form::Object(inner) => self.selection(*inner, known),
+                Form::Object(inner) => self.selection(*inner, memo),
                 Form::Abstract(all) => {
-                    all.iter().map(|(_, inner)| self.selection(*inner, known)).max().unwrap_or(1)
+                    all.iter().map(|(_, inner)| self.selection(*inner, memo)).max().unwrap_or(1)
                 }
             };
             let count = self.count(selection.type_, field);
             total = total.saturating_add(count.saturating_mul(each));
         }
-        known[id] = Some(total);
+        memo[id] = Some(total);
         total
     }
 
@@ -54,7 +54,7 @@ impl Estimate<'_> {
         let What::Field(number) = field.what else { return 1 };
         let size = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         match &self.schema.type_(type_).fields[number].resolver {
-            // Whoever searches finds few.
+            // A search finds few.
             Resolver::Datafiles(_) | Resolver::Resources if self.has_text(field) => 1,
             Resolver::Datafiles(schema) => size(self.view.index.files_of(schema).len()),
             Resolver::Resources => size(self.view.bundle.resources().len()),
@@ -68,7 +68,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// Whether some argument other than `filter` has a text. What is null, or empty, lets everything through.
+    /// Whether some argument other than `filter` has a text. A null or empty argument lets everything
+    /// through.
     fn has_text(&self, field: &FieldPlan) -> bool {
         let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
         let given = given.unwrap_or_default().iter();

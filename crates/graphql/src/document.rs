@@ -1,4 +1,4 @@
-//! A request's text, parsed and checked against the schema once, with the plans made from it.
+//! A request's text, parsed and validated once, with the plans compiled from it.
 
 mod mistakes;
 mod rules;
@@ -27,9 +27,9 @@ use crate::variables::Variables;
 use syntax::Fault;
 use syntax::tree::Document as Tree;
 
-/// How many plans one text may have: one per operation and per choice of its conditions.
+/// Maximum number of plans per text: one per operation and combination of its conditions.
 const MOST_PLANS: usize = 64;
-/// How deep a text may nest, whatever the limits: stacks are not endless.
+/// Maximum nesting of a text, whatever the limits: stacks are finite.
 const DEEPEST: usize = 300;
 
 /// A checked request text.
@@ -37,19 +37,19 @@ const DEEPEST: usize = 300;
 pub struct Document {
     lines: Lines,
     executable: Valid<ExecutableDocument>,
-    /// Operations that the schema has no root for, with their place.
+    /// Operations for which the schema has no root type, with their location.
     rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
     plans: Mutex<HashMap<PlanKey, Arc<Plan>>>,
 }
 
-/// The operation, and the values of the variables that its conditions ask for.
+/// The operation, and the values of the variables that its conditions use.
 type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
 
-/// What a request asks to be done.
+/// The operation that a request selects.
 pub enum Chosen<'d> {
     /// A query.
     Query(&'d Node<Operation>),
-    /// Something that the schema has no root for.
+    /// An operation for which the schema has no root type.
     Rootless(OperationType, Option<Location>),
 }
 
@@ -166,7 +166,7 @@ pub fn limit(message: String) -> Failure {
     Failure::new(Code::LimitExceeded, message)
 }
 
-/// The text with blanks for descriptions: they are newer than apollo-compiler.
+/// The text with its descriptions blanked out: apollo-compiler does not support them yet.
 fn undescribed<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
     let mut blank = Cow::Borrowed(text);
     for Range { start, end } in &tree.descriptions {
@@ -179,8 +179,8 @@ fn too_deep() -> Vec<Failure> {
     vec![limit("The request is nested deeper than is allowed.".to_owned())]
 }
 
-/// Takes mutations and subscriptions out, with the fragments that only they use: a schema without a root for them has
-/// no opinion on their fields.
+/// Removes mutations and subscriptions, with the fragments that only they use: a schema without a root type
+/// for them cannot validate their fields.
 fn take_rootless(
     document: &mut ast::Document,
     tree: &Tree<'_>,
@@ -207,7 +207,7 @@ fn take_rootless(
     rootless
 }
 
-/// Adds the names of the variables that conditions ask for.
+/// Adds the names of the variables that conditions use.
 fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
     for selection in &set.selections {
         for directive in selection.directives() {
@@ -252,7 +252,7 @@ fn measure(document: &ExecutableDocument, limits: &Limits) -> Result<(), Vec<Fai
 
 struct Measure<'d> {
     document: &'d ExecutableDocument,
-    /// Depth of fragments that have been looked at; a checked document has no cycles of them.
+    /// Depth of fragments that were measured; a validated document has no fragment cycles.
     depths: HashMap<&'d str, usize>,
     aliases: usize,
 }

@@ -1,4 +1,4 @@
-//! A bundle that can be asked: schema, look-up tables, and the plans of earlier requests.
+//! A bundle ready for queries: schema, look-up tables, and caches of earlier requests.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -24,10 +24,10 @@ use crate::source::View;
 use crate::touched::Touched;
 use crate::variables::Variables;
 
-/// How many bytes what was made of request texts may take, more or less. What takes more than an eighth of it is not remembered: few clients
-/// send such a text again.
+/// Approximate budget of the cache of parsed request texts, in bytes. A text that takes more than an eighth
+/// of it is not cached: few clients send such a text again.
 const REMEMBERED: usize = 8 << 20;
-/// How many bytes of answers about a schema are remembered.
+/// Budget of the cache of introspection answers, in bytes.
 const REMEMBERED_ANSWERS: usize = 32 << 20;
 
 /// A request, as it comes from a client or from the command line.
@@ -35,27 +35,28 @@ const REMEMBERED_ANSWERS: usize = 32 << 20;
 pub struct Request<'r> {
     /// The text.
     pub query: &'r str,
-    /// Which of its operations is meant.
+    /// Name of the operation to execute.
     pub operation: Option<&'r str>,
     /// Values of its variables.
     pub variables: Option<&'r Map>,
-    /// Asked now and then: whether nobody waits for the answer any more.
+    /// Called regularly: whether the answer is no longer needed.
     pub cancelled: Option<&'r dyn Fn() -> bool>,
-    /// Whether to record where each object comes from.
+    /// Whether to record the origin of each object.
     pub provenance: bool,
-    /// Whether to record which files were touched.
+    /// Whether to record which files are read.
     pub touched: bool,
-    /// Set if only these datafiles of some lists of the first level are to be answered about.
+    /// If set, restricts some root lists to these datafiles.
     pub only: Option<&'r Entities>,
 }
 
-/// What bundles with the same GraphQL types share: their schema and what was prepared for it.
+/// State shared by all bundles with the same GraphQL types: their schema and the caches that depend on it
+/// alone. Invalid as soon as the types change, which is found by their digest.
 #[derive(Debug)]
 struct Prepared {
     schema: Arc<Schema>,
     digest: Sha256,
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
-    /// Answers to questions about the schema alone.
+    /// Answers to introspection queries.
     introspections: Cache<Box<str>, Arc<Answer>>,
 }
 
@@ -66,7 +67,7 @@ impl Prepared {
     }
 }
 
-/// A bundle that can be asked.
+/// A bundle that answers queries.
 #[derive(Debug)]
 pub struct Engine {
     bundle: Arc<Bundle>,
@@ -76,14 +77,14 @@ pub struct Engine {
     links: OnceLock<Links>,
 }
 
-/// Where an answer goes, and what is recorded while it is made.
+/// The sink of an answer, and what is recorded during execution.
 pub(crate) struct Output<S> {
     pub sink: S,
     pub record: Record,
 }
 
 impl Engine {
-    /// Makes `bundle` ready to be asked.
+    /// Prepares `bundle` for queries.
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         let graphql = bundle.graphql();
         let prepared = Prepared::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
@@ -91,7 +92,8 @@ impl Engine {
         Ok(Self::of(bundle, Arc::new(prepared), index, Limits::default()))
     }
 
-    /// Makes `bundle` ready to be asked; if its types are those of this engine, schema and plans are shared.
+    /// Prepares `bundle` incrementally: if its types equal those of this engine, schema, plans and unchanged
+    /// tables are shared.
     pub fn beside(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
             let index = self.index.beside(&self.bundle, &bundle, &self.prepared.schema);
@@ -104,14 +106,15 @@ impl Engine {
         Self { bundle, prepared, index, limits, links: OnceLock::new() }
     }
 
-    /// The same engine with other limits, and without memory of what other limits let through.
+    /// The same engine with other limits and empty caches, as cached documents were checked against the old
+    /// limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         let prepared = Prepared::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
         Self { limits, prepared: Arc::new(prepared), ..self }
     }
 
-    /// Whether its types are those of another one.
+    /// Whether both engines have the same types.
     pub(crate) fn has_types_of(&self, other: &Self) -> bool {
         self.prepared.digest == other.prepared.digest
     }
@@ -143,7 +146,8 @@ impl Engine {
         }
     }
 
-    /// Understands a request without executing it, or tells at once what its answer is.
+    /// Parses, validates and plans a request without executing it; `Err` is the answer to a request that
+    /// cannot be executed.
     pub fn ready<'e>(&'e self, request: Request<'e>) -> Result<Ready<'e>, Answer> {
         match self.understood(request) {
             Ok(Planned::Query { plan, variables, cost }) => {
@@ -154,7 +158,8 @@ impl Engine {
         }
     }
 
-    /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
+    /// The footprint of a request, without executing it. Provenance, limits on answers and cancellation do
+    /// not matter.
     pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
         match self.understood(request)? {
             Planned::Query { plan, variables, .. } => {
@@ -164,23 +169,24 @@ impl Engine {
         }
     }
 
-    /// Datafiles that some reference takes for something else; looked for when first asked.
+    /// Datafiles that some reference reads as another type; computed on first use.
     pub fn strays(&self) -> &Strays {
         self.links().strays()
     }
 
-    /// Looks through the references of the data now, unless that was done or its types are others: the quicker, the more documents it has in common
-    /// with another engine.
+    /// Builds the reference graph now, incrementally from the graph of another engine: only documents that
+    /// differ are searched. Does nothing if the graph exists or the types differ.
     pub fn link_beside(&self, other: &Self) {
         if self.links.get().is_some() || !self.has_types_of(other) {
             return;
         }
-        // First: nobody waits for another one while others wait for him.
+        // The other graph first: `get_or_init` must not wait for another engine's cell while other threads
+        // wait for this one.
         let theirs = other.links();
         self.links.get_or_init(|| theirs.beside(other.view(), self.schema(), self.view()));
     }
 
-    /// Who refers to whom; looked for when first asked.
+    /// The reference graph; built on first use.
     pub(crate) fn links(&self) -> &Links {
         self.links.get_or_init(|| Links::find(self.schema(), self.view()))
     }
@@ -201,7 +207,7 @@ impl Engine {
         self.execute_with(plan, variables, request, Output { sink, record })
     }
 
-    /// Executes a plan, and records on the way what the output asks for.
+    /// Executes a plan, and records what the output requests.
     pub(crate) fn execute_with<S: Sink>(
         &self,
         plan: &Plan,
@@ -214,18 +220,18 @@ impl Engine {
         execute(task, sink, record)
     }
 
-    /// The checked text of a request, from memory if it was asked before.
+    /// The validated text of a request, from the cache if it was sent before.
     pub(crate) fn document(&self, text: &str) -> Arc<Result<Document, Vec<Failure>>> {
         if let Some(known) = self.prepared.documents.get(text) {
             return known;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
-        // What is made of a text is so much larger, and never small.
+        // Estimated size of the parsed text: a multiple of its length, and never small.
         self.prepared.documents.insert(text.into(), Arc::clone(&document), 16 * (text.len() + 512));
         document
     }
 
-    /// How an operation without variables is executed; nothing is said if it is none that can be.
+    /// The plan of a request and its variables; `None` if it cannot be executed.
     pub(crate) fn planned(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
         match self.understood(request).ok()? {
             Planned::Query { plan, variables, .. } => Some((plan, variables)),
@@ -233,7 +239,7 @@ impl Engine {
         }
     }
 
-    /// What a request asks for, ready to be executed.
+    /// Parses, validates and plans a request.
     fn understood(&self, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
         match &*self.document(request.query) {
             Ok(document) => self.plan(document, request),
@@ -241,7 +247,7 @@ impl Engine {
         }
     }
 
-    /// The same, of a text that is checked.
+    /// Plans a request whose text is validated.
     pub(crate) fn plan(&self, document: &Document, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
         let one = |failure| vec![failure];
         let operation = match document.choose(request.operation).map_err(one)? {
@@ -273,22 +279,22 @@ impl Engine {
     }
 }
 
-/// What a request asks for.
+/// The result of planning a request.
 pub(crate) enum Planned {
     /// A query to execute.
     Query {
-        /// How.
+        /// Its plan.
         plan: Arc<Plan>,
         /// The values of its variables.
         variables: Variables,
-        /// About how many objects the answer has.
+        /// Estimated number of objects in the answer.
         cost: u64,
     },
-    /// Something whose answer is nothing but this error; and what it is, if it is no query.
+    /// A request whose answer is this error; and its kind, if it is not a query.
     Nothing(Failure, Option<&'static str>),
 }
 
-/// A request that is understood and not yet answered.
+/// A request that is planned and not yet executed.
 pub struct Ready<'e> {
     engine: &'e Engine,
     request: Request<'e>,
@@ -298,15 +304,15 @@ pub struct Ready<'e> {
 }
 
 impl Ready<'_> {
-    /// About how many objects the answer has.
+    /// Estimated number of objects in the answer.
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Answers it.
+    /// Executes it.
     pub fn answer(self) -> Answer {
         let Self { engine, request, plan, variables, .. } = self;
-        // Answers about the schema alone are the same for ever.
+        // Answers about the schema alone never change.
         let lasting =
             plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;

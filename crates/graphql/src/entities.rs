@@ -1,6 +1,6 @@
-//! The entities of a request: the datafiles of which its first lists have an element each.
+//! The root elements of a request: the datafiles that its root lists have one element for each.
 //!
-//! Which of them two bundles answer otherwise about is found by comparing what is written for each.
+//! Finds which of them two bundles answer differently, by comparing the bytes written for each element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,10 +16,10 @@ use crate::schema::{Resolver, TypeId};
 use crate::sink::Bytes;
 use crate::touched::Touched;
 
-/// Per list, by its key in the answer, the paths of some of its datafiles.
+/// For each root list, by its key in the answer, the paths of some of its datafiles.
 pub type Entities = BTreeMap<Box<str>, BTreeSet<Box<str>>>;
 
-/// An operation of a request's text, by its name.
+/// An operation in a request's text, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'q> {
     /// The text.
@@ -34,23 +34,25 @@ impl<'q> From<Named<'q>> for Request<'q> {
     }
 }
 
-/// A list of entities as it was written: its key, and where what was written for each of its datafiles is.
+/// A root list as it was written: its key, and the byte range of each of its datafiles.
 pub(crate) type Written = (Box<str>, Vec<(FileId, Range<usize>)>);
 
 impl Engine {
-    /// The datafiles about which this bundle and another one, which differ so, answer otherwise; those that only one of them has are among them.
-    /// Nothing is said if something else differs, or if there is no answer without errors. Only what the difference can reach is looked at.
-    pub fn differing(&self, other: &Engine, diff: &Diff, asked: Named<'_>) -> Option<Entities> {
+    /// The datafiles for which this bundle and another one, which differ by `diff`, give different answers;
+    /// datafiles that only one of them has are included. `None` if something else differs, or if an answer
+    /// has errors. Only elements that the diff can affect are executed.
+    pub fn differing(&self, other: &Engine, diff: &Diff, operation: Named<'_>) -> Option<Entities> {
         if !self.has_types_of(other) {
             return None;
         }
         let mut only = Entities::new();
         for engine in [self, other] {
-            for (list, mut paths) in engine.reached(asked, &engine.changed(diff))? {
+            for (list, mut paths) in engine.reached(operation, &engine.changed(diff))? {
                 only.entry(list).or_default().append(&mut paths);
             }
         }
-        let (mine, theirs) = rayon::join(|| self.written(asked, &only), || other.written(asked, &only));
+        let (mine, theirs) =
+            rayon::join(|| self.written(operation, &only), || other.written(operation, &only));
         let (mine, theirs) = (mine?, theirs?);
         if !mine.rest().eq(theirs.rest()) {
             return None;
@@ -68,35 +70,40 @@ impl Engine {
         Some(differing)
     }
 
-    /// The datafiles that are read to answer about these alone.
-    pub fn touched(&self, asked: Named<'_>, only: &Entities) -> Option<BTreeSet<Box<str>>> {
+    /// The datafiles that are read to answer these elements alone.
+    pub fn touched(&self, operation: Named<'_>, only: &Entities) -> Option<BTreeSet<Box<str>>> {
         let record = Record { touched: Some(Touched::new(self.view())), ..Record::default() };
-        let executed = self.recorded(asked, only, record)?;
+        let executed = self.recorded(operation, only, record)?;
         let files = executed.record.touched.iter().flat_map(Touched::files);
         Some(files.map(|file| Box::from(&*self.bundle().datafiles()[file].path)).collect())
     }
 
-    /// Those of some datafiles that can be elements of a list of the first level, named by its key in the answer.
-    pub fn elements(&self, asked: Named<'_>, list: &str, among: BTreeSet<Box<str>>) -> BTreeSet<Box<str>> {
-        let files = self.list(asked, list).map_or(&[][..], |(files, _)| files);
+    /// The datafiles among these that can be elements of a root list, given by its key in the answer.
+    pub fn elements(
+        &self,
+        operation: Named<'_>,
+        list: &str,
+        among: BTreeSet<Box<str>>,
+    ) -> BTreeSet<Box<str>> {
+        let files = self.list(operation, list).map_or(&[][..], |(files, _)| files);
         let is_one =
             |path: &str| self.view().file(path).is_some_and(|file| files.binary_search(&file).is_ok());
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// Whether what is an element of a list of the first level, named by its key in the answer, is never written down within another datafile, and
-    /// nothing else is taken for one.
-    pub fn are_apart(&self, asked: Named<'_>, list: &str) -> bool {
-        let list = self.list(asked, list);
+    /// Whether elements of a root list, given by its key in the answer, are never written inline in another
+    /// datafile, and no other datafile is read as one.
+    pub fn are_apart(&self, operation: Named<'_>, list: &str) -> bool {
+        let list = self.list(operation, list);
         let (links, schema) = (self.links(), self.schema());
         list.is_none_or(|(_, type_)| {
             !links.may_be_inline(schema, type_) && !links.is_taken_for(schema, type_)
         })
     }
 
-    /// The datafiles of the schema of a list of the first level, and their type.
-    fn list(&self, asked: Named<'_>, list: &str) -> Option<(&[FileId], TypeId)> {
-        let (plan, _) = self.planned(asked.into())?;
+    /// The datafiles of the schema of a root list, and their type.
+    fn list(&self, operation: Named<'_>, list: &str) -> Option<(&[FileId], TypeId)> {
+        let (plan, _) = self.planned(operation.into())?;
         let root = &plan.selections[plan.root];
         let field = root.fields.iter().find(|field| *field.key == *list)?;
         let What::Field(number) = field.what else { return None };
@@ -106,34 +113,34 @@ impl Engine {
         }
     }
 
-    fn written(&self, asked: Named<'_>, only: &Entities) -> Option<Parted> {
+    fn written(&self, operation: Named<'_>, only: &Entities) -> Option<Parted> {
         let record = Record { entities: Some(Vec::new()), ..Record::default() };
-        let executed = self.recorded(asked, only, record)?;
+        let executed = self.recorded(operation, only, record)?;
         let lists = executed.record.entities.filter(|_| executed.failures.is_empty())?;
         Some(Parted { text: executed.data.0, lists })
     }
 
-    fn recorded(&self, asked: Named<'_>, only: &Entities, record: Record) -> Option<Executed<Bytes>> {
-        let request = Request { only: Some(only), ..asked.into() };
+    fn recorded(&self, operation: Named<'_>, only: &Entities, record: Record) -> Option<Executed<Bytes>> {
+        let request = Request { only: Some(only), ..operation.into() };
         let (plan, variables) = self.planned(request)?;
         Some(self.execute_with(&plan, &variables, request, Output { sink: Bytes::default(), record }))
     }
 }
 
-/// An answer, and where the parts of its entities are.
+/// An answer, and the byte ranges of its root elements.
 struct Parted {
     text: Vec<u8>,
     lists: Vec<Written>,
 }
 
 impl Parted {
-    /// What is written for each datafile, by list and path.
+    /// The bytes of each datafile, by list and path.
     fn parts<'p>(&'p self, engine: &'p Engine) -> BTreeMap<(&'p str, &'p str), &'p [u8]> {
         let mut all = BTreeMap::new();
         for (list, parts) in &self.lists {
             for (file, place) in parts {
                 let text = &self.text[place.clone()];
-                // Whether one comes first says nothing about it.
+                // Whether an element comes first does not matter.
                 let text = text.strip_prefix(b",").unwrap_or(text);
                 all.insert((&**list, engine.index().path(*file)), text);
             }
@@ -141,7 +148,7 @@ impl Parted {
         all
     }
 
-    /// What is written besides.
+    /// The bytes outside of all elements.
     fn rest(&self) -> impl Iterator<Item = &u8> {
         let places = || self.lists.iter().flat_map(|(_, parts)| parts).map(|(_, place)| place);
         let ends = places().map(|place| place.start).chain([self.text.len()]);

@@ -1,7 +1,8 @@
 //! Plan → answer: walks the bundle and writes the fields of the plan.
 //!
-//! **Invariant:** fields are written depth first, in the order of the plan. An error at a place that cannot be null
-//! takes the nearest place above that can; what was written there is taken back, errors found before stay.
+//! **Invariant:** fields are written depth first, in the order of the plan. An error at a position that
+//! cannot be null nulls the closest position above that can; what was written there is taken back, errors
+//! found before stay.
 
 mod again;
 mod complete;
@@ -31,10 +32,10 @@ use places::Places;
 use rows::Rows;
 use trail::{Origin, Path, Place};
 
-/// How many objects are written between two looks at the clock of whoever asked.
+/// Number of objects that are written between two checks of limits and cancellation.
 const LOOK_UP: u32 = 256;
 
-/// What is executed, on what.
+/// A plan, and the data to execute it on.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The schema.
@@ -45,35 +46,35 @@ pub struct Task<'a> {
     pub plan: &'a Plan,
     /// The variables.
     pub variables: &'a Variables,
-    /// What the answer may cost.
+    /// Limits on the answer.
     pub limits: &'a Limits,
-    /// Whether whoever asked has gone away.
+    /// Whether the request was cancelled.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
-    /// The datafiles that lists of the first level are restricted to.
+    /// The datafiles that root lists are restricted to.
     pub only: Option<&'a Entities>,
 }
 
 /// What is recorded besides the answer.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Where each object comes from, if asked for.
+    /// Origins of all objects, if requested.
     pub provenance: Option<Provenance>,
-    /// Which files were touched, if asked for.
+    /// The files that were read, if requested.
     pub touched: Option<Touched>,
-    /// Where what was written for the entities is, if asked for.
+    /// Byte ranges of the root elements, if requested.
     pub entities: Option<Vec<WrittenEntities>>,
 }
 
-/// What an execution leaves behind.
+/// The result of an execution.
 #[derive(Debug)]
 pub struct Outcome<S> {
     /// The answer's data.
     pub data: S,
     /// Errors, in order.
     pub failures: Vec<Failure>,
-    /// Schemas of the objects that were read, in order of first sight.
+    /// Schemas of the objects that were read, in order of first occurrence.
     pub schemas: Vec<Box<str>>,
-    /// What else was recorded.
+    /// What was recorded.
     pub record: Record,
 }
 
@@ -104,27 +105,27 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
     Outcome { data: out, failures, schemas, record }
 }
 
-/// For how many objects a copy of so many bytes counts.
+/// Number of objects that a copy of this many bytes counts for.
 fn looks(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }
 
 /// Why writing stopped.
 enum Stop {
-    /// Something is null that must not be; the error is recorded.
+    /// A non-nullable value is null; the error is recorded.
     Null,
-    /// The whole request is over; the error is recorded.
+    /// The whole request is aborted; the error is recorded.
     Over,
 }
 
-/// An object, and what it holds under the key that a field reads.
+/// An object, and the raw value of the key that a field reads.
 #[derive(Clone, Copy)]
 struct Held<'a> {
     source: Source<'a>,
     raw: Raw<'a>,
 }
 
-/// What was written.
+/// The kind of value that was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Something,
@@ -137,12 +138,12 @@ struct Executor<'a, S> {
     out: S,
     failures: Vec<Failure>,
     schemas: Vec<Box<str>>,
-    /// Schemas of datafiles that are in the list.
+    /// Schemas of datafiles that are already in the list.
     seen: Vec<bool>,
     places: Places,
     again: Again,
     rows: Rows,
-    /// Per number of arguments: their values, once they were needed.
+    /// Per argument set of the plan: its values, read on first use.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
     until_look_up: u32,
@@ -150,7 +151,7 @@ struct Executor<'a, S> {
 }
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes an object: anew, or as a copy if it was written before.
+    /// Writes an object, or copies it if it was written before.
     fn object(
         &mut self,
         selection: SelectionId,
@@ -158,7 +159,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         place: Place<'_>,
     ) -> Result<Written, Stop> {
         self.look_up(place)?;
-        // Provenance has a line for each copy.
+        // Provenance has an entry for each copy.
         let (Source::File(file), Some(start), None) = (source, self.out.offset(), &self.record.provenance)
         else {
             return self.object_anew(selection, source, place);
@@ -173,7 +174,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
         let failed = self.failures.len();
         let written = self.object_anew(selection, source, place)?;
-        // Errors tell where they are, which is elsewhere each time.
+        // Errors contain their path, which differs for each copy.
         if let (Written::Something, Some(end)) = (written, self.out.offset())
             && failed == self.failures.len()
         {
@@ -227,7 +228,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
     }
 
-    /// Writes what a field holds, or `null` where it may be.
+    /// Writes the value of a field, or `null` where it is nullable.
     fn field(
         &mut self,
         type_: TypeId,
@@ -256,7 +257,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// Where the value of a key is, seen from the object that has it.
+    /// The origin of a key's value, relative to the object that has the key.
     fn origin_of<'p>(&self, type_: TypeId, field: &'p FieldPlan, origin: &'p Origin<'p>) -> Origin<'p>
     where
         'a: 'p,
@@ -267,7 +268,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// What a field holds.
+    /// The value of a field.
     fn resolve(
         &mut self,
         type_: TypeId,
@@ -331,7 +332,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         Stop::Null
     }
 
-    /// Adds the schema of an object to the list of those that were read.
+    /// Adds the schema of an object to the list of schemas that were read.
     fn note_schema(&mut self, source: Source<'a>) {
         let view = self.task.view;
         let text = match source {
@@ -353,7 +354,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// Stops when the answer has become too large, or nobody waits for it any more.
+    /// Stops when the answer has become too large, or the request was cancelled.
     fn look_up(&mut self, place: Place<'_>) -> Result<(), Stop> {
         self.until_look_up -= 1;
         if self.until_look_up > 0 {
@@ -376,14 +377,14 @@ impl<'a, S: Sink> Executor<'a, S> {
         self.over(Failure::new(Code::LimitExceeded, text), place)
     }
 
-    /// Records why the whole request is over.
+    /// Records why the whole request is aborted.
     fn over(&mut self, mut failure: Failure, place: Place<'_>) -> Stop {
         failure.path = place.path.map(Path::steps).unwrap_or_default();
         self.failures.push(failure);
         Stop::Over
     }
 
-    /// Records an object, as far as somebody wants to know.
+    /// Records an object in the read set and the provenance, if requested.
     fn note(&mut self, source: Source<'a>, place: Place<'_>) {
         if let Some(touched) = &mut self.record.touched {
             touched.note(source);
@@ -397,7 +398,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         self.record.provenance.as_ref().map_or(0, Provenance::len)
     }
 
-    /// Takes back what was written and recorded since.
+    /// Takes back what was written and recorded since the mark.
     fn rewind(&mut self, mark: S::Mark, recorded: usize) {
         self.out.rewind(mark);
         if let Some(end) = self.out.offset() {

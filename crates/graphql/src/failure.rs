@@ -1,10 +1,10 @@
-//! An error of an answer, in the form that clients of GraphQL know.
+//! An error of an answer, in the format that GraphQL clients expect.
 
 use qontract_bundle::json::JavaScript;
 
 use crate::location::Location;
 
-/// What kind of error it is, for programs.
+/// The kind of an error, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The request is not GraphQL.
@@ -13,15 +13,15 @@ pub enum Code {
     ValidationFailed,
     /// A variable has the wrong type.
     BadUserInput,
-    /// It is not clear which operation is meant.
+    /// It is ambiguous which operation is meant.
     OperationResolution,
-    /// The data does not fit the schema, or cannot be answered from.
+    /// The data does not fit the schema, or cannot be served.
     Internal,
     /// A filter names a field that does not exist.
     BadFilterField,
-    /// A limit forbids to answer.
+    /// A limit is exceeded.
     LimitExceeded,
-    /// Whoever asked does not wait any longer.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -41,7 +41,7 @@ impl Code {
     }
 }
 
-/// A step from the answer's root to a place in it.
+/// A segment of a path in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A key of an object.
@@ -53,20 +53,20 @@ pub enum Step {
 /// An error of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind it is.
+    /// Its kind.
     pub code: Code,
-    /// What is wrong.
+    /// Its message.
     pub message: String,
-    /// Where in the request.
+    /// Locations in the request.
     pub locations: Vec<Location>,
-    /// Where in the answer.
+    /// Path in the answer.
     pub path: Vec<Step>,
     /// For a bad filter: the type that lacks the field.
     pub type_: Option<Box<str>>,
 }
 
 impl Failure {
-    /// An error without a place.
+    /// An error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), locations: Vec::new(), path: Vec::new(), type_: None }
     }

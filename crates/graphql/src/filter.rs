@@ -1,7 +1,7 @@
 //! The filter language: `filter: {name: {in: ["a", "b"]}, team: {filter: {name: "core"}}}`.
 //!
-//! A filter is compiled against the type it filters, then asked about datafiles one by one. Its odd corners are part
-//! of the contract and are written down in `docs/graphql.md`.
+//! A filter is compiled against the type it filters, then evaluated for each datafile. Its odd corners are
+//! part of the contract and are documented in `docs/graphql.md`.
 
 use qontract_bundle::Value;
 use qontract_bundle::types::{Field, Type};
@@ -14,13 +14,13 @@ use crate::source::{Many, Raw, Resolved, Source, View};
 /// A compiled filter.
 #[derive(Debug)]
 pub enum Filter {
-    /// It was no object: nothing passes.
+    /// It was not an object: nothing passes.
     Nothing,
     /// All of these must hold.
     All(Vec<Condition>),
 }
 
-/// What must hold for one key.
+/// The test for one key.
 #[derive(Debug)]
 pub struct Condition {
     key: Box<str>,
@@ -29,26 +29,26 @@ pub struct Condition {
 
 #[derive(Debug)]
 enum Test {
-    /// The very value; missing counts as `null`.
+    /// Equal to this value; a missing key counts as `null`.
     Is(Input),
-    /// A list of these very values, in order.
+    /// A list equal to these values, in order.
     IsList(Vec<Input>),
-    /// There, and one of these.
+    /// Present, and one of these.
     In(Vec<Input>),
-    /// Another value.
+    /// Not equal to this value.
     Not(Input),
-    /// What the key refers to passes.
+    /// The target of the key passes this filter.
     Passes(Filter),
-    /// Cannot be asked about a value that is there.
+    /// Fails for every value that is present.
     Fault(&'static str),
 }
 
-/// Why a filter cannot be answered.
+/// Why a filter cannot be evaluated.
 #[derive(Debug)]
 pub struct FilterFault {
-    /// What kind of error it is.
+    /// The kind of error.
     pub code: Code,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The type that lacks a field.
     pub type_: Option<Box<str>>,
@@ -59,7 +59,7 @@ impl FilterFault {
         Self { code: Code::Internal, message: message.into(), type_: None }
     }
 
-    /// As an error of an answer, still without a place.
+    /// As an error of an answer, still without a location.
     pub fn to_failure(&self) -> Failure {
         Failure { type_: self.type_.clone(), ..Failure::new(self.code, self.message.clone()) }
     }
@@ -90,7 +90,7 @@ impl Filter {
         Ok(Filter::All(conditions))
     }
 
-    /// The keys that are looked at, each with the filter for what it refers to.
+    /// Visits the keys that it reads, each with the filter for its target.
     pub fn visit(&self, visit: &mut dyn FnMut(&str, Option<&Filter>)) {
         let Filter::All(conditions) = self else { return };
         for Condition { key, test } in conditions {
@@ -109,8 +109,8 @@ impl Filter {
         Ok(true)
     }
 
-    /// Whether a list passes: tests that know lists ask every element, the others ask the list itself, which has no
-    /// keys.
+    /// Whether a list passes: tests that support lists are evaluated for every element, the others for the
+    /// list itself, which has no keys.
     fn passes_list<'a>(&self, view: View<'a>, many: &Many<'a>) -> Result<bool, FilterFault> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
@@ -204,12 +204,13 @@ impl Condition {
     }
 }
 
-/// The value of a key as a field is resolved: `schema` is what the datafile calls `$schema`. Other tests look at the key itself.
+/// The raw value of a key under the name that fields use: `schema` is the datafile's `$schema`. Other tests
+/// read the key itself.
 fn resolved<'a>(view: View<'a>, source: Source<'a>, key: &str) -> Raw<'a> {
     view.raw(source, if key == "schema" { "$schema" } else { key })
 }
 
-/// What a key refers to; `null` is nothing here.
+/// The target of a key; `null` counts as missing here.
 fn follow<'a>(view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
     match raw {
         Raw::Value(Value::Null) => Ok(Resolved::Null),
@@ -226,7 +227,7 @@ fn is(value: &Input, raw: Raw<'_>) -> bool {
     }
 }
 
-/// The elements of a set; a text is the set of its characters.
+/// The elements of a set; a string is the set of its characters.
 fn set_of(set: &Input) -> Result<Vec<Input>, FilterFault> {
     match set {
         Input::List(items) => Ok(items.clone()),
@@ -245,7 +246,8 @@ fn not_iterable(type_: &str, value: &str) -> FilterFault {
     FilterFault::internal(message)
 }
 
-/// The field of a type that a filter may name; for an interface by the value of a key, of any of its types.
+/// The field of a type that a filter may name; for an interface that dispatches by a key, a field of any of
+/// its types.
 pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
     type_.field(name).or_else(|| {
         let (_, types) = type_.field_map()?;

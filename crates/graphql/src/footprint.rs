@@ -1,8 +1,9 @@
-//! What a query can touch, known before it runs: schemas, the keys of their datafiles, resources.
+//! The footprint of a query, computed before it runs: the schemas, the keys of their datafiles, and the
+//! resources that it can read.
 //!
-//! **Invariant:** a footprint is never too small: a change that it does not see does not change the answer. What a
-//! reference points at is taken to be of the schema that its type has; where the data breaks that, the target is a
-//! *stray*, and every change of a stray counts.
+//! **Invariant:** a footprint is never too small: a change outside of it does not change the answer. A
+//! reference is assumed to point to a datafile of the schema that its type has; where the data violates that,
+//! the target is *mistyped*, and every change of a mistyped target counts.
 
 mod strays;
 mod trace;
@@ -14,7 +15,7 @@ use qontract_bundle::{Document, Value};
 pub use strays::Strays;
 pub(crate) use trace::trace;
 
-/// What a query can touch.
+/// What a query can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     datafiles: BTreeMap<Box<str>, Keys>,
@@ -29,9 +30,9 @@ pub struct Footprint {
 /// Keys of an object that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// All of it, however deep.
+    /// All keys, at any depth.
     All,
-    /// These keys, and what of each.
+    /// These keys, and the keys below each.
     Some(BTreeMap<Box<str>, Keys>),
 }
 
@@ -42,7 +43,7 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Adds what `other` has.
+    /// Adds the keys of `other`.
     pub(crate) fn add(&mut self, other: &Keys) {
         match (&mut *self, other) {
             (Keys::All, _) => {}
@@ -62,7 +63,7 @@ impl Keys {
         }
     }
 
-    /// Whether the two differ in something that can be read.
+    /// Whether the two values differ in a key that can be read.
     fn differ(&self, old: Option<&Value>, new: Option<&Value>) -> bool {
         let keys = match self {
             Keys::All => return old != new,
@@ -70,7 +71,7 @@ impl Keys {
         };
         match (old, new) {
             (Some(Value::Map(old)), Some(Value::Map(new))) => {
-                // Whether something is a reference depends on how many keys it has.
+                // Whether a map is a reference depends on its number of keys.
                 let shape = |map: &qontract_bundle::Map| map.len() == 1 && map.get("$ref").is_some();
                 shape(old) != shape(new)
                     || keys.iter().any(|(key, keys)| keys.differ(old.get(key), new.get(key)))
@@ -92,7 +93,7 @@ pub(crate) struct FieldRef<'a> {
 }
 
 impl Footprint {
-    /// Schemas whose datafiles can be touched, with the keys that can be read.
+    /// Schemas whose datafiles can be read, with the keys that can be read.
     pub fn datafiles(&self) -> impl Iterator<Item = (&str, &Keys)> {
         self.datafiles.iter().map(|(schema, keys)| (&**schema, keys))
     }
@@ -102,7 +103,7 @@ impl Footprint {
         self.datafiles.get(schema)
     }
 
-    /// Fields of GraphQL types that can be asked for, as type and field.
+    /// Fields of GraphQL types that can be selected, as type and field.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(type_, field)| (&**type_, &**field))
     }
@@ -112,25 +113,25 @@ impl Footprint {
         self.ways.get(schema).map(|(type_, field)| (&**type_, &**field))
     }
 
-    /// Whether resources can be touched.
+    /// Whether resources can be read.
     pub fn resources(&self) -> bool {
         self.resources
     }
 
-    /// Whether it is asked where resources are named.
+    /// Whether the query reads which datafiles name a resource.
     pub fn naming(&self) -> bool {
         self.naming
     }
 
-    /// Whether the schema itself is asked for.
+    /// Whether the query reads the schema itself.
     pub fn schema(&self) -> bool {
         self.schema
     }
 
-    /// Whether a change of one datafile, which may also come or go, can change the answer.
+    /// Whether a change of one datafile, including its addition or removal, can change the answer.
     ///
-    /// Strays, before or after, count whatever changes in them: the caller asks [`Strays`] first. Where resources are named counts only if
-    /// [that is asked](Self::naming).
+    /// Every change of a mistyped target counts: the caller checks [`Strays`] first. A change of the
+    /// datafiles that name a resource counts only if [`naming`](Self::naming) is set.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =
             |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
@@ -155,9 +156,9 @@ impl Footprint {
             let step = step.replace("~1", "/").replace("~0", "~");
             match known.get(&*step) {
                 Some(below) => keys = below,
-                // An item of a list is read as the list is.
+                // An item of a list is read like the list.
                 None if step.bytes().all(|byte| byte.is_ascii_digit()) => {}
-                // Whether something is a reference is seen, too.
+                // Whether a map is a reference is always read.
                 None => return step == "$ref",
             }
         }
@@ -173,7 +174,7 @@ impl Footprint {
         self.fields.insert((type_.into(), field.into()));
     }
 
-    /// Any resource can be touched, and these keys of it.
+    /// Any resource can be read, and these keys of it.
     pub(crate) fn any_resource(&mut self, keys: &Keys) {
         self.resources = true;
         self.naming |= match keys {
@@ -192,7 +193,7 @@ mod tests {
     use super::{FieldRef, Footprint, Keys};
 
     #[test]
-    fn fields_that_a_query_reads_are_told_from_those_beside_them() {
+    fn only_fields_that_a_query_reads_are_in_its_footprint() {
         let some = |keys: &[(&str, Keys)]| {
             Keys::Some(keys.iter().map(|(key, keys)| ((*key).into(), keys.clone())).collect())
         };

@@ -1,6 +1,7 @@
 //! Generates Rust types for the answers to GraphQL requests. The result is committed; `cargo xtask generate` writes it.
 //!
-//! Fragments that several requests spread are [`SharedFragments`]: their types are generated once, and the types of the requests contain them.
+//! Fragments that several requests spread are [`SharedFragments`]: their types are generated once and
+//! embedded in the types of the requests.
 
 mod interface;
 mod names;
@@ -20,10 +21,11 @@ use crate::schema::{Kind, Scalar, Schema, Shape, TypeId};
 use names::{camel, pascal, snake, unversioned};
 pub use shared::{SharedFragment, SharedFragments};
 
-/// The lint that the field names of the data do not keep.
+/// Allows a lint that the field names of the data violate.
 const ALLOW: &str = "#![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n";
 
-/// The Rust source for the answers to the operations of `query`, each of which has a name. `package` is the crate that the source belongs to.
+/// The Rust source for the answers to the operations of `query`, all of which must be named. `package` is the
+/// crate that the source belongs to.
 pub fn query(
     schema: &Schema,
     query: &str,
@@ -52,7 +54,7 @@ pub fn query(
     };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
-            return Err(vec![failure("an operation without a name has no type")]);
+            return Err(vec![failure("an operation has no name")]);
         };
         let fields = generator.fields(schema.query(), &[&operation.selection_set]);
         let index = generator
@@ -89,11 +91,11 @@ pub fn fragments(schema: &Schema, shared: &SharedFragments, package: &str) -> Re
         let Some(fragment) = document.fragments.get(name.as_str()) else { continue };
         let on = schema.type_id(fragment.type_condition()).unwrap_or_default();
         if !matches!(schema.type_(on).kind, Kind::Object) {
-            return Err(vec![failure(format!("`{name}` is not about an object type"))]);
+            return Err(vec![failure(format!("the fragment `{name}` is not on an object type"))]);
         }
         let fields = generator.fields(on, &[&fragment.selection_set]);
-        let told = format!("The fragment `{name}`: a `{}`.", schema.type_(on).name);
-        let index = generator.structure(name, &told, &fields).map_err(|failure| vec![failure])?;
+        let doc = format!("The fragment `{name}`: a `{}`.", schema.type_(on).name);
+        let index = generator.structure(name, &doc, &fields).map_err(|failure| vec![failure])?;
         let needed = shared.needed_by(text).map_err(|why| vec![failure(why)])?;
         let files = [file].into_iter().chain(needed.iter().map(|fragment| &fragment.file));
         let texts: Vec<String> = files.map(|file| format!("include_str!(\"fragments/{file}\")")).collect();
@@ -111,7 +113,7 @@ fn failure(message: impl Into<String>) -> Failure {
     Failure::new(Code::ValidationFailed, message.into())
 }
 
-/// A field of an answer: its key, what asks for it, and whether it may be left out.
+/// A field of an answer: its key, the nodes that select it, and whether it may be missing.
 struct Asked<'d> {
     key: String,
     nodes: Vec<&'d Node<Field>>,
@@ -123,9 +125,9 @@ struct Asked<'d> {
 struct Collected<'d> {
     fields: Vec<Asked<'d>>,
     shared: BTreeSet<&'d str>,
-    /// The fragments that are being looked into.
+    /// The fragments that are being expanded.
     open: HashSet<&'d str>,
-    /// Whether the fields of shared fragments are collected, too.
+    /// Whether the fields of shared fragments are collected as well.
     expand: bool,
 }
 
@@ -134,11 +136,11 @@ struct Generator<'d> {
     document: &'d ExecutableDocument,
     /// Names of the shared fragments, whose types exist elsewhere.
     shared: BTreeSet<&'d str>,
-    /// The source of each type, those that contain others first.
+    /// The source of each type, outer types first.
     types: Vec<String>,
     /// Names of Rust types that are in use.
     taken: HashSet<String>,
-    /// Rust types by what they are of and what is asked of it: what is asked twice is one type.
+    /// Rust types by the signature of their selection: equal selections share one type.
     known: HashMap<String, String>,
 }
 
@@ -151,7 +153,7 @@ impl<'d> Generator<'d> {
         collected
     }
 
-    /// The keys that a shared fragment adds to an answer.
+    /// The response keys that a shared fragment adds.
     fn keys(&self, name: &str) -> Vec<String> {
         let Some(fragment) = self.document.fragments.get(name) else { return Vec::new() };
         let on = self.schema.type_id(fragment.type_condition()).unwrap_or_default();
@@ -209,7 +211,7 @@ impl<'d> Generator<'d> {
         }
     }
 
-    /// What is asked of a type, down to the last field.
+    /// The selection on a type as text, down to the leaf fields.
     fn signature(&self, id: TypeId, sets: &[&'d SelectionSet]) -> String {
         let type_ = self.schema.type_(id);
         let members = if type_.possible.is_empty() { vec![id] } else { type_.possible.clone() };
@@ -229,8 +231,8 @@ impl<'d> Generator<'d> {
         text
     }
 
-    /// Writes a struct and the types of its fields; returns which of the types it is.
-    fn structure(&mut self, name: &str, told: &str, selected: &Collected<'d>) -> Result<usize, Failure> {
+    /// Writes a struct and the types of its fields; returns its index in `types`.
+    fn structure(&mut self, name: &str, doc: &str, selected: &Collected<'d>) -> Result<usize, Failure> {
         self.refuse_overlaps(selected)?;
         let index = self.types.len();
         self.types.push(String::new());
@@ -250,12 +252,12 @@ impl<'d> Generator<'d> {
                 attributes.push(format!("rename = \"{}\"", field.key));
             }
             let mut type_ = self.type_(name, field)?;
-            // An option may be left out.
+            // An option may be missing.
             if field.conditional && !type_.starts_with("Option<") {
                 type_ = format!("Option<{type_}>");
             }
-            let asked = &field.nodes[0].name;
-            let _ = writeln!(lines, "    /// `{asked}`");
+            let field_name = &field.nodes[0].name;
+            let _ = writeln!(lines, "    /// `{field_name}`");
             if !attributes.is_empty() {
                 let _ = writeln!(lines, "    #[serde({})]", attributes.join(", "));
             }
@@ -265,7 +267,7 @@ impl<'d> Generator<'d> {
             selected.fields.iter().any(|field| snake(&field.key).trim_start_matches("r#") != field.key);
         let rename = if is_camel && is_renamed { "#[serde(rename_all = \"camelCase\")]\n" } else { "" };
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]";
-        self.types[index] = format!("\n/// {told}\n{derive}\n{rename}pub struct {name} {{\n{lines}}}\n");
+        self.types[index] = format!("\n/// {doc}\n{derive}\n{rename}pub struct {name} {{\n{lines}}}\n");
         Ok(index)
     }
 
@@ -276,7 +278,7 @@ impl<'d> Generator<'d> {
             for key in self.keys(fragment) {
                 if taken.contains(&key) {
                     let text = format!(
-                        "`{key}` is selected beside the shared fragment `{fragment}`, which selects it too: give it an alias"
+                        "`{key}` is selected twice, once by the shared fragment `{fragment}`: give it an alias"
                     );
                     return Err(failure(text));
                 }
@@ -286,7 +288,7 @@ impl<'d> Generator<'d> {
         Ok(())
     }
 
-    /// A name for the Rust type of a GraphQL type: its own if it is free, else the way to it.
+    /// A name for the Rust type of a GraphQL type: its own name if it is free, else the path to it.
     fn name(&mut self, own: &str, way: String) -> String {
         let own = unversioned(&pascal(own)).to_owned();
         let name = if self.taken.contains(&own) { way } else { own };
@@ -305,16 +307,16 @@ impl<'d> Generator<'d> {
             Kind::Scalar(Scalar::Int) => "i32".to_owned(),
             Kind::Scalar(Scalar::Float) => "f64".to_owned(),
             Kind::Scalar(Scalar::Boolean) => "bool".to_owned(),
-            // JSON comes as text that holds JSON.
+            // JSON is sent as a string that contains JSON.
             Kind::Scalar(Scalar::String | Scalar::Json) | Kind::Enum => "String".to_owned(),
             Kind::Object | Kind::Interface(_) => {
-                let asked = self.signature(id, &sets);
+                let signature = self.signature(id, &sets);
                 let selected = self.fields(id, &sets);
                 if let (true, Some(fragment), 1) =
                     (selected.fields.is_empty(), selected.shared.first(), selected.shared.len())
                 {
                     (*fragment).to_owned()
-                } else if let Some(name) = self.known.get(&asked) {
+                } else if let Some(name) = self.known.get(&signature) {
                     name.clone()
                 } else {
                     let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
@@ -323,7 +325,7 @@ impl<'d> Generator<'d> {
                     } else {
                         self.interface(&name, id, &sets)?;
                     }
-                    self.known.insert(asked, name.clone());
+                    self.known.insert(signature, name.clone());
                     name
                 }
             }

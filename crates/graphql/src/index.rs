@@ -1,4 +1,4 @@
-//! What a bundle is asked for again and again: datafiles by path and by schema, and who points at whom.
+//! Look-up tables of a bundle: datafiles by path and by schema, and back-references.
 
 use std::sync::Arc;
 
@@ -9,29 +9,30 @@ use crate::columns::Columns;
 use crate::leads::Leads;
 use crate::schema::{BackReference, Schema, TypeId};
 
-/// Paths are looked up again and again, and they are our own: the hash is a fast one.
+/// Keys are paths of the bundle, not untrusted input, so a fast hash is used.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// The number of a datafile: its place among all datafiles.
+/// The number of a datafile: its index among all datafiles.
 pub type FileId = u32;
-/// The number of a resource: its place among all resources.
+/// The number of a resource: its index among all resources.
 pub type ResourceId = u32;
 
 /// The look-up tables of one bundle.
 #[derive(Debug)]
 pub struct Index {
-    /// The top levels of all datafiles, side by side: who reads many of them need not look for each.
+    /// The top-level maps of all datafiles, stored contiguously: code that reads many of them does not chase
+    /// pointers.
     roots: Vec<Option<Map>>,
     tables: Arc<Tables>,
     leads: Leads,
     columns: Columns,
 }
 
-/// What depends on the paths of a bundle, on the schemas of its datafiles and on what they point at. Bundles that have all that in common
-/// share it.
+/// The tables that depend only on the paths of a bundle, the schemas of its datafiles and their
+/// back-references. Bundles that agree on all of these share them.
 #[derive(Debug)]
 struct Tables {
-    /// The paths of all datafiles, one after the other, and where each ends.
+    /// The concatenated paths of all datafiles, and where each ends.
     paths: String,
     ends: Vec<usize>,
     resources: HashMap<Box<str>, ResourceId>,
@@ -39,21 +40,21 @@ struct Tables {
     schema_names: Vec<Box<str>>,
     schema_of: Vec<Option<u32>>,
     files_of: Vec<Vec<FileId>>,
-    /// Where a datafile is among those of its schema.
+    /// The index of a datafile among those of its schema.
     rows: Vec<u32>,
-    /// Per back-reference of the schema: who points at a path.
+    /// Per back-reference of the schema: the datafiles that point to a path.
     pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
 }
 
 impl Index {
-    /// Reads the bundle once.
+    /// Builds the tables of a bundle.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
-        // Side by side, as each waits for memory.
+        // In parallel, as each read waits for memory.
         let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
         let (roots, names) =
             documents.map(|document| (document.value.as_map().cloned(), document.schema())).unzip();
         let tables = Arc::new(Tables::new(bundle, names, schema));
-        // Now, so that no request waits for it.
+        // Builds the path index now, so that no request waits for it.
         bundle.place("");
         Self::of(roots, tables)
     }
@@ -63,8 +64,11 @@ impl Index {
         Self { roots, tables, leads, columns: Columns::default() }
     }
 
-    /// The same, for who has an index of another bundle, with the same schema. If they have the same paths, what changed is looked at alone, and the rest
-    /// is shared.
+    /// Builds the index of `bundle` incrementally from this index of `last`; both have the same schema. If
+    /// the paths are equal, only changed documents are read and the tables are shared; otherwise the index is
+    /// rebuilt.
+    ///
+    /// A changed document whose schema or back-reference targets differ invalidates the tables as well.
     #[must_use]
     pub fn beside(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
         if !bundle.has_paths_of(last) && !have_equal_paths(bundle, last) {
@@ -78,7 +82,7 @@ impl Index {
             }
             *root = is.document.value.as_map().cloned();
         }
-        // Now, so that no request waits for it.
+        // Builds the path index now, so that no request waits for it.
         bundle.place("");
         Self::of(roots, Arc::clone(&self.tables))
     }
@@ -92,7 +96,7 @@ fn have_equal_paths(a: &Bundle, b: &Bundle) -> bool {
         && a.resources().iter().zip(b.resources()).all(|(a, b)| a.path == b.path)
 }
 
-/// Whether two datafiles have the same schema, and all back-references take them to point at the same paths.
+/// Whether two datafiles have the same schema, and the same targets for all back-references.
 fn points_alike(a: &Document, b: &Document, schema: &Schema) -> bool {
     let mut references = schema.back_references().iter();
     a.schema() == b.schema()
@@ -157,7 +161,7 @@ impl Tables {
         for file in self.files_of(&reference.schema) {
             let value = &bundle.datafiles()[*file as usize].document.value;
             targets(value, &reference.path, &mut |target| match pointing.get_mut(target) {
-                // All that a file says comes in one go.
+                // All targets of a file are visited in a row.
                 Some(files) if files.last() == Some(file) => {}
                 Some(files) => files.push(*file),
                 None => {
@@ -174,7 +178,8 @@ impl Tables {
 }
 
 impl Index {
-    /// Whether its tables are those of another one, because their bundles have the same paths and schemas.
+    /// Whether it shares its tables with another index, because their bundles have the same paths and
+    /// schemas.
     pub fn has_tables_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tables, &other.tables)
     }
@@ -191,17 +196,17 @@ impl Index {
         self.roots[file as usize].as_ref()
     }
 
-    /// Where the references that were followed lead.
+    /// The cache of resolved references.
     pub fn leads(&self) -> &Leads {
         &self.leads
     }
 
-    /// Fields that long lists asked for.
+    /// The columns of fields that long lists read.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// Where a datafile is among [those of its schema](Self::files_of).
+    /// The index of a datafile among [those of its schema](Self::files_of).
     pub fn row(&self, file: FileId) -> usize {
         self.tables.rows[file as usize] as usize
     }
@@ -216,7 +221,7 @@ impl Index {
         self.tables.files_of(schema)
     }
 
-    /// How many datafiles there are of each schema.
+    /// All schemas with their number of datafiles.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, usize)> {
         self.tables.schema_names.iter().zip(&self.tables.files_of).map(|(name, files)| (&**name, files.len()))
     }
@@ -236,24 +241,24 @@ impl Index {
         &self.tables.schema_names[id as usize]
     }
 
-    /// How many schemas there are.
+    /// The number of schemas.
     pub fn schema_count(&self) -> usize {
         self.tables.schema_names.len()
     }
 
-    /// Whether the datafiles of a schema are what a reference to this type leads to, by the number of the schema.
+    /// For each schema, by number: whether its datafiles are of this type.
     pub(crate) fn expected(&self, schema: &Schema, type_: TypeId) -> Vec<bool> {
         let names = schema.schemas_of(type_);
         let is_one = |id| names.iter().any(|name| **name == *self.schema_name(id));
         (0..).take(self.schema_count()).map(is_one).collect()
     }
 
-    /// The datafiles that point at `path` by a back-reference of the schema.
+    /// The datafiles that point to `path` by a back-reference of the schema.
     pub fn pointing(&self, back_reference: usize, path: &str) -> &[FileId] {
         self.tables.pointing[back_reference].get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// How many datafiles point at a path by a back-reference: on average, over the paths that any point at.
+    /// The mean number of datafiles that point to a path by a back-reference, over all paths that have any.
     pub fn mean_pointing(&self, back_reference: usize) -> usize {
         let pointing = &self.tables.pointing[back_reference];
         // The order of a sum does not matter.
@@ -262,8 +267,8 @@ impl Index {
     }
 }
 
-/// Calls `found` with every reference that stands below `path`; lists on the way are looked through. What is no
-/// reference (`null`, text) is passed over.
+/// Calls `found` with every reference below `path`; lists on the way are searched. Values that are not
+/// references (`null`, text) are skipped.
 pub fn targets<'v>(value: &'v Value, path: &[Box<str>], found: &mut dyn FnMut(&'v str)) {
     match (value, path) {
         (Value::List(items), _) => items.iter().for_each(|item| targets(item, path, found)),

@@ -1,5 +1,5 @@
-//! Values that come with a request: variables and literals. They are JavaScript's: all numbers are floats, and a
-//! value may be missing.
+//! Input values of a request: variables and literals. They follow JavaScript: all numbers are floats, and a
+//! value may be undefined.
 
 use apollo_compiler::ast;
 use qontract_bundle::{Map, Value, json};
@@ -58,7 +58,7 @@ impl Input {
         }
     }
 
-    /// The value of `key`, if this is an object that has it.
+    /// The value of `key`, if this is an object with that key.
     pub fn get(&self, key: &str) -> Option<&Input> {
         let Input::Object(entries) = self else { return None };
         entries.iter().find(|(known, _)| &**known == key).map(|(_, value)| value)
@@ -69,23 +69,23 @@ impl Input {
         !matches!(self, Input::Undefined | Input::Null)
     }
 
-    /// Whether `raw`, where missing counts as `null`, is this very value. Lists and objects never are.
+    /// Whether `raw`, where missing counts as `null`, equals this value. Lists and objects never do.
     pub fn is(&self, raw: Option<&Value>) -> bool {
         match (self, raw) {
             (Input::Null, None | Some(Value::Null)) => true,
             (Input::Bool(mine), Some(Value::Bool(theirs))) => mine == theirs,
             (Input::Text(mine), Some(Value::Str(theirs))) => **mine == **theirs,
-            #[expect(clippy::float_cmp, reason = "the same number is meant")]
+            #[expect(clippy::float_cmp, reason = "exact equality is intended")]
             (Input::Number(mine), Some(number)) => as_number(number).is_some_and(|theirs| *mine == theirs),
             _ => false,
         }
     }
 }
 
-/// The number as JavaScript has it.
+/// The number as JavaScript represents it.
 pub fn as_number(value: &Value) -> Option<f64> {
     match value {
-        #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other whole numbers")]
+        #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other integers")]
         Value::Int(number) => Some(*number as f64),
         Value::BigInt(digits) => digits.parse().ok(),
         Value::Float(number) => Some(*number),
@@ -139,7 +139,7 @@ pub fn quoted(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A value as graphql-js shows it in messages: like a literal, three levels deep, ten elements of a list.
+/// A value as graphql-js prints it in messages: like a literal, up to three levels and ten list elements.
 pub fn inspect(value: &Input) -> String {
     shown(value, 0)
 }

@@ -1,11 +1,11 @@
-//! Where references lead, remembered by their identity.
+//! A lock-free cache of reference targets, keyed by the identity of the reference.
 //!
-//! To look a path up means to read the path, its hash, the table and the path there: most of the time of a large answer
-//! was spent waiting for these. References to the same path are one in memory, so that one that was followed before is known
-//! without reading it.
+//! Resolving a path reads the path, its hash, the table and the path stored there: most of the time of a
+//! large answer was spent waiting for these. References to the same path are interned (one object in memory),
+//! so a reference that was resolved before is found by its address, without reading it.
 //!
-//! **Invariant:** what is remembered is right for as long as the values of the bundle are where they are, which is as
-//! long as the bundle lives. Who shares it does not wait: an entry is one word.
+//! **Invariant:** an entry is valid as long as the values of the bundle stay at their addresses, which is as
+//! long as the bundle lives. Threads share the cache without a lock: an entry is one atomic word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,26 +13,26 @@ use qontract_bundle::Map;
 
 use crate::index::FileId;
 
-/// Significant bits of an address: values stand at multiples of eight, and processes below 2^47.
+/// Significant bits of an address: values are aligned to eight bytes, and user space ends below 2^47.
 const BITS: u32 = 44;
 
-/// Where references lead.
+/// Cache of reference targets.
 #[derive(Debug)]
 pub struct Leads {
-    /// In an entry the lower half is a datafile, counted from one, and the upper half tells which address it is for.
+    /// The lower half of an entry is a datafile number plus one, the upper half the tag of the address.
     slots: Box<[AtomicU64]>,
-    /// The number of slots is this power of two.
+    /// Binary logarithm of the number of slots.
     power: u32,
 }
 
 impl Leads {
-    /// Room for references to so many datafiles.
+    /// A cache for references to this many datafiles.
     pub fn new(datafiles: usize) -> Self {
         let power = (datafiles * 4).next_power_of_two().ilog2().clamp(BITS - 32, 22);
         Self { slots: (0..1_usize << power).map(|_| AtomicU64::new(0)).collect(), power }
     }
 
-    /// Where a reference leads: what `find` found when it was asked first. What leads nowhere is asked again.
+    /// The target of a reference: cached, or the result of `find`. Dangling references are not cached.
     pub fn get<E>(
         &self,
         reference: &Map,
@@ -51,9 +51,9 @@ impl Leads {
         Ok(found)
     }
 
-    /// The slot of an address and what else is to be known of it: together they tell it from all others.
+    /// The slot of an address and its tag: together they identify the address.
     fn slot(&self, address: usize) -> Option<(&AtomicU64, u64)> {
-        // Odd, so that no two addresses become one; its bits are those of the golden ratio.
+        // Odd, so that the multiplication is injective; its bits are those of the golden ratio.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let address = u64::try_from(address).ok()?;
         if address % 8 != 0 || address >> (BITS + 3) != 0 {
@@ -72,7 +72,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_reference_is_found_once_and_known_then() {
+    fn a_reference_is_resolved_once_and_cached_then() {
         let leads = Leads::new(10);
         let to = |path: &str| Map::new(vec![("$ref", Value::str(path))]);
         let (first, second) = (to("/services/long/enough/to/be/elsewhere.yml"), to("/b"));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_addresses_are_taken_for_one() {
+    fn no_two_addresses_share_slot_and_tag() {
         for datafiles in [1, 5_000, 10_000_000] {
             let leads = Leads::new(datafiles);
             let mut seen = HashSet::new();

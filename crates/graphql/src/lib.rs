@@ -1,8 +1,8 @@
 //! GraphQL over a bundle.
 //!
-//! The road of a request: its text becomes a document (parsed and checked once), the document and the
-//! values of its variables become a plan (compiled once), the plan is executed over the immutable bundle and writes
-//! the answer's bytes. Nothing here knows a network, a clock or a file.
+//! A request's text becomes a document (parsed and validated once), the document and the values of its
+//! variables become a plan (compiled once), and the plan is executed over the immutable bundle and writes the
+//! bytes of the answer. Nothing here uses the network, the clock or the file system.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,19 +1,19 @@
-//! How much a request may ask for. What is over a limit is refused with a clear error, before or while it is answered.
+//! Limits of a request. A request beyond a limit is refused with a clear error, before or during execution.
 
-/// Limits of one request. The defaults let every known query of the established integrations through.
+/// Limits of one request. The defaults allow every known query of the established integrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the request's text.
+    /// Maximum size of the request's text, in bytes.
     pub query_bytes: usize,
-    /// How many selections and directives a request may have: checking it takes time in their square.
+    /// Maximum number of selections and directives: validation takes time in their square.
     pub selections: usize,
-    /// How deep fields may be nested.
+    /// Maximum nesting of fields.
     pub depth: usize,
-    /// How many fields of a request may have another name in the answer.
+    /// Maximum number of aliased fields.
     pub aliases: usize,
-    /// How many objects the answer may have, as estimated from the data before it is made.
+    /// Maximum number of objects in the answer, as estimated from the data before execution.
     pub cost: u64,
-    /// Bytes of the answer.
+    /// Maximum size of the answer, in bytes.
     pub answer_bytes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No limits but those of the machine; depth stays limited, because stacks are.
+    /// No limits; only the depth stays limited, because stacks are finite.
     pub fn none() -> Self {
         let most = usize::MAX;
         Self {

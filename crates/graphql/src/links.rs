@@ -1,10 +1,12 @@
-//! Who refers to whom: every reference that some request can follow, and every resource that a datafile names.
+//! The reference graph: every reference that some request can follow, and every resource that a datafile
+//! names.
 //!
-//! Which answers a change can reach is found by going back along these. To look through a large bundle takes a while, so of a bundle that has most
-//! documents in common with another one only the others are looked through.
+//! Which answers a change can affect is found by walking this graph backwards. Searching a large bundle takes
+//! time, so the graph is built incrementally: for a bundle that shares most documents with another one, only
+//! the other documents are searched.
 //!
-//! **Invariant:** what is found beside another bundle is what is found alone (`links_beside_another_bundle_are_its_own`), but that more types may be
-//! said to stand within datafiles.
+//! **Invariant:** the incremental graph equals the full one
+//! (`incremental_reference_graph_equals_a_full_one`), except that it may list more types as inline.
 
 mod lists;
 mod search;
@@ -21,24 +23,24 @@ use crate::source::View;
 use lists::Lists;
 use search::{Found, Known, Loose, Search, Trace, trace};
 
-/// Who refers to whom, in one bundle.
+/// The references of one bundle, forwards and backwards.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Links {
-    /// What was found in each datafile.
+    /// The references found in each datafile.
     found: Found,
-    /// Per datafile, those that refer to it as what it is.
+    /// Per datafile, the datafiles that refer to it with its own type.
     referrers: Lists,
     /// Per resource, the datafiles that name it.
     naming: Lists,
-    /// What comes of references that take a datafile for what it is not.
+    /// The consequences of mistyped references: those that read a datafile as another type.
     loose: Loose,
 }
 
-/// So many datafiles are looked through in one go.
+/// Number of datafiles that one task searches.
 const TOGETHER: usize = 1024;
 
 impl Links {
-    /// Looks at every reference of the data.
+    /// Searches every datafile.
     pub(crate) fn find(schema: &Schema, view: View<'_>) -> Self {
         let types = types_of(schema, view);
         let files: Vec<FileId> = (0..).take(view.bundle.datafiles().len()).collect();
@@ -56,13 +58,14 @@ impl Links {
         Self::of(all, schema, view)
     }
 
-    /// The same, for who has those of another bundle with the same types: documents that both have are not looked through, unless what they
-    /// refer to has come, gone, or become something else.
+    /// Builds the graph of `view` incrementally from this graph of `last`; both have the same types.
+    /// Documents that both bundles share are not searched, unless a datafile or resource they refer to was
+    /// added, removed, or changed its schema.
     pub(crate) fn beside(&self, last: View<'_>, schema: &Schema, view: View<'_>) -> Self {
         let types = types_of(schema, view);
         let mut search = Search::new(schema, view);
         if view.index.has_tables_of(last.index) {
-            // Everything is where it was, and what it was.
+            // All numbers and schemas are unchanged.
             let files = last.bundle.datafiles().iter().zip(view.bundle.datafiles());
             for (file, (was, is)) in (0..).zip(files) {
                 if Arc::ptr_eq(&was.document, &is.document) {
@@ -79,7 +82,7 @@ impl Links {
         Self::of(found, schema, view)
     }
 
-    /// Looks through what is not as it was.
+    /// Searches the documents whose references may have changed.
     fn find_again(
         &self,
         search: &mut Search<'_>,
@@ -110,17 +113,18 @@ impl Links {
         Self { found, referrers, naming, loose }
     }
 
-    /// Datafiles that some reference takes for something else.
+    /// Datafiles that some reference reads as another type.
     pub(crate) fn strays(&self) -> &Strays {
         &self.loose.strays
     }
 
-    /// The datafiles that refer to this one as what it is.
+    /// The datafiles that refer to this one with its own type.
     pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
         self.referrers.of(file)
     }
 
-    /// The datafiles that refer to this one and take something for what it is not.
+    /// The datafiles that refer to this one through a mistyped reference, or are themselves read as another
+    /// type.
     pub(crate) fn loose_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.loose.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -131,25 +135,25 @@ impl Links {
         self.naming.of(resource).iter().chain(loosely).copied()
     }
 
-    /// Whether objects of a type may stand within datafiles, rather than be datafiles.
+    /// Whether objects of a type may be inline in datafiles instead of datafiles of their own.
     pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
         kin(schema, type_)
             .any(|type_| self.found.inline.contains(&type_) || self.loose.inline.contains(&type_))
     }
 
-    /// Whether some reference takes a datafile of another schema for one of this type.
+    /// Whether some reference reads a datafile of another schema as one of this type.
     pub(crate) fn is_taken_for(&self, schema: &Schema, type_: TypeId) -> bool {
         kin(schema, type_).any(|type_| self.loose.taken_for.contains(&type_))
     }
 }
 
-/// A type, the types that have it if it is an interface, and the interfaces of all these.
+/// A type, its implementing types if it is an interface, and the interfaces of all these.
 fn kin(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId> {
     let types = std::iter::once(type_).chain(schema.type_(type_).possible.iter().copied());
     types.flat_map(|type_| schema.type_(type_).interfaces.iter().copied().chain([type_]))
 }
 
-/// Per schema, by its number, the types that its datafiles are read as.
+/// Per schema number, the types that its datafiles are read as.
 fn types_of(schema: &Schema, view: View<'_>) -> Vec<BTreeSet<TypeId>> {
     let mut types = vec![BTreeSet::new(); view.index.schema_count()];
     let mut add = |name: &str, type_: TypeId| {
@@ -158,7 +162,7 @@ fn types_of(schema: &Schema, view: View<'_>) -> Vec<BTreeSet<TypeId>> {
         }
     };
     for (type_, definition) in schema.types().iter().enumerate() {
-        // Where the schema tells which type is meant, that type is among them for itself.
+        // With dispatch by schema, the concrete type is visited on its own.
         if !matches!(definition.kind, Kind::Interface(Dispatch::Schema)) {
             schema.schemas_of(type_).iter().for_each(|name| add(name, type_));
         }
@@ -175,12 +179,12 @@ fn types_at<'t>(types: &'t [BTreeSet<TypeId>], view: View<'_>, file: FileId) -> 
     view.index.schema_of(file).map(|id| &types[id as usize])
 }
 
-/// Where the datafiles and resources of one bundle are in another one. What is gone, or of another schema now, is nowhere: what refers to it may
-/// mean something else.
+/// Maps the numbers of datafiles and resources of one bundle to those of another. Entries that were removed
+/// or have another schema now map to `None`: references to them may resolve differently.
 struct Moved {
     files: Vec<Option<FileId>>,
     resources: Vec<Option<ResourceId>>,
-    /// What has come.
+    /// Hashes of the paths that were added.
     new: HashSet<Trace>,
 }
 
@@ -204,7 +208,8 @@ impl Moved {
         Self { files: moved, resources, new }
     }
 
-    /// What was found in a datafile, as it is now; nothing is said if that may be something else.
+    /// The references of a datafile with the new numbers; `None` if they may resolve differently, so that the
+    /// datafile has to be searched again.
     fn known(&self, found: &Found, file: FileId) -> Option<Known> {
         fn moved(list: &[u32], to: &[Option<u32>]) -> Option<Vec<u32>> {
             list.iter().map(|one| to[*one as usize]).collect()
@@ -226,7 +231,7 @@ impl Moved {
     }
 }
 
-/// Where each of these paths is among others, and which of those are new; both are in order.
+/// The index of each path among `others`, and the hashes of those that are new; both are sorted.
 fn places<'p>(
     paths: impl Iterator<Item = &'p str>,
     others: impl Iterator<Item = &'p str>,
@@ -283,20 +288,20 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        // With tables of its own, and with those of the last one if they are the same.
+        // With tables of its own, and with shared tables if they are equal.
         for next in [last.beside(Arc::clone(next.bundle())).unwrap(), next] {
-            let alone = Links::find(next.schema(), next.view());
-            let beside = last.links().beside(last.view(), next.schema(), next.view());
-            assert_eq!(beside, alone, "{data:#}");
-            // And back: now the other one is what is known.
-            let back = alone.beside(next.view(), last.schema(), last.view());
+            let full = Links::find(next.schema(), next.view());
+            let incremental = last.links().beside(last.view(), next.schema(), next.view());
+            assert_eq!(incremental, full, "{data:#}");
+            // And back.
+            let back = full.beside(next.view(), last.schema(), last.view());
             let inline = last.links().found.inline.clone();
             assert_eq!(Links { found: Found { inline, ..back.found }, ..back }, *last.links(), "{data:#}");
         }
     }
 
     #[test]
-    fn what_is_taken_for_a_type_is_known() {
+    fn types_with_mistyped_references_are_known() {
         let (own, other) = (json!({"$ref": "/teams/a.yml"}), json!({"$ref": "/roles/dev.yml"}));
         for (team, taken_for) in [(own, [false, false]), (other, [true, false])] {
             let data = json!({
@@ -314,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn links_beside_another_bundle_are_its_own() {
+    fn incremental_reference_graph_equals_a_full_one() {
         check(|_| {});
         check(|data| data["/teams/a.yml"]["lead"] = json!({"$ref": "/roles/ops.yml"}));
         check(|data| data["/roles/ops.yml"]["grants"] = json!([{"team": {"$ref": "/teams/a.yml"}}]));

@@ -1,8 +1,8 @@
-//! Places in the text of a request.
+//! Locations in the text of a request.
 
 use apollo_compiler::parser::SourceSpan;
 
-/// A line and a column, both from 1; columns count UTF-16 units, as clients written in JavaScript do.
+/// A line and a column, both from 1; columns count UTF-16 units, as JavaScript clients do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The line.
@@ -11,7 +11,7 @@ pub struct Location {
     pub column: usize,
 }
 
-/// The lines of a text, for many places in it.
+/// Line starts of a text, for many look-ups.
 #[derive(Debug)]
 pub struct Lines {
     /// The first byte of each.
@@ -43,7 +43,7 @@ impl Lines {
         Self { starts, units }
     }
 
-    /// The place of a byte.
+    /// The location of a byte offset.
     pub fn location(&self, offset: usize) -> Location {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line - 1];
@@ -57,7 +57,7 @@ impl Lines {
         Location { line, column: column + 1 }
     }
 
-    /// The place where a node of the request begins.
+    /// The location where a node of the request begins.
     pub fn of_span(&self, span: Option<SourceSpan>) -> Option<Location> {
         Some(self.location(span?.offset()))
     }

@@ -3,10 +3,10 @@
 use crate::schema::{ArgumentDef, DirectiveDef, FieldDef, Kind, Schema, Shape};
 use crate::source::{Many, Resolved, Source};
 
-/// A part of the schema.
+/// An object of the introspection schema.
 #[derive(Clone, Copy, Debug)]
 pub enum Meta<'a> {
-    /// All of it.
+    /// The schema.
     Schema,
     /// A type, with its list and non-null around it.
     Type(Shape),
@@ -14,13 +14,14 @@ pub enum Meta<'a> {
     Field(&'a FieldDef),
     /// An argument.
     Argument(&'a ArgumentDef),
-    /// A value of an enum: its name, and what people are told about it.
+    /// A value of an enum: its name and its description.
     EnumValue(&'a str, Option<&'a str>),
     /// A directive.
     Directive(&'a DirectiveDef),
 }
 
-/// What field `name` of `meta` holds. Nothing in a schema is deprecated, so arguments that ask for more add nothing.
+/// The value of field `name` of `meta`. Nothing in a schema is deprecated, so `includeDeprecated` changes
+/// nothing.
 pub fn resolve<'a>(schema: &'a Schema, meta: Meta<'a>, name: &str) -> Resolved<'a> {
     match meta {
         Meta::Schema => match name {
@@ -90,14 +91,14 @@ fn type_field<'a>(schema: &'a Schema, shape: Shape, name: &str) -> Resolved<'a> 
         "possibleTypes" if matches!(type_.kind, Kind::Interface(_)) => {
             metas(type_.possible.iter().map(|id| Meta::Type(named(*id))))
         }
-        "enumValues" if matches!(type_.kind, Kind::Enum) => {
-            metas(type_.values.iter().map(|(name, told)| Meta::EnumValue(name, told.as_deref())))
-        }
+        "enumValues" if matches!(type_.kind, Kind::Enum) => metas(
+            type_.values.iter().map(|(name, description)| Meta::EnumValue(name, description.as_deref())),
+        ),
         _ => Resolved::Null,
     }
 }
 
-/// The type of this number, nothing around it.
+/// The type of this number, without wrappers.
 pub fn named(id: usize) -> Shape {
     Shape { named: id, list: false, required: false }
 }

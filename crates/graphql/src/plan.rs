@@ -1,7 +1,7 @@
-//! A query compiled against a schema: for every place and every type that can stand there, the fields to write.
+//! A query compiled against a schema: for every position and every type possible there, the fields to write.
 //!
-//! Conditions are decided when the plan is made, fragments are dissolved, fields asked for twice are merged: what is
-//! left to do for an object is a list of fields in the order of the answer.
+//! Conditions are evaluated, fragments are expanded and repeated fields are merged at compile time: what is
+//! left for an object is a list of fields in the order of the answer.
 
 mod compile;
 
@@ -23,11 +23,11 @@ pub struct Plan {
     pub selections: Vec<Selection>,
     /// The selection on `Query`.
     pub root: SelectionId,
-    /// How many fields have arguments.
+    /// Number of fields with arguments.
     pub argument_sets: usize,
-    /// Whether it asks for nothing but the schema, so that the answer never changes.
+    /// Whether it reads nothing but the schema, so that the answer never changes.
     pub only_meta: bool,
-    /// How many bytes the last answer had: about as many as the next one will.
+    /// Size of the last answer, in bytes: the estimate for the next one.
     pub usual_size: AtomicUsize,
 }
 
@@ -47,21 +47,21 @@ pub struct FieldPlan {
     pub key: Box<str>,
     /// The key as JSON, with its colon.
     pub encoded_key: Box<[u8]>,
-    /// What is asked for.
+    /// The target of the field.
     pub what: What,
     /// The key of the data that it reads.
     pub read: Read,
     /// The type of its value.
     pub shape: Shape,
-    /// How its value, or each element of it, is written.
+    /// The form in which its value, or each element of it, is written.
     pub form: Form,
-    /// Where the request asks for it.
+    /// The locations that select it in the request.
     pub locations: Vec<Location>,
     /// Its arguments, and their number among those of the plan.
     pub arguments: Option<(usize, Vec<Argument>)>,
 }
 
-/// What a field asks for.
+/// The target of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The name of the type.
@@ -79,15 +79,15 @@ pub enum What {
 pub enum Read {
     /// This one.
     Key(Box<str>),
-    /// `path`, which of a datafile is no key but where it is.
+    /// `path`, which for a datafile is not a key but its location.
     Path,
     /// `$schema`.
     Schema,
-    /// None: it comes from elsewhere.
+    /// None: the value comes from elsewhere.
     Nothing,
 }
 
-/// How a value is written.
+/// The form in which a value is written.
 #[derive(Debug)]
 pub enum Form {
     /// As a scalar.
@@ -96,7 +96,7 @@ pub enum Form {
     Enum,
     /// As an object of one type.
     Object(SelectionId),
-    /// As an object whose type is found out; selections by type, sorted.
+    /// As an object whose type is resolved at run time; selections by type, sorted.
     Abstract(Vec<(TypeId, SelectionId)>),
 }
 

@@ -1,15 +1,16 @@
-//! Where the objects of an answer come from: file and JSON pointer. Lines are found late, by whoever has the files.
+//! Origins of the objects of an answer: file and JSON pointer. Lines are resolved late, by callers that have
+//! the files.
 //!
-//! **Invariant:** provenance is never part of an answer's bytes unless it was asked for, and never of its digest.
+//! **Invariant:** provenance is part of an answer's bytes only if requested, and never part of its digest.
 
 use qontract_bundle::json::JavaScript;
 
-/// Where one object of an answer comes from.
+/// The origin of one object of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// JSON pointer into the answer's `data`.
     pub at: Box<str>,
-    /// What kind of file it is in.
+    /// The kind of its file.
     pub kind: OriginKind,
     /// The path of the file.
     pub path: Box<str>,
@@ -26,7 +27,7 @@ pub enum OriginKind {
     Resource,
 }
 
-/// Where all objects of an answer come from, in the order of the answer.
+/// The origins of all objects of an answer, in the order of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     origins: Vec<Origin>,
@@ -43,12 +44,12 @@ impl Provenance {
         self.origins.iter().find(|origin| &*origin.at == at)
     }
 
-    /// How many objects are recorded.
+    /// Number of recorded objects.
     pub(crate) fn len(&self) -> usize {
         self.origins.len()
     }
 
-    /// Forgets the objects after the first `count`.
+    /// Drops the objects after the first `count`.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.origins.truncate(count);
     }

@@ -1,9 +1,10 @@
-//! Whom a change can reach: the elements of a request's first lists whose answers may be others if some datafiles are.
+//! Impact analysis: the elements of a request's root lists whose answers may change if some datafiles change.
 //!
-//! It goes back along the plan, from the innermost selection to the first: what is written of an object may be otherwise if its datafile is
-//! among them, or if what is written of something that it leads to may be.
+//! Walks the plan backwards, from the innermost selection to the root: the output for an object may change if
+//! its datafile changes, or if the output for something that it refers to may.
 //!
-//! **Invariant:** whoever is not reached is answered about as before (`who_is_not_reached_is_answered_about_as_before`).
+//! **Invariant:** elements that are not affected have identical answers
+//! (`elements_that_are_not_affected_have_identical_answers`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -24,11 +25,12 @@ use crate::source::View;
 type Files = HashSet<FileId, RandomState>;
 
 impl Engine {
-    /// The elements of the first lists of a request whose answers may be others if these datafiles are: per list, which may have none. Lists that
-    /// arguments choose from are not among them. Nothing is said of a request that cannot be executed, or that asks for what leads anywhere: where
-    /// resources are named, or what points at an object that is no datafile.
-    pub fn reached(&self, asked: Named<'_>, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
-        let (plan, _) = self.planned(asked.into())?;
+    /// The elements of a request's root lists whose answers may change if these datafiles change: one entry
+    /// per list, possibly empty. Lists with arguments are left out. `None` for a request that cannot be
+    /// executed, or that reads something without bounds: the datafiles that name a resource, or
+    /// back-references to an inline object.
+    pub fn reached(&self, operation: Named<'_>, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
+        let (plan, _) = self.planned(operation.into())?;
         let (schema, view, links) = (self.schema(), self.view(), self.links());
         let files = paths.iter().filter_map(|path| view.file(path)).collect();
         Walk { schema, view, links, plan: &plan, files, known: HashMap::new() }.lists()
@@ -41,9 +43,9 @@ impl Engine {
         files.map(|file| self.index().path(file).into()).collect()
     }
 
-    /// The datafiles that name a resource of which this is true.
+    /// The datafiles that name a resource for which the predicate holds.
     pub fn naming_such(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
-        // Links first: who waits for them must not be one of those who look for them.
+        // The graph first: a thread that waits for it must not be one of the pool that builds it.
         let (resources, links) = (self.bundle().resources(), self.links());
         let is_named =
             |place: usize| ResourceId::try_from(place).is_ok_and(|id| links.naming(id).next().is_some());
@@ -53,7 +55,7 @@ impl Engine {
         self.naming(such)
     }
 
-    /// The datafiles that differ, or that name a resource which does.
+    /// The datafiles that differ, or that name a resource that differs.
     pub(crate) fn changed(&self, diff: &Diff) -> BTreeSet<Box<str>> {
         let mut paths = self.naming(diff.resources.iter().map(|change| &*change.path));
         paths.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
@@ -61,15 +63,15 @@ impl Engine {
     }
 }
 
-/// A walk back along a plan.
+/// A backward walk along a plan.
 struct Walk<'a> {
     schema: &'a Schema,
     view: View<'a>,
     links: &'a Links,
     plan: &'a Plan,
-    /// The datafiles that are others.
+    /// The datafiles that change.
     files: Files,
-    /// Per selection: the datafiles in which what is written of an object by it may be otherwise.
+    /// Per selection: the datafiles for whose objects its output may change.
     known: HashMap<SelectionId, Rc<Files>>,
 }
 
@@ -83,7 +85,8 @@ impl Walk<'_> {
             let Resolver::Datafiles(name) = &self.schema.type_(root.type_).fields[number].resolver else {
                 continue;
             };
-            // What is chosen depends on others; of what has no fields, everything is written.
+            // The result of a search depends on other elements; a list without selections is written as a
+            // whole.
             if field.arguments.is_some() || selections(&field.form).next().is_none() {
                 continue;
             }
@@ -91,7 +94,7 @@ impl Walk<'_> {
             for selection in selections(&field.form) {
                 let reached = self.selection(selection)?;
                 let all = self.view.index.files_of(name);
-                #[expect(clippy::iter_over_hash_type, reason = "what it goes into is in order")]
+                #[expect(clippy::iter_over_hash_type, reason = "the result is sorted")]
                 for file in &*reached {
                     if all.binary_search(file).is_ok() {
                         paths.insert(self.view.index.path(*file).into());
@@ -103,7 +106,7 @@ impl Walk<'_> {
         Some(lists)
     }
 
-    /// The datafiles in which what is written of an object by this selection may be otherwise; nothing is said if that cannot be told.
+    /// The datafiles for whose objects the output of this selection may change; `None` if that is unknown.
     fn selection(&mut self, id: SelectionId) -> Option<Rc<Files>> {
         if let Some(known) = self.known.get(&id) {
             return Some(Rc::clone(known));
@@ -111,8 +114,8 @@ impl Walk<'_> {
         let plan = self.plan;
         let selection = &plan.selections[id];
         let mut reached = self.files.clone();
-        // A datafile can stand where a value without fields is expected: all of it is written then.
-        #[expect(clippy::iter_over_hash_type, reason = "what it goes into has no order")]
+        // A datafile can stand where a leaf value is expected: all of it is written then.
+        #[expect(clippy::iter_over_hash_type, reason = "the result is a set")]
         for file in &self.files {
             reached.extend(self.links.loose_referrers(*file));
         }
@@ -124,20 +127,20 @@ impl Walk<'_> {
         Some(reached)
     }
 
-    #[expect(clippy::iter_over_hash_type, reason = "what it goes into has no order")]
+    #[expect(clippy::iter_over_hash_type, reason = "the result is a set")]
     fn field(&mut self, type_: TypeId, field: &FieldPlan, reached: &mut Files) -> Option<()> {
         let What::Field(number) = field.what else { return Some(()) };
         let (schema, view, links) = (self.schema, self.view, self.links);
         let resolver = &schema.type_(type_).fields[number].resolver;
         match resolver {
             Resolver::Key | Resolver::BackReferences(_) => {}
-            // A resource is a whole: who names one that is another is among the datafiles.
+            // A resource is read as a whole: the datafiles that name a changed one are already included.
             Resolver::Resource => return self.is_whole(type_, field).then_some(()),
             Resolver::SchemaKey | Resolver::Meta => return Some(()),
             Resolver::Datafiles(_) | Resolver::Resources => return None,
         }
         if let Resolver::BackReferences(_) = resolver {
-            // An object within a datafile is pointed at by whatever its key `path` says.
+            // An inline object is referred to by whatever its key `path` holds.
             if links.may_be_inline(schema, type_) || selections(&field.form).next().is_none() {
                 return None;
             }
@@ -164,11 +167,12 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Whether a field that holds a resource asks for nothing but what is in the resource, and the resource is the one that its key names.
+    /// Whether a field that holds a resource reads only the content of the resource, and the resource is the
+    /// one that its key names.
     fn is_whole(&self, type_: TypeId, field: &FieldPlan) -> bool {
         let (schema, plan) = (self.schema, self.plan);
         let is_own_path = |number: usize| {
-            // The key `path` of a datafile is where it is.
+            // The key `path` of a datafile is its own location.
             &*schema.type_(type_).fields[number].name == "path" && !schema.schemas_of(type_).is_empty()
         };
         let is_within = |selection: SelectionId| {
@@ -188,7 +192,7 @@ impl Walk<'_> {
     }
 }
 
-/// The selections by which a value is written.
+/// The selections that write a value.
 fn selections(form: &Form) -> impl Iterator<Item = SelectionId> {
     let (one, many) = match form {
         Form::Scalar(_) | Form::Enum => (None, [].as_slice()),

@@ -20,10 +20,10 @@ pub use model::{
     TypeId,
 };
 
-/// Why the types of a data repo are no GraphQL schema.
+/// Why the types of a data repo are not a GraphQL schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// A field is of a type that nobody describes.
+    /// A field has a type that is not described.
     #[error("`{place}` is of type `{name}`, which is not described")]
     UnknownType {
         /// The field.
@@ -31,7 +31,7 @@ pub enum SchemaError {
         /// The type.
         name: String,
     },
-    /// A type implements an interface that nobody describes.
+    /// A type implements an interface that is not described.
     #[error("`{place}` implements `{name}`, which is not described as an interface")]
     UnknownInterface {
         /// The type.
@@ -39,21 +39,21 @@ pub enum SchemaError {
         /// The interface.
         name: String,
     },
-    /// An interface finds its types in a way that does not exist.
+    /// An interface resolves its types by an unknown strategy.
     #[error("interface `{type_}` resolves its types by `{strategy}`: only `fieldMap` and `schema` are known")]
     Strategy {
         /// The interface.
         type_: String,
-        /// The way.
+        /// The strategy.
         strategy: String,
     },
     /// There is no type `Query`.
     #[error("no type `Query` is described")]
     NoQuery,
-    /// The types contradict each other, or break a rule of GraphQL.
+    /// The types contradict each other, or violate a GraphQL rule.
     #[error("the types are not a valid GraphQL schema: {first}")]
     Invalid {
-        /// What is wrong first.
+        /// The first error.
         first: String,
     },
 }
@@ -144,7 +144,7 @@ impl Schema {
         &self.directives
     }
 
-    /// All back-references that some field asks for.
+    /// All back-references that some field uses.
     pub fn back_references(&self) -> &[BackReference] {
         &self.back_references
     }
@@ -154,7 +154,7 @@ impl Schema {
         &self.described
     }
 
-    /// The schema as apollo-compiler knows it.
+    /// The schema in the form of apollo-compiler.
     pub(crate) fn compiled(&self) -> &Valid<Compiled> {
         &self.compiled
     }
@@ -244,7 +244,7 @@ fn number(mut drafts: Drafts, order: &[Box<str>], described: Types) -> Result<Sc
     Ok(Schema { types, by_name, by_datafile, directives, back_references, described, query, compiled })
 }
 
-/// The schema for apollo-compiler, with the introspection types as ours are.
+/// The schema for apollo-compiler, with our introspection types.
 fn compile(schema: &Schema, meta: &ast::Document) -> Result<Valid<Compiled>, SchemaError> {
     let invalid = |errors: &dyn std::fmt::Display| {
         let text = errors.to_string();
@@ -259,7 +259,7 @@ fn compile(schema: &Schema, meta: &ast::Document) -> Result<Valid<Compiled>, Sch
             let known = known.make_mut();
             known.fields.clear();
             for field in &object.fields {
-                // Names without a place are allowed to be what only built-in names are.
+                // Only built-in names may begin with `__`, and names without a location count as built-in.
                 let name = Name::new_unchecked(field.name.as_str());
                 known.fields.insert(name, Component::from(Node::clone(field)));
             }

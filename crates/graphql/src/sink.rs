@@ -1,26 +1,26 @@
-//! Where an answer is written to. What turns out to be null later is taken back.
+//! The output of an answer. Values that turn out to be null later are taken back.
 
 use std::ops::Range;
 
 use qontract_bundle::{Value, json::JavaScript};
 
-/// A writer of values that can go back to a mark.
+/// A writer of values that can rewind to a mark.
 pub trait Sink {
-    /// A place to go back to.
+    /// A position to rewind to.
     type Mark: Copy;
-    /// The present place.
+    /// The current position.
     fn mark(&self) -> Self::Mark;
-    /// Takes back what was written since, which was begun at the same level.
+    /// Takes back what was written since the mark, which must be at the same level.
     fn rewind(&mut self, mark: Self::Mark);
-    /// How many bytes it has taken, more or less.
+    /// Approximate number of bytes written.
     fn size(&self) -> usize;
-    /// Where the next value begins, if values can be [repeated](Sink::repeat) by where they are.
+    /// The offset of the next value, if values can be [repeated](Sink::repeat) by their range.
     fn offset(&self) -> Option<usize> {
         None
     }
-    /// Writes a value again that stands there. Only who has offsets is asked.
+    /// Writes the value in this range again. Called only if there are offsets.
     fn repeat(&mut self, _written: Range<usize>) {}
-    /// A text that is JSON already. Only who has offsets is asked.
+    /// A string that is already encoded as JSON. Called only if there are offsets.
     fn encoded(&mut self, _text: &[u8]) {}
     /// `null`
     fn null(&mut self);
@@ -34,7 +34,7 @@ pub trait Sink {
     fn text(&mut self, value: &str);
     /// Begins an object.
     fn begin_object(&mut self);
-    /// Begins a field of it: its name, and the same as JSON with a colon.
+    /// Begins a field of it: its name, and the name encoded as JSON with a colon.
     fn key(&mut self, name: &str, encoded: &[u8]);
     /// Ends an object.
     fn end_object(&mut self);

@@ -1,4 +1,4 @@
-//! The objects that fields are read from, and what a key of one of them holds.
+//! The objects that fields are read from, and the values of their keys.
 
 use qontract_bundle::{Backref, Bundle, Map, Value, json::JavaScript};
 
@@ -6,10 +6,10 @@ use crate::index::{FileId, Index, ResourceId};
 use crate::input::{Input, entries};
 use crate::meta::Meta;
 
-/// Something that fields can be read from.
+/// An object that fields can be read from.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// Where every request begins.
+    /// The root of every request.
     Root,
     /// A whole datafile.
     File(FileId),
@@ -17,47 +17,47 @@ pub enum Source<'a> {
     Value(&'a Value),
     /// A resource.
     Resource(ResourceId),
-    /// Where a resource is named.
+    /// A back-reference of a resource: a position that names it.
     Backref(&'a Backref),
     /// A part of the schema.
     Meta(Meta<'a>),
-    /// A text that is no value of a datafile.
+    /// A text that is not a value of a datafile.
     Text(&'a str),
-    /// `true` or `false`, likewise.
+    /// A flag that is not a value of a datafile.
     Flag(bool),
     /// A list where no list is expected: nothing can be read from it.
     Opaque,
 }
 
-/// What a key holds.
+/// The raw value of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Raw<'a> {
-    /// There is no such key.
+    /// The key is missing.
     Absent,
     /// A value.
     Value(&'a Value),
-    /// A text that is no value of a datafile.
+    /// A text that is not a value of a datafile.
     Text(&'a str),
-    /// Where a resource is named.
+    /// The back-references of a resource.
     Backrefs(&'a [Backref]),
 }
 
 /// The elements of a list.
 #[derive(Clone, Debug)]
 pub enum Many<'a> {
-    /// Values as they stand.
+    /// Values in a datafile.
     Values(&'a [Value]),
-    /// What references lead to; nothing, if they lead nowhere.
+    /// The targets of references; `None` for dangling ones.
     Referred(Vec<Option<FileId>>),
     /// Datafiles.
     Files(&'a [FileId]),
-    /// Some datafiles.
+    /// Selected datafiles.
     Chosen(Vec<FileId>),
     /// Resources.
     Resources(Vec<ResourceId>),
-    /// One thing that is missing.
+    /// One missing element.
     Missing,
-    /// Where a resource is named.
+    /// The back-references of a resource.
     Backrefs(&'a [Backref]),
     /// Parts of the schema.
     Metas(Vec<Meta<'a>>),
@@ -66,7 +66,7 @@ pub enum Many<'a> {
 }
 
 impl<'a> Many<'a> {
-    /// How many elements a list has.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             Many::Values(items) => items.len(),
@@ -80,7 +80,7 @@ impl<'a> Many<'a> {
         }
     }
 
-    /// An element of a list; nothing if it points at nothing.
+    /// An element; `None` for a dangling reference.
     pub fn element(&self, index: usize) -> Option<Source<'a>> {
         match self {
             Many::Values(items) => Some(Source::Value(&items[index])),
@@ -96,7 +96,7 @@ impl<'a> Many<'a> {
     }
 }
 
-/// What a field holds, before it is fitted into the type of the field.
+/// The value of a field, before it is coerced to the type of the field.
 #[derive(Clone, Debug)]
 pub enum Resolved<'a> {
     /// Nothing.
@@ -119,10 +119,10 @@ pub struct View<'a> {
 /// Why a value cannot be followed, in the words of the established server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
-    /// A `null` is written down.
+    /// The value is an explicit `null`.
     #[error("Cannot read properties of null (reading 'constructor')")]
     Null,
-    /// A reference leads into a datafile.
+    /// A reference points into a datafile.
     #[error("Invalid JSON pointer.")]
     Pointer,
 }
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
         self.bundle.place(path).and_then(|place| FileId::try_from(place).ok())
     }
 
-    /// What `key` of `source` holds. A datafile has its path as a key.
+    /// The raw value of `key` of `source`. A datafile has its path as a key.
     pub fn raw(&self, source: Source<'a>, key: &str) -> Raw<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What a key holds, with references followed: one reference, or a list of nothing but references.
+    /// The value of a key with references followed: one reference, or a list of nothing but references.
     pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, FollowError> {
         let value = match raw {
             Raw::Absent => return Ok(Resolved::Null),
@@ -205,7 +205,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The datafile that a reference means.
+    /// The target of a reference.
     fn target(&self, value: &'a Value) -> Result<Option<FileId>, FollowError> {
         let Some(map) = value.as_map() else { return Ok(None) };
         self.index.leads().get(map, || match map.at(0) {
@@ -214,7 +214,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The datafile at a path. What stands behind a `$` would be a place in it: nobody can say which.
+    /// The datafile at a path. A `$` would begin a pointer into it, which is not supported.
     fn find(&self, text: &str) -> Result<Option<FileId>, FollowError> {
         let Some(end) = text.find('$') else { return Ok(self.file(text)) };
         match self.file(&text[..end]) {
@@ -223,7 +223,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Appends JSON as JavaScript would write the thing.
+    /// Appends the value as JSON, in the format of JavaScript.
     pub fn write_json(&self, resolved: &Resolved<'a>, out: &mut Vec<u8>) {
         match resolved {
             Resolved::Null => out.extend_from_slice(b"null"),
@@ -262,7 +262,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The thing as messages show it.
+    /// The value as messages print it.
     pub fn input(&self, resolved: &Resolved<'a>) -> Input {
         match resolved {
             Resolved::Null => Input::Null,

@@ -1,8 +1,9 @@
-//! The files that a query did touch, once it has run. It explains; what decides is the [footprint](crate::Footprint).
+//! The read set: the files that a query read, known after it ran. It is for explanations; decisions are based
+//! on the [footprint](crate::Footprint).
 
 use crate::source::{Source, View};
 
-/// The files that a query did touch.
+/// The files that a query read.
 #[derive(Clone, Debug, Default)]
 pub struct Touched {
     files: Vec<bool>,
@@ -10,7 +11,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Nothing yet, of this data.
+    /// An empty read set of this data.
     pub(crate) fn new(view: View<'_>) -> Self {
         Self {
             files: vec![false; view.bundle.datafiles().len()],
@@ -26,12 +27,12 @@ impl Touched {
         }
     }
 
-    /// Numbers of the touched datafiles, in order.
+    /// Numbers of the datafiles that were read, in order.
     pub fn files(&self) -> impl Iterator<Item = usize> {
         numbers(&self.files)
     }
 
-    /// Numbers of the touched resources, in order.
+    /// Numbers of the resources that were read, in order.
     pub fn resources(&self) -> impl Iterator<Item = usize> {
         numbers(&self.resources)
     }

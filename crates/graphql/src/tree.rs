@@ -1,4 +1,4 @@
-//! An answer's data as a tree, for those in the same process: no JSON text in between.
+//! An answer's data as a tree, for callers in the same process: no JSON text in between.
 
 mod json;
 
@@ -24,7 +24,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// What stands at a JSON pointer. Names of GraphQL need no escapes, so that there are none.
+    /// The value at a JSON pointer. GraphQL names need no escapes, so none are supported.
     pub fn pointer(&self, pointer: &str) -> Option<&Node> {
         pointer.split('/').skip(1).try_fold(self, |node, step| match node {
             Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
@@ -46,7 +46,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// What was built.
+    /// The finished tree.
     pub fn into_node(self) -> Node {
         self.done.unwrap_or(Node::Null)
     }
@@ -71,7 +71,7 @@ impl Tree {
     }
 }
 
-/// How much was open, how many keys waited, how full the innermost was.
+/// Number of open containers, of pending keys, and of entries in the innermost container.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     open: usize,

@@ -10,20 +10,20 @@ use crate::sink::{Discard, Sink};
 use crate::touched::Touched;
 use crate::tree::{Node, Tree};
 
-/// Why there is no typed answer.
+/// Why a typed answer failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TypedError {
-    /// The request, or the data, does not allow it.
+    /// The request or the data has errors.
     #[error("{}", .0.first().map_or("the request was refused", |failure| failure.message.as_str()))]
     Failed(Vec<Failure>),
-    /// The answer has another form than the type.
-    #[error("the answer is not what the type says: {0}")]
+    /// The answer does not match the type.
+    #[error("the answer does not match the Rust type: {0}")]
     Form(String),
 }
 
-/// A request that is part of the program; `cargo xtask generate` makes these of `query.graphql` files.
+/// A request that is part of the program; `cargo xtask generate` generates these from `query.graphql` files.
 pub trait Operation: DeserializeOwned {
-    /// What is sent.
+    /// The request to send.
     const SOURCE: QuerySource;
 }
 
@@ -68,34 +68,35 @@ impl QuerySource {
     }
 }
 
-/// A typed answer and what was recorded with it.
+/// A typed answer and its records.
 #[derive(Clone, Debug)]
 pub struct Typed<T> {
     /// The data.
     pub data: T,
-    /// Where its objects come from, if asked for.
+    /// Origins of its objects, if requested.
     pub provenance: Option<Provenance>,
-    /// Which files were touched, if asked for.
+    /// The files that were read, if requested.
     pub touched: Option<Touched>,
-    /// Schemas of the objects that were read, in order of first sight.
+    /// Schemas of the objects that were read, in order of first occurrence.
     pub schemas: Vec<Box<str>>,
 }
 
 impl Engine {
-    /// Answers a request with a Rust type; any error of the answer is an error here.
+    /// Executes a request and deserializes the answer; any error in the answer is an error here.
     pub fn query<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<Typed<T>, TypedError> {
         let Typed { data, provenance, touched, schemas } = self.tree(request)?;
         let data = T::deserialize(data).map_err(|Unfit(why)| TypedError::Form(why))?;
         Ok(Typed { data, provenance, touched, schemas })
     }
 
-    /// Answers a request with a tree; any error of the answer is an error here.
+    /// Executes a request and returns a tree; any error in the answer is an error here.
     pub fn tree(&self, request: Request<'_>) -> Result<Typed<Node>, TypedError> {
         let Typed { data, provenance, touched, schemas } = self.write(request, Tree::default())?;
         Ok(Typed { data: data.into_node(), provenance, touched, schemas })
     }
 
-    /// Executes a request and drops the answer; any error of the answer is an error here. An answer that is a large part of the bundle takes no memory.
+    /// Executes a request and drops the answer; any error in the answer is an error here. Even a very large
+    /// answer takes no memory.
     pub fn check(&self, request: Request<'_>) -> Result<Typed<()>, TypedError> {
         let Typed { provenance, touched, schemas, .. } = self.write(request, Discard::default())?;
         Ok(Typed { data: (), provenance, touched, schemas })
@@ -117,7 +118,7 @@ impl Engine {
     }
 }
 
-/// A tree has another form than a type.
+/// A tree does not match a type.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unfit(String);

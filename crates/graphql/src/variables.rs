@@ -12,7 +12,7 @@ use crate::input::{Input, inspect};
 use crate::location::Lines;
 use crate::schema::{Kind, Scalar, Schema};
 
-/// How many complaints are reported, as graphql-js does.
+/// Maximum number of errors that are reported, as in graphql-js.
 const MOST: usize = 50;
 
 /// Values of variables by name; a variable that was not given and has no default is not in it.
@@ -27,7 +27,7 @@ impl Variables {
         self.values.get(name)
     }
 
-    /// Checks and converts what was given; complaints are collected.
+    /// Checks and coerces the given values; errors are collected.
     pub fn coerce(
         schema: &Schema,
         declared: &[Node<VariableDefinition>],
@@ -70,14 +70,14 @@ impl Variables {
         if failures.len() > MOST {
             failures.truncate(MOST);
             let message = "Too many errors processing variables, error limit reached. Execution aborted.";
-            // It has no place, and the established server knows the code by the place.
+            // It has no location, and the established server derives the code from the location.
             failures.push(Failure::new(Code::Internal, message));
         }
         if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }
     }
 }
 
-/// A list takes a single value as a list of one.
+/// A list accepts a single value as a list of one.
 fn wrap(input: Input, type_: &Type) -> Input {
     match (type_, input) {
         (Type::List(inner) | Type::NonNullList(inner), Input::List(items)) => {
@@ -92,7 +92,7 @@ fn wrap(input: Input, type_: &Type) -> Input {
 
 struct Coercion<'a> {
     schema: &'a Schema,
-    /// Where in the value, what stands there, what is wrong with it.
+    /// Path in the value, the value there, and the message.
     complaints: Vec<(String, &'a Value, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! Footprints are never too small: what they do not see changes no answer.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Footprints are never too small: a change outside of a footprint changes no answer.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod dice;
@@ -29,7 +29,7 @@ fn answer(engine: &Engine, query: &str, variables: Option<&Map>) -> Vec<u8> {
     engine.answer(Request { query, variables, ..Request::default() }).body
 }
 
-/// Changes something somewhere in a value.
+/// Changes something at a random position of a value.
 fn change(dice: &mut Dice, value: &mut Value) {
     match value {
         Value::Object(map) if !map.is_empty() && dice.below(4) > 0 => {
@@ -53,7 +53,7 @@ fn change(dice: &mut Dice, value: &mut Value) {
     }
 }
 
-/// The bundle with one datafile or resource changed, or gone.
+/// The bundle with one datafile or resource changed or removed.
 fn changed(before: &Value, dice: &mut Dice) -> Bundle {
     let mut after = before.clone();
     if dice.below(4) == 0 {
@@ -81,7 +81,7 @@ fn changed(before: &Value, dice: &mut Dice) -> Bundle {
     load(&serde_json::to_vec(&after).unwrap(), &Pool::default()).expect("a bundle")
 }
 
-/// Whether a footprint, with the strays on both sides, lets a difference of two bundles matter.
+/// Whether a footprint, with the mistyped targets of both bundles, sees a difference of two bundles.
 fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
     let paths = |engine: &Engine| {
         engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>()
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_change_that_no_footprint_sees_changes_no_answer(seed: u64) {
+    fn a_change_outside_of_a_footprint_changes_no_answer(seed: u64) {
         let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
         let base = engine(&before);
         let confs = &before["graphql"]["confs"];
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn files_that_were_touched_are_in_the_footprint(seed: u64) {
+    fn files_that_were_read_are_in_the_footprint(seed: u64) {
         let bundle: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
         let engine = engine(&bundle);
         let mut queries = Queries::new(bundle["graphql"]["confs"].as_array().unwrap(), seed, 4);
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn footprints_name_what_they_mean() {
+fn footprints_list_schemas_and_fields() {
     let engine = engine(&serde_json::from_slice(&world::bundle(1)).unwrap());
     let footprint = |query| engine.footprint(Request { query, ..Request::default() }).unwrap();
     let schemas = |footprint: &Footprint| {
@@ -165,13 +165,13 @@ fn footprints_name_what_they_mean() {
     assert_eq!(fields(&plain), ["Other_v1.name", "Query.others_v1"]);
     assert!(!plain.resources() && !plain.schema());
 
-    // A filter reads what it filters by, through references too.
+    // A filter reads the keys that it filters by, also through references.
     let filtered = footprint("{ things_v1(filter: {other: {filter: {number: 3}}}) { __typename } }");
     // `Query` lists the type under two schemas.
     assert_eq!(schemas(&filtered), ["/w/none-1.yml", "/w/other-1.yml", "/w/thing-1.yml"]);
     assert_eq!(fields(&filtered), ["Other_v1.number", "Query.things_v1", "Thing_v1.other"]);
 
-    // A back-reference reads the files that point, and where they do.
+    // A back-reference reads the referring files and the keys of the reference.
     let back = footprint("{ others_v1 { deep { __typename } } }");
     assert_eq!(schemas(&back), ["/w/other-1.yml", "/w/thing-1.yml"]);
 

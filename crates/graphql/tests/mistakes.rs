@@ -1,6 +1,6 @@
-//! Requests that cannot be executed: codes, messages and places are those of graphql-js 16.15, recorded in
-//! `support/mistakes.json` (over the types of `support/types.json`).
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Requests that cannot be executed: codes, messages and locations are those of graphql-js 16.15, recorded in
+//! `support/mistakes.json` (with the types of `support/types.json`).
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn engine() -> Engine {
 }
 
 #[test]
-fn mistakes_are_told_as_graphql_js_tells_them() {
+fn errors_are_those_of_graphql_js() {
     let engine = engine();
     let recorded: Vec<Value> = serde_json::from_str(include_str!("support/mistakes.json")).unwrap();
     assert!(recorded.len() > 60);
@@ -37,7 +37,7 @@ fn mistakes_are_told_as_graphql_js_tells_them() {
 }
 
 #[test]
-fn what_is_made_to_be_deep_or_long_is_refused_without_harm() {
+fn very_deep_or_long_requests_are_refused_without_harm() {
     let engine = engine().with_limits(Limits::none());
     let many = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
     let nested = |open: &str, close: &str, count: usize| open.repeat(count) + &close.repeat(count);

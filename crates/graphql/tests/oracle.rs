@@ -1,9 +1,9 @@
-//! Requests with mistakes are refused as graphql-js refuses them: the same mistakes, in the same words, at the same
-//! places, in the same order; and nothing else is refused.
+//! Invalid requests are refused as graphql-js refuses them: the same errors, with the same messages and
+//! locations, in the same order; and no valid request is refused.
 //!
-//! graphql-js is the real one, started as a process: `QONTRACT_GRAPHQL_JS`, set by `cargo xtask test`, names the folder
-//! whose `node_modules` has it.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! The real graphql-js runs as a child process: `QONTRACT_GRAPHQL_JS`, set by `cargo xtask test`, names the
+//! folder whose `node_modules` has it.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod oracle {
     pub mod mutate;
@@ -21,18 +21,18 @@ use qontract_graphql::{Engine, Limits, Request};
 use qontract_testkit::{Chance, Scratch, not_tested, vectors};
 use serde_json::{Value, json};
 
-/// How many requests a test compares; `QONTRACT_ORACLE_CASES` asks for more.
+/// Number of requests that a test compares; `QONTRACT_ORACLE_CASES` overrides it.
 fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// Where graphql-js is.
+/// The folder of graphql-js.
 fn folder() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("QONTRACT_GRAPHQL_JS")?);
     folder.join("node_modules/graphql").is_dir().then_some(folder)
 }
 
-/// The mistakes that graphql-js finds in each request.
+/// The errors that graphql-js finds in each request.
 fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut child = Command::new("node")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/graphql.mjs"))
@@ -53,7 +53,7 @@ fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-/// The mistakes that we find.
+/// The errors that we find.
 fn ours(engine: &Engine, request: Request<'_>) -> Value {
     let Err(answer) = engine.ready(request) else { return json!([]) };
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -62,7 +62,7 @@ fn ours(engine: &Engine, request: Request<'_>) -> Value {
             Some("GRAPHQL_PARSE_FAILED") => "syntax",
             Some("GRAPHQL_VALIDATION_FAILED") => "validation",
             Some("BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") if request.variables.is_some() => "variables",
-            // Which operation is meant, or values of variables: these come later.
+            // The choice of the operation and the values of variables are checked later.
             Some("OPERATION_RESOLUTION_FAILURE" | "BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") => return None,
             other => panic!("{other:?}"),
         };
@@ -73,7 +73,7 @@ fn ours(engine: &Engine, request: Request<'_>) -> Value {
     body["errors"].as_array().unwrap().iter().filter_map(told).collect()
 }
 
-/// Compares what both say to good requests that were changed by chance.
+/// Compares both results for valid requests with random mutations.
 fn compare(bundle: &Value, good: &[String], seed: u64) {
     let Some(folder) = folder() else { return not_tested("graphql-js is not at hand") };
     let scratch = Scratch::new();
@@ -167,7 +167,7 @@ fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
         );
     }
     for (request, theirs) in requests.iter().zip(theirs(&folder, &bundle, requests.iter().cloned())) {
-        // What else is wrong with a filter comes later.
+        // Other errors of a filter come later.
         let theirs: Value = theirs
             .as_array()
             .unwrap()

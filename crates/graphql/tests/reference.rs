@@ -1,6 +1,6 @@
-//! The executor against the reference: on random data and requests, and on a corpus of requests over the example repo
-//! and, where they are present, the public schemas.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Compares the executor with the reference: on random data and requests, and on a corpus of requests over
+//! the example repo and, where they are present, the public schemas.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod compare;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_testkit::{Scratch, example, public_schemas};
 use serde_json::{Map, Value, json};
-use support::compare::Both;
+use support::compare::EnginePair;
 use support::dice::Dice;
 use support::queries::Queries;
 use support::world;
@@ -28,7 +28,7 @@ proptest! {
 
     #[test]
     fn answers_on_random_data_are_those_of_the_reference(seed: u64) {
-        let both = Both::new(&world::bundle(seed));
+        let both = EnginePair::new(&world::bundle(seed));
         let confs = both.reference.confs.clone();
         let mut queries = Queries::new(&confs, seed, 4);
         for _ in 0..8 {
@@ -41,10 +41,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The second time a long list is asked for, its fields are laid side by side; the third time they are.
+    /// The second query of a long list builds columns; the third one reads them.
     #[test]
-    fn long_lists_are_the_same_each_time(seed: u64) {
-        let both = Both::new(&world::bundle_of(&mut Dice::new(seed), [300, 260, 3]));
+    fn long_lists_are_equal_with_and_without_columns(seed: u64) {
+        let both = EnginePair::new(&world::bundle_of(&mut Dice::new(seed), [300, 260, 3]));
         let confs = both.reference.confs.clone();
         let mut queries = Queries::new(&confs, seed, 2);
         let plain = ["{ others_v1 { path name number peer { name } } }", "{ things_v1 { name one_string one_int other { name } } }"];
@@ -56,14 +56,14 @@ proptest! {
     }
 }
 
-/// The bundle of a data repo, as text.
+/// The bundle of a data repo, as bytes.
 fn bundle_of(folder: &Path) -> Vec<u8> {
     let repo = Repo::directory(folder, Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).unwrap();
     outcome.built.expect("a good data repo").to_vec()
 }
 
-/// Requests that together ask for every field of every kind in every way it can be asked for.
+/// Requests that together select every field of every type in every possible way.
 fn corpus(confs: &[Value]) -> Vec<String> {
     let conf = |name: &Value| confs.iter().find(|conf| conf["name"] == *name);
     let fields = |conf: &'_ Value| conf["fields"].as_array().unwrap().clone();
@@ -72,7 +72,7 @@ fn corpus(confs: &[Value]) -> Vec<String> {
         let names = fields(type_).into_iter().filter(|field| is_scalar(field));
         names.map(|field| field["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
-    // What can be asked of any type, with what its implementations add.
+    // All leaf fields of a type, with those that its implementations add.
     let all = |type_: &Value| {
         let mut text = format!("__typename {}", scalars(type_));
         for (index, one) in confs.iter().filter(|one| one["interface"] == type_["name"]).enumerate() {
@@ -115,14 +115,14 @@ fn corpus(confs: &[Value]) -> Vec<String> {
 }
 
 fn check_corpus(bundle: &[u8], least: usize) {
-    let both = Both::new(bundle);
+    let both = EnginePair::new(bundle);
     let requests = corpus(&both.reference.confs);
     assert!(requests.len() >= least, "only {} requests", requests.len());
     let mut bytes = 0;
     for request in &requests {
         bytes += both.check(request, &Map::new()).len();
     }
-    // And some that go deeper.
+    // And some that are nested deeper.
     let confs = both.reference.confs.clone();
     for seed in 0..100 {
         let (query, variables) = Queries::new(&confs, seed, 5).request();
@@ -136,15 +136,15 @@ fn a_corpus_over_the_example_is_answered_as_by_the_reference() {
     check_corpus(&bundle_of(&example()), 300);
 }
 
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
-fn say_skipped() {
-    eprintln!("SKIPPED: the public schemas are not beside the checkout");
+#[expect(clippy::print_stderr, reason = "a skipped test reports it")]
+fn report_skipped() {
+    eprintln!("SKIPPED: the public schemas are not next to the checkout");
 }
 
 #[test]
 fn a_corpus_over_the_public_schemas_is_answered_as_by_the_reference() {
     let Some(public) = public_schemas() else {
-        say_skipped();
+        report_skipped();
         return;
     };
     let scratch = Scratch::copy_of(&example());

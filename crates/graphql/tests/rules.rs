@@ -1,5 +1,5 @@
-//! Each rule of answering, with an expectation written by hand.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! The rules of execution, with expectations written by hand.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 #[allow(dead_code, reason = "only the types are used here")]
 mod support {
@@ -80,7 +80,7 @@ fn filters(filter: &str, expect: &[&str]) {
 }
 
 #[test]
-fn filters_compare_what_the_file_says() {
+fn filters_compare_the_values_of_the_file() {
     filters("{}", &["a", "b", "c"]);
     filters("null", &["a", "b", "c"]);
     filters("{name: \"a\"}", &["a"]);
@@ -122,7 +122,7 @@ fn filters_on_lists_compare_in_order_or_every_element() {
 }
 
 #[test]
-fn filters_that_cannot_be_asked_are_errors() {
+fn invalid_filters_are_errors() {
     let query = "{ things_v1(filter: {other: {filter: {nope: 1}}}) { name } }";
     fails(
         query,
@@ -145,9 +145,9 @@ fn filters_that_cannot_be_asked_are_errors() {
         "{name: \"b\", others: {filter: {name: {ne: 1}}}}",
         "Cannot read properties of null (reading 'name')",
     );
-    // What leads nowhere does not pass, whatever it would be asked.
+    // A dangling reference does not pass, whatever the test.
     check("{ things_v1(filter: {name: \"b\", other: {filter: null}}) { name } }", json!({"things_v1": []}));
-    // No datafiles: nothing is looked at.
+    // No datafiles: the filter is not evaluated.
     check("{ none_v1(filter: {nope: 1}) { name } }", json!({"none_v1": []}));
     // The fields of all mapped types are allowed.
     check("{ shapes_v1(filter: {radius: 1}) { name } }", json!({"shapes_v1": [{"name": "r"}]}));
@@ -204,7 +204,7 @@ fn scalars_are_coerced_as_in_javascript() {
     let query = "{ things_v1(name: \"b\") { many_string } }";
     let message = "Expected Iterable, but did not find one for field \"Thing_v1.many_string\".";
     fails(query, message, path("many_string"), one("many_string"));
-    // What must not be null takes the list with it.
+    // A null in a non-nullable position nulls the list.
     let query = "{ things_v1(name: \"b\") { name must_string } }";
     fails(
         query,
@@ -221,7 +221,7 @@ fn scalars_are_coerced_as_in_javascript() {
 }
 
 #[test]
-fn interfaces_find_their_types() {
+fn interfaces_resolve_to_their_types() {
     check(
         "{ shapes_v1 { __typename name ... on Square_v1 { peer { kind } } } }",
         json!({"shapes_v1": [{"__typename": "Square_v1", "name": "q", "peer": {"kind": "round"}},
@@ -271,7 +271,7 @@ fn resources_are_found_by_path_and_schema() {
         json!({"resources_v1": [
         {"backrefs": [{"path": "/t/a.yml", "jsonpath": "file", "type": null}]}]}),
     );
-    // Required or not: a resource that is missing is null.
+    // Required or not: a missing resource is null.
     check(
         "{ things_v1 { file { content } } }",
         json!({"things_v1": [{"file": {"content": "a\n"}}, {"file": null}]}),
@@ -279,7 +279,7 @@ fn resources_are_found_by_path_and_schema() {
 }
 
 #[test]
-fn empty_objects_leave_lists_and_only_lists() {
+fn empty_objects_are_removed_from_lists_only() {
     check(
         "{ things_v1(name: \"a\") { inners { ... on Inner_v1 @skip(if: true) { x } } } }",
         json!({"things_v1": [{"inners": []}]}),
@@ -292,7 +292,7 @@ fn empty_objects_leave_lists_and_only_lists() {
 }
 
 #[test]
-fn schemas_are_those_of_objects_whose_keys_were_read_in_order_of_first_sight() {
+fn schemas_are_those_of_objects_whose_keys_were_read_in_order_of_first_occurrence() {
     let schemas = |query: &str| ask(query)["extensions"]["schemas"].clone();
     assert_eq!(schemas("{ things_v1 { __typename } }"), json!([]));
     assert_eq!(
@@ -309,11 +309,11 @@ fn schemas_are_those_of_objects_whose_keys_were_read_in_order_of_first_sight() {
 }
 
 #[test]
-fn provenance_names_file_and_pointer_of_every_object_that_is_left() {
+fn provenance_names_file_and_pointer_of_every_object_in_the_answer() {
     let query = "{ things_v1(name: \"a\") { inners { ... on Inner_v1 { other { name } } } shapes { ... on Square_v1 { side } } } }";
     let answer = engine().answer(Request { query, provenance: true, ..Request::default() });
     let plain = engine().answer(Request { query, ..Request::default() });
-    assert_eq!(answer.body, plain.body, "provenance is no part of the answer");
+    assert_eq!(answer.body, plain.body, "provenance is not part of the answer");
     let origins = answer.provenance.unwrap();
     let listed: Vec<String> =
         origins.origins().iter().map(|one| format!("{} {}{}", one.at, one.path, one.pointer)).collect();
@@ -326,18 +326,18 @@ fn provenance_names_file_and_pointer_of_every_object_that_is_left() {
             "/things_v1/0/inners/1 /t/a.yml/inners/1",
             "/things_v1/0/inners/1/other /o/b.yml",
             "/things_v1/0/inners/2 /t/a.yml/inners/2",
-            // The first shape is not a square: what is left moves up.
+            // The first shape is not a square: the remaining one moves up.
             "/things_v1/0/shapes/0 /t/a.yml/shapes/1",
         ]
     );
-    // What was taken back leaves no trace.
+    // Objects that were taken back are not recorded.
     let query = "{ things_v1(name: \"b\") { inner { x } must_string } }";
     let answer = engine().answer(Request { query, provenance: true, ..Request::default() });
     assert!(answer.provenance.unwrap().origins().is_empty());
 }
 
 #[test]
-fn limits_are_clear_errors() {
+fn exceeded_limits_are_clear_errors() {
     let refused = |limits: Limits, query: &str, message: &str| {
         let answer = engine().with_limits(limits).answer(Request { query, ..Request::default() });
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -393,7 +393,7 @@ fn limits_are_clear_errors() {
 }
 
 #[test]
-fn nobody_waits_for_a_cancelled_request() {
+fn a_cancelled_request_stops_early() {
     let asked = Cell::new(0);
     let cancelled = || {
         asked.set(asked.get() + 1);
@@ -413,7 +413,7 @@ fn nobody_waits_for_a_cancelled_request() {
 }
 
 #[test]
-fn a_cyclic_query_is_refused_before_it_is_answered() {
+fn a_cyclic_query_is_refused_before_execution() {
     // 40 clusters of 25 namespaces each: six levels of this are 10^10 objects.
     let mut data = serde_json::Map::new();
     for thing in 0..1000 {
@@ -436,7 +436,7 @@ fn a_cyclic_query_is_refused_before_it_is_answered() {
 }
 
 #[test]
-fn data_that_the_peers_refuse_can_be_asked() {
+fn data_that_the_peers_refuse_can_be_queried() {
     let mut bundle = bundle();
     bundle["data"]["/t/c.yml"] = json!({"$schema": "/w/thing-1.yml", "other": null, "inners": "text"});
     bundle["data"]["/t/d.yml"] = json!({"$schema": "/w/thing-1.yml", "other": "text", "inners": [null]});
@@ -461,7 +461,7 @@ fn bundles_with_the_same_types_share_schema_and_plans() {
 }
 
 #[test]
-fn variables_are_checked_and_every_complaint_is_told() {
+fn variables_are_checked_and_every_error_is_reported() {
     let complaints = |query: &str, variables: &str| {
         let given = Reader::new(variables).whole().unwrap();
         let answer = engine().answer(Request { query, variables: given.as_map(), ..Request::default() });
@@ -491,7 +491,7 @@ fn variables_are_checked_and_every_complaint_is_told() {
 }
 
 #[test]
-fn mistakes_made_often_are_told_as_graphql_js_does() {
+fn repeated_errors_are_reported_as_in_graphql_js() {
     let errors = |query: &str| {
         let answer = engine().answer(Request { query, ..Request::default() });
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -508,7 +508,7 @@ fn mistakes_made_often_are_told_as_graphql_js_does() {
 }
 
 #[test]
-fn an_object_that_was_taken_back_is_written_anew() {
+fn an_object_that_was_taken_back_is_written_again() {
     let (thing, other) = ("/w/thing-1.yml", "/w/other-1.yml");
     let mut bundle = bundle();
     let at = |path: &str| json!({"$ref": path});
@@ -527,7 +527,7 @@ fn an_object_that_was_taken_back_is_written_anew() {
     let answer = ask("{ others_v1 { deep { other { name } must_string } } }");
     let found = json!([{"other": {"name": "c"}, "must_string": "m"}]);
     assert_eq!(answer["data"], json!({"others_v1": [{"deep": null}, {"deep": found}, {"deep": []}]}));
-    // And one that has an error has it at each place.
+    // An object with an error has it at each position.
     let answer = ask("{ things_v1 { other { name number } } }");
     let paths: Vec<&Value> =
         answer["errors"].as_array().unwrap().iter().map(|error| &error["path"]).collect();

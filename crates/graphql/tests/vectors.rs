@@ -1,5 +1,5 @@
 //! Every recorded answer, byte for byte.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn all_recorded_queries_are_answered_to_the_byte() {
         let variables = Reader::new(&query["variables"].to_string()).whole().unwrap();
         let request =
             Request { query: text(&query["query"]), variables: variables.as_map(), ..Request::default() };
-        // Twice: the second time from memory.
+        // Twice: the second time from the cache.
         for _ in 0..2 {
             let answer = engine.answer(request);
             let body = String::from_utf8(answer.body).unwrap();

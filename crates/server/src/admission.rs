@@ -1,7 +1,9 @@
-//! Which requests are refused by their head, whatever they ask for: by the rules of HTTP, by the name of the host, by the page that sent them. Pure.
+//! Refuses requests by their head alone: by the rules of HTTP, by the host name, by the origin of the page
+//! that sent them. Pure.
 //!
-//! A server on the loopback interface without a token is meant for the people and programs of one machine. A web page that a person there visits can make the
-//! browser send requests to it, under a name of its own that resolves to 127.0.0.1 (DNS rebinding): those carry the foreign name in `Host`.
+//! A server on the loopback interface without a token serves the users and programs of one machine. A web
+//! page that a user visits there can make the browser send requests to it, under a name of its own that
+//! resolves to 127.0.0.1 (DNS rebinding): those carry the foreign name in `Host`.
 
 use hyper::header::{EXPECT, HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
@@ -12,10 +14,10 @@ use crate::graphql::header;
 use crate::reply::{Reply, escape};
 use crate::route::Route;
 
-/// Which names a server answers to.
+/// The host names that a server answers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostPolicy {
-    /// Any: it is reached by names that only its operator knows, or a token is required.
+    /// Any name: the server is not on the loopback interface, or a token is required.
     #[default]
     Any,
     /// Loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) and these.
@@ -23,7 +25,7 @@ pub enum HostPolicy {
 }
 
 impl HostPolicy {
-    /// Whether a server of this policy answers to `NAME[:PORT]`.
+    /// Whether this policy allows `NAME[:PORT]`.
     fn allows(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -64,7 +66,7 @@ pub fn head_refusal(policy: &HostPolicy, parts: &Parts) -> Option<(StatusCode, S
     Some((StatusCode::MISDIRECTED_REQUEST, text))
 }
 
-/// What the rules of HTTP refuse, whatever is asked.
+/// The status for a request that violates the rules of HTTP.
 fn protocol_error(parts: &Parts) -> Option<StatusCode> {
     let needs_host = parts.version == Version::HTTP_11 && parts.uri.authority().is_none();
     match parts.headers.get_all(HOST).iter().count() {
@@ -76,7 +78,8 @@ fn protocol_error(parts: &Parts) -> Option<StatusCode> {
     (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
 }
 
-/// The host that a request names: in its target, or else in its header. One that is not text is no name.
+/// The host that a request names: in its target, or else in its header. A value that is not text never
+/// matches.
 fn host(parts: &Parts) -> Option<&str> {
     let named = parts.headers.get(HOST).map(|value| value.to_str().unwrap_or("?"));
     parts.uri.authority().map(Authority::as_str).or(named)
@@ -99,12 +102,13 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether a request asks for more than an answer.
+/// Whether a request changes the state of the server.
 fn changes_state(route: &Route, method: &Method) -> bool {
     matches!(route, Route::Reload | Route::Lease(_)) && !method.is_safe()
 }
 
-/// Whether a browser says that a page of another origin sent the request. The scheme is not compared: a proxy may have ended TLS.
+/// Whether a browser reports that a page of another origin sent the request. The scheme is not compared: a
+/// proxy may have terminated TLS.
 fn has_foreign_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
     let Some(origin) = origins.next() else { return false };
@@ -179,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn the_target_of_a_request_goes_before_its_header() {
+    fn the_target_of_a_request_takes_precedence_over_its_header() {
         let absolute = |target: &str, host: &str| parts("GET", target, Version::HTTP_11, &[("host", host)]);
         assert_eq!(status(&loopback(), &absolute("http://evil.example/graphql", "localhost")), 421);
         assert_eq!(status(&loopback(), &absolute("http://localhost/graphql", "evil.example")), 0);
     }
 
     #[test]
-    fn a_host_is_named_once() {
+    fn a_request_names_its_host_once() {
         for policy in [HostPolicy::Any, loopback()] {
             let twice = parts("GET", "/", Version::HTTP_11, &[("host", "localhost"), ("host", "localhost")]);
             assert_eq!(status(&policy, &twice), 400);
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_something_is_not_sent_by_pages_of_other_origins() {
+    fn requests_that_change_state_are_refused_from_other_origins() {
         let check = |method: &str, target: &str, origin: &str, expect: u16| {
             let headers = [("host", "localhost:4000"), ("origin", origin)];
             let parts = parts(method, target, Version::HTTP_11, &headers);
@@ -225,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_expectation_is_known() {
+    fn only_100_continue_is_supported_as_expectation() {
         let check = |expectation: &str, expect: u16| {
             let headers = [("host", "x"), ("expect", expectation)];
             assert_eq!(status(&HostPolicy::Any, &parts("POST", "/", Version::HTTP_11, &headers)), expect);

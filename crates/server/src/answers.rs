@@ -1,4 +1,4 @@
-//! Answers that were given before. A bundle never changes, so neither does what it answers.
+//! The response cache. A bundle never changes, so an entry never becomes invalid; it is only evicted.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,10 +9,10 @@ use qontract_graphql::Cache;
 use crate::compress::Coding;
 use crate::tag::Tag;
 
-/// An answer, with what is made of it once.
+/// A response, with the forms of it that are computed once.
 #[derive(Debug)]
 pub struct Answered {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// The body.
     pub body: Bytes,
@@ -22,18 +22,18 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// This answer.
+    /// A response with this body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let (tag, gzip, zstd) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self { status, body: body.into(), tag, gzip, zstd }
     }
 
-    /// Its tag.
+    /// Its entity tag; computed on first use.
     pub fn tag(&self) -> &Tag {
         self.tag.get_or_init(|| Tag::of(&self.body))
     }
 
-    /// Its body in another form.
+    /// Its body in this coding; computed on first use.
     pub fn encoded(&self, coding: Coding) -> Bytes {
         let made = match coding {
             Coding::Identity => return self.body.clone(),
@@ -44,7 +44,7 @@ impl Answered {
     }
 }
 
-/// The bytes of a body without much room to spare: what is kept is counted by its bytes.
+/// The body without much spare capacity: the cache counts its length.
 pub fn fitting(mut body: Vec<u8>) -> Vec<u8> {
     if body.capacity() - body.len() > body.len() / 4 {
         body.shrink_to_fit();
@@ -52,12 +52,14 @@ pub fn fitting(mut body: Vec<u8>) -> Vec<u8> {
     body
 }
 
-/// What an answer is kept under: a digest of the bundle's sha and of everything that was asked.
+/// The cache key of a response: a digest of the bundle's sha and of everything in the request that affects
+/// the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(Sha256);
 
 impl Key {
-    /// The key of a request to a bundle. Parts cannot run into each other: each is told with its length.
+    /// The key of a request to a bundle. Each part is hashed with its length, so that parts cannot run into
+    /// each other.
     pub fn of(sha: Sha256, parts: &[&str]) -> Self {
         let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
         let parts =
@@ -66,15 +68,15 @@ impl Key {
     }
 }
 
-/// Answers within a budget of bytes.
+/// Responses within a budget of bytes.
 pub type Answers = Cache<Key, Arc<Answered>>;
 
-/// Keeps an answer, unless it is too large to be worth it.
+/// Caches a response, unless it is too large.
 pub fn keep(answers: &Answers, key: Key, answered: &Arc<Answered>) {
     answers.insert(key, Arc::clone(answered), cost(answered));
 }
 
-/// What an answer costs: its body, half of it again for its compressed forms, and what is around it.
+/// The cost of a response: its body, half of it again for its compressed forms, and the overhead of an entry.
 fn cost(answered: &Answered) -> usize {
     answered.body.len() + answered.body.len() / 2 + 256
 }
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_no_room_to_spare() {
+    fn a_cached_body_has_no_spare_capacity() {
         let mut body = Vec::with_capacity(1 << 20);
         body.extend_from_slice(b"{}");
         assert_eq!(fitting(body).capacity(), 2);

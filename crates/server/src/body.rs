@@ -1,4 +1,4 @@
-//! The body of a request: within its limits, and unpacked.
+//! Reads the body of a request: within its limits, and decompressed.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::graphql::header;
 use crate::settings::Settings;
 use crate::wire::{self, Refusal};
 
-/// Smaller bodies are read on the spot.
+/// Bodies of at least this size are parsed on a blocking thread.
 const LARGE: usize = 64 << 10;
 
-/// All of it, as the client had it before it was packed. One that is announced as too long is refused before it comes, and one that comes too slowly is not waited
-/// for.
+/// The complete body, decompressed. A body with a `Content-Length` above the limit is refused before it is
+/// received, and one that arrives too slowly times out.
 pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
     if body.size_hint().lower() > settings.body as u64 {
@@ -45,13 +45,13 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
     unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.body)
 }
 
-/// How long a client has for a body of which so many bytes have come.
+/// The time limit for a body of which this many bytes have arrived.
 fn time_for(settings: &Settings, received: usize) -> Duration {
     let earned = received as u64 * 1000 / u64::from(settings.body_rate.max(1));
     settings.body_time.min(settings.body_grace + Duration::from_millis(earned))
 }
 
-/// The JSON of a body, if it says that it is some. What is large is read beside everything else.
+/// The body as JSON, if its content type is JSON. A large body is parsed on a blocking thread.
 pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Option<Value>), Refusal> {
     if bytes.len() < LARGE {
         return wire::json_of(content_type, &bytes).map(|value| (bytes, value));
@@ -63,7 +63,7 @@ pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Op
     reading.await.unwrap_or(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)))
 }
 
-/// The body in the form that is read; the limit is on what comes out of it.
+/// Decompresses a body; the limit is on the result.
 fn unpack(encoding: Option<&str>, bytes: Bytes, limit: usize) -> Result<Bytes, Refusal> {
     if bytes.is_empty() {
         return Ok(bytes);
@@ -91,7 +91,7 @@ mod tests {
     use crate::compress::Coding;
 
     #[test]
-    fn the_time_for_a_body_grows_with_what_has_come_up_to_its_limit() {
+    fn the_time_limit_of_a_body_grows_with_the_bytes_received() {
         let settings = Settings {
             body_time: Duration::from_secs(30),
             body_grace: Duration::from_secs(5),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_within_its_limit() {
+    fn compressed_bodies_are_decompressed_within_the_limit() {
         let text = Bytes::from(vec![b'x'; 1000]);
         let packed = Coding::Gzip.encode(&text);
         assert_eq!(unpack(Some("GZip"), packed.clone(), 1000), Ok(text.clone()));

@@ -1,6 +1,6 @@
-//! The bundles of a server: loaded, found, dropped. Loading happens beside everything else.
+//! The bundles of a server: loads, finds and drops them. Loading runs in the background.
 //!
-//! **Invariant:** what fails to load changes nothing.
+//! **Invariant:** a bundle that fails to load changes nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::origin::{Content, Origin, OriginError, Store};
 use crate::route::Which;
 use crate::shelf::Shelf;
 
-/// How long a sha that the store does not have is not looked for again, in milliseconds.
+/// Time for which a sha that the store does not have is not requested again, in milliseconds.
 const ABSENT: u64 = 10_000;
-/// The same of one that could not be read.
+/// Time for which a sha whose read failed is not requested again, in milliseconds.
 const FAILED: u64 = 1_000;
-/// How many of those are remembered.
+/// Maximum number of unavailable shas that are cached. Then the cache is cleared.
 const MOST_MISSING: usize = 1024;
-/// How many shas are looked for at a time.
+/// Maximum number of shas that are fetched concurrently or wait for it.
 const MAX_FETCHING: usize = 64;
 
 /// Why a bundle is not loaded.
@@ -32,77 +32,77 @@ pub enum LoadFailure {
     /// It cannot be read.
     #[error("the bundle cannot be read")]
     Origin(#[from] OriginError),
-    /// It is no bundle.
-    #[error("it is no bundle")]
+    /// It is not a bundle.
+    #[error("it is not a valid bundle")]
     Bundle(#[from] LoadError),
-    /// Its types are wrong.
-    #[error("its GraphQL types cannot be used")]
+    /// Its types are invalid.
+    #[error("its GraphQL types are invalid")]
     Types(#[from] SchemaError),
-    /// A defect of ours.
-    #[error("loading it failed: this is a defect")]
+    /// A bug of ours.
+    #[error("loading it panicked: this is a bug")]
     Panic,
 }
 
-/// Why a sha is not found.
+/// Why a bundle is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Nobody has it.
+    /// It does not exist.
     Unknown,
-    /// It may be there later.
+    /// It may be available later.
     Later(String),
 }
 
-/// What happened to the bundles.
+/// An event in the life of the bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// One was loaded and is the latest.
+    /// A bundle was loaded and is the latest.
     Loaded(Sha256),
-    /// The source still has the latest one.
+    /// The source still has the latest bundle.
     Same(Sha256),
-    /// The source has one again that is still held.
+    /// The source has a bundle again that is still held; it is the latest now.
     RolledBack(Sha256),
-    /// One was loaded from the store.
+    /// A bundle was loaded from the store.
     Fetched(Sha256),
-    /// One was dropped.
+    /// A bundle was dropped.
     Dropped(Sha256),
-    /// One could not be loaded; everything is as it was.
+    /// A bundle could not be loaded; nothing changed.
     Failed(String),
 }
 
-/// Hears what happens.
+/// Receives bundle events.
 pub type Listener = Arc<dyn Fn(Told) + Send + Sync>;
 
-/// The bundles.
+/// The bundles of a server.
 pub struct Bundles {
     pool: Arc<Pool>,
     shelf: Mutex<Shelf>,
     origin: Option<Arc<dyn Origin>>,
     store: Option<Store>,
     listener: Listener,
-    /// One reload at a time.
+    /// Held during a reload: reloads run one at a time.
     reloading: tokio::sync::Mutex<()>,
-    /// One bundle at a time is fetched.
+    /// Held while a bundle is fetched: one at a time.
     turn: Semaphore,
-    /// Which are being fetched, or are to be.
+    /// Fetches under way, so that concurrent requests for a sha share one.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Missing>>,
-    /// What the store did not give, and when.
+    /// Negative cache: shas that the store did not deliver, and since when.
     missing: Mutex<HashMap<Sha256, (u64, Missing)>>,
 }
 
 impl Bundles {
     /// No bundles yet.
     pub fn new(
-        shelf: Shelf,
-        origin: Option<Arc<dyn Origin>>,
+        registry: Shelf,
+        source: Option<Arc<dyn Origin>>,
         store: Option<Store>,
-        listener: Listener,
+        observer: Listener,
     ) -> Self {
         Self {
             pool: Arc::default(),
-            shelf: Mutex::new(shelf),
-            origin,
+            shelf: Mutex::new(registry),
+            origin: source,
             store,
-            listener,
+            listener: observer,
             reloading: tokio::sync::Mutex::default(),
             turn: Semaphore::new(1),
             fetching: OnceMap::default(),
@@ -110,37 +110,37 @@ impl Bundles {
         }
     }
 
-    /// The shelf, for a moment.
+    /// Locks the registry. Do not hold the guard across an `await`.
     pub fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock()
     }
 
-    /// Loads what the source has now, and makes it the latest.
+    /// Loads the bundle that the source has now, and makes it the latest.
     pub async fn reload(self: &Arc<Self>) -> Result<Told, LoadFailure> {
         match &self.origin {
             Some(origin) => self.load(Arc::clone(origin)).await,
-            None => Err(OriginError::Other("there is no source to read again".to_owned()).into()),
+            None => Err(OriginError::Other("no source to reload from".to_owned()).into()),
         }
     }
 
-    /// Loads a bundle and makes it the latest. What is begun is finished, even if nobody waits for it any more.
+    /// Loads a bundle and makes it the latest. A load that began is completed, even if the caller goes away.
     pub async fn load(self: &Arc<Self>, origin: Arc<dyn Origin>) -> Result<Told, LoadFailure> {
         let bundles = Arc::clone(self);
         let loading = tokio::spawn(async move {
             let _one_at_a_time = bundles.reloading.lock().await;
-            let told = bundles.load_now(&*origin).await;
-            (bundles.listener)(match &told {
-                Ok(told) => told.clone(),
+            let result = bundles.load_now(&*origin).await;
+            (bundles.listener)(match &result {
+                Ok(event) => event.clone(),
                 Err(error) => Told::Failed(format!("{}: {}", origin.name(), chain(error))),
             });
-            told
+            result
         });
         loading.await.unwrap_or(Err(LoadFailure::Panic))
     }
 
     async fn load_now(&self, origin: &dyn Origin) -> Result<Told, LoadFailure> {
         let mut content = origin.read(&self.pool).await?;
-        // It takes less to find out that a bundle is held than to load it; the first one is not.
+        // Checking whether a bundle is held is cheaper than loading it; nothing is held before the first one.
         if self.shelf().latest().is_some() {
             let (sha, named) = named(content).await?;
             content = named;
@@ -159,7 +159,8 @@ impl Bundles {
         Ok(Told::Loaded(sha))
     }
 
-    /// A bundle that can be asked. Types and plans of the latest are shared, if it has the same.
+    /// Prepares a bundle for queries, incrementally from the latest: types, plans and tables that are equal
+    /// are shared.
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
         if let Content::Ready(engine) = content {
             return Ok(engine);
@@ -179,7 +180,8 @@ impl Bundles {
         .await?
     }
 
-    /// Dropping a hundred thousand documents takes time that no request should wait for.
+    /// Reports dropped bundles and frees them in the background: freeing a hundred thousand documents takes
+    /// time that no request should wait for.
     fn dropped(&self, engines: Vec<Arc<Engine>>) {
         if engines.is_empty() {
             return;
@@ -194,13 +196,13 @@ impl Bundles {
         });
     }
 
-    /// The bundle that is meant; one that is not held is looked for in the store.
+    /// The selected bundle; one that is not held is fetched from the store.
     pub async fn find(self: &Arc<Self>, which: &Which) -> Result<Arc<Engine>, Missing> {
         let name = match which {
             Which::Latest => return self.shelf().latest().cloned().ok_or(Missing::Unknown),
             Which::Named(name) => name,
         };
-        // Shas are written in one way: what is written otherwise is no sha.
+        // A sha has one spelling: anything else is not a sha.
         let sha = Sha256::parse(name).filter(|sha| sha.to_string() == *name).ok_or(Missing::Unknown)?;
         let held = self.shelf().get(sha).cloned();
         match held {
@@ -210,13 +212,14 @@ impl Bundles {
         }
     }
 
-    /// Requests for the same bundle share one read of it, which is finished even if all of them go away.
+    /// Fetches a bundle from the store. Requests for the same bundle share one read of it, which is completed
+    /// even if all of them go away.
     async fn fetch(self: &Arc<Self>, sha: Sha256) -> Result<Arc<Engine>, Missing> {
         if let Some(missing) = self.remembered(sha) {
             return Err(missing);
         }
         let Some(entry) = self.fetching.entry_within(sha, MAX_FETCHING) else {
-            return Err(Missing::Later("too many bundles are read from the store".to_owned()));
+            return Err(Missing::Later("too many bundles are being read from the store".to_owned()));
         };
         let bundles = Arc::clone(self);
         let fetched =
@@ -230,7 +233,8 @@ impl Bundles {
         if let Some(engine) = self.shelf().get(sha) {
             return Ok(Arc::clone(engine));
         }
-        let full = || Missing::Later("as many bundles are held as there is room for".to_owned());
+        let full =
+            || Missing::Later("the server holds its maximum number of bundles from the store".to_owned());
         if !self.shelf().has_room(now()) {
             return Err(full());
         }
@@ -243,7 +247,7 @@ impl Bundles {
             }
             Ok(None) => Err(self.remember(sha, Missing::Unknown)),
             Err(why) => {
-                (self.listener)(Told::Failed(format!("bundle {sha} of the store: {why}")));
+                (self.listener)(Told::Failed(format!("bundle {sha} from the store: {why}")));
                 let text = "the bundle cannot be read from the store".to_owned();
                 Err(self.remember(sha, Missing::Later(text)))
             }
@@ -254,23 +258,23 @@ impl Bundles {
         let Some(content) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
         let (found, content) = named(content).await.map_err(|error| chain(&error))?;
         if found != sha {
-            return Err("its bytes are not those of that sha".to_owned());
+            return Err("its content does not match its sha".to_owned());
         }
         let engine = self.engine(content).await.map_err(|error| chain(&error))?;
-        // A file may have been written anew since.
+        // The file may have been rewritten since.
         if engine.bundle().sha() != sha {
-            return Err("it changed while it was read".to_owned());
+            return Err("it changed while it was being read".to_owned());
         }
         Ok(Some(engine))
     }
 
-    /// For some time, what is missing is not looked for again.
+    /// Caches that a bundle is unavailable, so that it is not requested again for some time.
     fn remember(&self, sha: Sha256, missing: Missing) -> Missing {
-        let mut known = self.missing.lock();
-        if known.len() >= MOST_MISSING {
-            known.clear();
+        let mut cache = self.missing.lock();
+        if cache.len() >= MOST_MISSING {
+            cache.clear();
         }
-        known.insert(sha, (now(), missing.clone()));
+        cache.insert(sha, (now(), missing.clone()));
         missing
     }
 
@@ -285,7 +289,7 @@ impl Bundles {
 }
 
 fn defect() -> Missing {
-    Missing::Later("reading the bundle failed: this is a defect".to_owned())
+    Missing::Later("reading the bundle panicked: this is a bug".to_owned())
 }
 
 async fn in_background<T: Send + 'static>(
@@ -294,18 +298,18 @@ async fn in_background<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|_| LoadFailure::Panic)
 }
 
-/// What an origin has, and its name.
+/// The content of a source, and its sha.
 async fn named(mut content: Content) -> Result<(Sha256, Content), LoadFailure> {
     Ok(in_background(move || content.sha().map(|sha| (sha, content))).await??)
 }
 
-/// The time, in milliseconds since 1970.
+/// The current time, in milliseconds since 1970.
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An error with all its causes, in one line.
+/// An error with all its causes, on one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Bodies in fewer bytes, for clients that say they can read them.
+//! Compression of bodies, for clients that accept it.
 
 use std::io::Write as _;
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Smaller bodies are sent as they are.
+/// Minimum size of a body that is compressed.
 pub const LEAST: usize = 1024;
 
-/// A form of a body.
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// As it is.
+    /// Uncompressed.
     Identity,
     /// `gzip`
     Gzip,
@@ -21,7 +21,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The best form that `Accept-Encoding` allows. Without a word about a form, it is not used.
+    /// The best coding that `Accept-Encoding` allows. A coding that it does not mention is not used.
     pub fn of(accepted: &str) -> Self {
         let mut best = (0.0, Coding::Identity);
         for part in accepted.split(',') {
@@ -33,7 +33,7 @@ impl Coding {
             };
             let weight = words.find_map(|word| word.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
             let Some(weight) = weight.filter(|weight: &f32| *weight > 0.0) else { continue };
-            // Of equals, the one that takes less time.
+            // Of equals, the faster one.
             if weight > best.0 || weight >= best.0 && coding == Coding::Zstd {
                 best = (weight, coding);
             }
@@ -41,7 +41,7 @@ impl Coding {
         best.1
     }
 
-    /// The word for it in `Content-Encoding`.
+    /// Its name in `Content-Encoding`.
     pub fn as_str(self) -> Option<&'static str> {
         match self {
             Coding::Identity => None,
@@ -50,16 +50,16 @@ impl Coding {
         }
     }
 
-    /// The bytes in this form.
+    /// The bytes in this coding.
     pub fn encode(self, bytes: &Bytes) -> Bytes {
         match self {
             Coding::Identity => bytes.clone(),
             Coding::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
-                encoder.write_all(bytes).expect("memory can be written to");
-                encoder.finish().expect("memory can be written to").into()
+                encoder.write_all(bytes).expect("writes to memory succeed");
+                encoder.finish().expect("writes to memory succeed").into()
             }
-            Coding::Zstd => zstd::bulk::compress(bytes, 1).expect("memory can be compressed").into(),
+            Coding::Zstd => zstd::bulk::compress(bytes, 1).expect("compression in memory succeeds").into(),
         }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_of_what_is_accepted_is_used() {
+    fn the_best_accepted_coding_is_used() {
         for (accepted, coding) in [
             ("", Coding::Identity),
             ("identity, br", Coding::Identity),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_can_be_read_again() {
+    fn compressed_bodies_decompress_to_the_same_bytes() {
         let text = Bytes::from("{\"data\": 1}".repeat(1000));
         let (gzip, zstd) = (Coding::Gzip.encode(&text), Coding::Zstd.encode(&text));
         let mut read = Vec::new();

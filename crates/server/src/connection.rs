@@ -1,7 +1,8 @@
-//! Connections: how many are open, which of them give way, and how long a client may be silent.
+//! Connections: limits their number, closes waiting ones for new ones, and times out stalled clients.
 //!
-//! A connection is *busy* from the moment its request is complete until its answer is sent. Until then it is *waiting* for its client: idle, or in the middle of
-//! a head or a body. When the limit is reached, the connection that has waited longest is closed in favour of the new one.
+//! A connection is *busy* from the moment its request is complete until its answer is sent. Until then it is
+//! *waiting* for its client: idle, or in the middle of a head or a body. When the limit is reached, the
+//! connection that has waited longest is closed in favour of the new one.
 //!
 //! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy, new ones are admitted to a small reserve; they get
 //! health answers only, so that none of them stays busy.
@@ -22,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 /// Connections beyond the limit that get health answers only.
 const HEALTH_RESERVE: usize = 16;
 
-/// The connections that are open.
+/// The open connections.
 pub struct Connections {
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
     next: AtomicU64,
@@ -39,7 +40,7 @@ pub enum Admission {
     HealthOnly,
 }
 
-/// One of them.
+/// An open connection.
 pub struct Connection {
     /// Which requests it may make.
     pub admission: Admission,
@@ -50,7 +51,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Waits until it has to give way.
+    /// Completes when it has to be closed in favour of another one.
     pub async fn must_close(&self) {
         self.close.notified().await;
     }
@@ -60,7 +61,7 @@ impl Connection {
     }
 }
 
-/// A connection that is open until this is dropped.
+/// Keeps a connection registered as open until dropped.
 pub struct Open {
     connections: Arc<Connections>,
     id: u64,
@@ -74,7 +75,7 @@ impl Drop for Open {
     }
 }
 
-/// A connection that is being answered until this is dropped.
+/// Marks a connection as busy until dropped.
 pub struct Busy {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
@@ -88,7 +89,7 @@ impl Drop for Busy {
 }
 
 impl Connections {
-    /// At most this many, and the reserve for health requests.
+    /// Allows this many connections, and the reserve for health requests.
     pub fn new(max: usize) -> Self {
         Self { open: Mutex::default(), next: AtomicU64::new(0), max, since: Instant::now() }
     }
@@ -112,23 +113,24 @@ impl Connections {
         Some(Open { connections: Arc::clone(self), id, connection })
     }
 
-    /// Closes the connection that has waited longest for its client, as the process is out of file descriptors; whether there was one.
+    /// Closes the connection that has waited longest for its client, as the process is out of file
+    /// descriptors; returns whether there was one.
     pub fn close_oldest_waiting(&self) -> bool {
         close_oldest_waiting(&mut self.lock(), |_| true)
     }
 
-    /// The head of a request has come: the time that its body takes counts from here.
+    /// Marks that the head of a request has arrived: its body counts as waiting from here.
     pub fn wait_for_client(&self, connection: &Connection) {
         connection.waiting_since.store(self.elapsed(), Ordering::Relaxed);
     }
 
-    /// A complete request has come on a connection.
+    /// Marks a connection as busy: a complete request has arrived.
     pub fn begin(self: &Arc<Self>, connection: &Arc<Connection>) -> Busy {
         connection.is_busy.store(true, Ordering::Relaxed);
         Busy { connections: Arc::clone(self), connection: Arc::clone(connection) }
     }
 
-    /// How many are open.
+    /// Number of open connections.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
@@ -149,7 +151,7 @@ impl Connections {
     }
 }
 
-/// Whether one more connection of this admission fits below the limit, perhaps in place of another.
+/// Whether one more connection of this admission fits below the limit, perhaps after closing another.
 fn make_space(open: &mut BTreeMap<u64, Arc<Connection>>, admission: Admission, limit: usize) -> bool {
     let is_same = |connection: &Connection| connection.admission == admission;
     let count = open.values().filter(|connection| is_same(connection)).count();
@@ -167,7 +169,7 @@ fn close_oldest_waiting(
     true
 }
 
-/// A stream whose other side must read: writing that does not get on for too long is an error.
+/// A stream with a write timeout: a write that makes no progress for too long is an error.
 pub struct Patient<S> {
     stream: S,
     patience: Duration,
@@ -175,19 +177,19 @@ pub struct Patient<S> {
 }
 
 impl<S> Patient<S> {
-    /// This stream, with patience for so long.
-    pub fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+    /// Wraps a stream with this timeout.
+    pub fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, patience: timeout, stalled: None }
     }
 
-    /// What became of an attempt to write.
+    /// Starts the timer when a write stalls, and resets it on progress.
     fn wrote<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled = None;
             return polled;
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let timeout = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_connection_that_waits_longest_gives_way_and_busy_ones_do_not() {
+    async fn the_longest_waiting_connection_is_closed_and_busy_ones_are_not() {
         let connections = Arc::new(Connections::new(2));
         let first = connections.open().unwrap();
         let _busy = connections.begin(&first.connection);
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_half_sent_request_gives_way_in_the_order_of_its_head() {
+    async fn a_half_sent_request_waits_since_its_head() {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answered_connection_waits_from_the_end_of_its_answer_on() {
+    async fn an_answered_connection_waits_since_the_end_of_its_answer() {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         let busy = connections.begin(&first.connection);
@@ -285,7 +287,7 @@ mod tests {
         let busy = connections.begin(&first.connection);
         let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
         assert!(reserve.iter().all(|one| one.connection.admission == Admission::HealthOnly));
-        // In the reserve, too, the one that waits longest gives way.
+        // In the reserve, too, the longest waiting one is closed.
         let _next = connections.open().unwrap();
         reserve[0].connection.must_close().await;
         assert_eq!(connections.count(), 1 + HEALTH_RESERVE);
@@ -305,18 +307,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_nothing_is_left() {
+    async fn a_client_that_reads_nothing_times_out() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours, Duration::from_secs(30));
+        let mut stream = Patient::new(ours, Duration::from_secs(30));
         let began = Instant::now();
-        let error = patient.write_all(&[0; 100]).await.unwrap_err();
+        let error = stream.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours, Duration::from_secs(30));
+        let mut stream = Patient::new(ours, Duration::from_secs(30));
         let reading = tokio::spawn(async move {
             let mut buffer = [0; 16];
             for _ in 0..7 {
@@ -324,8 +326,8 @@ mod tests {
                 tokio::io::AsyncReadExt::read(&mut theirs, &mut buffer).await.unwrap();
             }
         });
-        patient.write_all(&[0; 100]).await.unwrap();
-        drop(patient);
+        stream.write_all(&[0; 100]).await.unwrap();
+        drop(stream);
         reading.await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between two bundles.
+//! The diff of two bundles.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reply::{JSON, Reply, escape};
 use crate::route::{FileRef, Which};
 use crate::serve::{Shared, find, not_found};
 
-/// What differs between two bundles, or in one file of them.
+/// Answers with the diff of two bundles, or of one file in them.
 pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
     let mut engines = Vec::new();
     for name in [base, head] {
@@ -23,7 +23,7 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileR
             Err(missing) => return not_found(&which, missing),
         }
     }
-    let [base, head] = engines.as_slice() else { unreachable!("two were looked for") };
+    let [base, head] = engines.as_slice() else { unreachable!("two bundles were requested") };
     let (base, head) = (Arc::clone(base.bundle()), Arc::clone(head.bundle()));
     if let Some(FileRef { kind, path }) = file {
         return of_file(&base, &head, kind, path);
@@ -71,7 +71,7 @@ fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
     }
 }
 
-/// Both sides of a file, whether they differ or not.
+/// Both versions of a file, whether they differ or not.
 fn change<T>(old: Option<&Arc<T>>, new: Option<&Arc<T>>) -> Option<Change<Arc<T>>> {
     match (old.cloned(), new.cloned()) {
         (Some(old), Some(new)) => Some(Change::Changed(old, new)),

@@ -1,4 +1,4 @@
-//! A GraphQL request, from its parts to its answer.
+//! Answers GraphQL requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,27 +20,28 @@ use crate::reply::{Flight, Reply};
 use crate::serve::Shared;
 use crate::wire::{self, Asked, Form, Named, Refusal};
 
-/// Answers with more objects wait for their turn, and are made beside everything else.
+/// Maximum estimated number of objects of an answer that is computed inline. Larger ones are queued and run
+/// on a blocking thread.
 const SMALL: u64 = 2_000;
-/// An answer that was thought to be small takes no longer than this.
+/// Maximum time of an answer that is computed inline.
 const SOON: Duration = Duration::from_millis(20);
-/// So are those of longer texts: it takes time to understand them.
+/// Maximum size of a query that is answered inline: longer texts take time to parse.
 const SHORT: usize = 16 << 10;
-/// And those that have more bytes.
+/// Maximum size of an answer that is computed inline.
 const SMALL_BODY: usize = 1 << 20;
 
-/// Whether a request to GraphQL is one of a browser that wants a page.
+/// Whether a GraphQL request comes from a browser that wants a page.
 pub fn wants_page(parts: &Parts) -> bool {
     parts.method == Method::GET && wire::wants_page(header(&parts.headers, ACCEPT))
 }
 
-/// Answers a request to a bundle.
+/// Answers a GraphQL request on a bundle.
 pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: Option<&Value>) -> Reply {
     if wants_page(parts) {
         return page::page();
     }
     let form = Form::of(header(&parts.headers, ACCEPT));
-    let asked = match parts.method {
+    let params = match parts.method {
         Method::POST => wire::read_body(body),
         Method::GET => {
             let content_type = header(&parts.headers, CONTENT_TYPE);
@@ -52,9 +53,9 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
                 .allowing("GET, POST");
         }
     };
-    let asked = match (asked, form) {
-        (Ok(asked), Some(form)) => {
-            return execute(shared, engine, Call { method: &parts.method, form, asked }).await;
+    let refusal = match (params, form) {
+        (Ok(params), Some(form)) => {
+            return execute(shared, engine, Call { method: &parts.method, form, params }).await;
         }
         (Ok(_), None) => Refusal::Json(
             StatusCode::NOT_ACCEPTABLE,
@@ -66,10 +67,10 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
         ),
         (Err(refusal), _) => refusal,
     };
-    refuse(asked, form)
+    refuse(refusal, form)
 }
 
-/// The reply to a request that is not understood.
+/// The reply to a request that is invalid.
 pub fn refuse(refusal: Refusal, form: Option<Form>) -> Reply {
     match refusal {
         Refusal::Json(status, message) => Reply::graphql_error(status, form.unwrap_or(Form::Json), &message),
@@ -77,20 +78,20 @@ pub fn refuse(refusal: Refusal, form: Option<Form>) -> Reply {
     }
 }
 
-/// A request that was understood: what it asks, how it came, and in which form it is answered.
+/// A parsed request: its parameters, its method, and the format of the response.
 struct Call<'p> {
     method: &'p Method,
     form: Form,
-    asked: Asked,
+    params: Asked,
 }
 
 async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply {
-    let Call { method, form, asked } = call;
+    let Call { method, form, params } = call;
     let sha = engine.bundle().sha();
     let failed = |status, code, message| {
         Reply::data_error(status, form, code, message).header(CACHE_CONTROL, "no-store")
     };
-    let Asked { query, operation, variables, persisted } = asked;
+    let Asked { query, operation, variables, persisted } = params;
     let (query, digest) = match named(shared, sha, query, persisted) {
         Ok(found) => found,
         Err(Unknown::Text) => {
@@ -107,14 +108,14 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
             return failed(StatusCode::BAD_REQUEST, "BAD_REQUEST", message);
         }
     };
-    let asked = Question { query, operation, variables };
+    let query = Question { text: query, operation, variables };
     let key = (!shared.answers.is_off()).then(|| {
-        let (operation, has_operation) = match &asked.operation {
+        let (operation, has_operation) = match &query.operation {
             Some(operation) => (operation.as_str(), "1"),
             None => ("", ""),
         };
-        // An operation that is none of ours is told differently to each method.
-        let parts = [method.as_str(), &asked.query, has_operation, operation, &asked.variables_text()];
+        // An operation that is not a query gets a different error for each method.
+        let parts = [method.as_str(), &query.text, has_operation, operation, &query.variables_text()];
         Key::of(sha, &parts)
     });
     let known = key.and_then(|key| shared.answers.get(&key));
@@ -126,13 +127,13 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
         }
     };
     if let Some(answered) = known {
-        persist(digest, &asked.query, answered.status);
+        persist(digest, &query.text, answered.status);
         return reply(answered);
     }
-    let text = if digest.is_some() { asked.query.clone() } else { String::new() };
-    let (made, flight) = match small(engine, &asked) {
+    let text = if digest.is_some() { query.text.clone() } else { String::new() };
+    let (made, flight) = match small(engine, &query) {
         Some(answer) => (answer, None),
-        None => match large(shared, engine, asked).await {
+        None => match large(shared, engine, query).await {
             Ok((answer, flight)) => (answer, Some(flight)),
             Err(later) => return later,
         },
@@ -153,15 +154,15 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
     }
 }
 
-/// A text, what is asked of it, and with which values.
+/// A query text, the operation in it, and its variables.
 struct Question {
-    query: String,
+    text: String,
     operation: Option<String>,
     variables: Option<Map>,
 }
 
 impl Question {
-    /// The variables in one form, whichever form they came in.
+    /// The variables in canonical form, whichever form they came in.
     fn variables_text(&self) -> String {
         let mut text = Vec::new();
         if let Some(variables) = &self.variables {
@@ -173,15 +174,15 @@ impl Question {
 
 /// Why there is no text to execute.
 enum Unknown {
-    /// We do not know the text that is named.
+    /// The persisted text is not cached.
     Text,
-    /// What names it is wrong.
+    /// The persisted-query extension is invalid.
     Wrong(&'static str),
-    /// None is named.
+    /// The request has neither a text nor a persisted query.
     Nothing,
 }
 
-/// The text of a request; and its digest, if the client wants to name it so from now on.
+/// The text of a request; and its digest, if the client wants to persist it.
 fn named(
     shared: &Shared,
     sha: Sha256,
@@ -205,24 +206,25 @@ fn named(
     }
 }
 
-/// The answer, if it takes little time to make it.
-fn small(engine: &Engine, asked: &Question) -> Option<Answer> {
-    if asked.query.len() > SHORT {
+/// The answer, if it is cheap enough to compute inline.
+fn small(engine: &Engine, query: &Question) -> Option<Answer> {
+    if query.text.len() > SHORT {
         return None;
     }
     let begun = Instant::now();
     let is_late = || begun.elapsed() > SOON;
-    let answer = match engine.ready(Request { cancelled: Some(&is_late), ..request(asked) }) {
+    let answer = match engine.ready(Request { cancelled: Some(&is_late), ..request(query) }) {
         Ok(ready) if ready.cost() > SMALL => return None,
         Ok(ready) => ready.answer(),
         Err(answer) => return Some(answer),
     };
-    // It was only thought to be small: few objects may have long texts. Answers that take memory while they are read are counted, which those made in their turn are.
+    // The estimate was too low: few objects may have long texts. Large answers count as in flight while they
+    // are sent, so they are computed by the queued path, which counts them.
     if answer.has_errors && is_late() || answer.body.len() > SMALL_BODY { None } else { Some(answer) }
 }
 
-/// The answer, made in its turn and beside everything else. If nobody waits for it any more, it is not finished.
-async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result<(Answer, Flight), Reply> {
+/// Computes the answer on a blocking thread, limited in number. Cancelled when the client goes away.
+async fn large(shared: &Shared, engine: &Arc<Engine>, query: Question) -> Result<(Answer, Flight), Reply> {
     let permit = acquire(shared).await?;
     let (engine, cancel, limit) = (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_time);
     let gone = cancel.flag();
@@ -231,8 +233,8 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result
         let begun = Instant::now();
         let is_late = || begun.elapsed() > limit;
         let cancelled = || gone.load(Ordering::Relaxed) || is_late();
-        let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&asked) });
-        // What was broken off is nobody's answer.
+        let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&query) });
+        // A cancelled answer is incomplete.
         if answer.has_errors && is_late() { None } else { Some(answer) }
     });
     let answer = work.await;
@@ -242,33 +244,33 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result
             let flight = shared.in_flight.begin(answer.body.len());
             Ok((answer, flight))
         }
-        // Once more would take as long.
+        // A retry would take as long.
         Ok(None) => Err(Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long")),
         Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
     }
 }
 
-/// The permit to make a large answer, if there is room for one.
+/// The permit to compute a large answer, unless too many are queued or in flight.
 pub async fn acquire(shared: &Shared) -> Result<Permit, Reply> {
     let Ok(permit) = shared.queries.acquire().await else {
-        return Err(Reply::later("too many queries wait"));
+        return Err(Reply::later("too many queries are waiting"));
     };
     if shared.in_flight.bytes() > shared.settings.in_flight {
-        return Err(Reply::later("too many answers are on their way"));
+        return Err(Reply::later("too many answers are being sent"));
     }
     Ok(permit)
 }
 
-fn request(asked: &Question) -> Request<'_> {
+fn request(query: &Question) -> Request<'_> {
     Request {
-        query: &asked.query,
-        operation: asked.operation.as_deref(),
-        variables: asked.variables.as_ref(),
+        query: &query.text,
+        operation: query.operation.as_deref(),
+        variables: query.variables.as_ref(),
         ..Request::default()
     }
 }
 
-/// A header that is text.
+/// The value of a header, if it is text.
 pub fn header(headers: &HeaderMap, name: hyper::header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -1,4 +1,5 @@
-//! The one loop that accepts HTTP connections: the data server and the small services beside it differ in who responds and in their limits.
+//! The accept loop for HTTP connections, shared by the data server and the small services beside it, which
+//! differ in their responder and limits.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -35,7 +36,7 @@ pub trait Responder: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What clients are held to.
+/// Limits on clients.
 pub struct ClientLimits {
     /// The connections that are open.
     pub connections: Arc<Connections>,
@@ -45,7 +46,7 @@ pub struct ClientLimits {
     pub write_timeout: Duration,
 }
 
-/// Accepts connections until `stop`; those that are open then may be shut down by what is returned.
+/// Accepts connections until `stop`; the result shuts down the connections that are open then.
 pub async fn accept<R: Responder>(
     listener: TcpListener,
     limits: &ClientLimits,
@@ -62,7 +63,8 @@ pub async fn accept<R: Responder>(
         if let Ok((stream, _)) = accepted {
             connect(stream, limits, responder, &graceful);
         } else {
-            // Too many open files, or a client that was gone before it was there. The process gets a file back as soon as the closed connection is dropped.
+            // Too many open files, or a client that closed the connection at once. The process gets a
+            // descriptor back as soon as the closed connection is dropped.
             limits.connections.close_oldest_waiting();
             tokio::time::sleep(ACCEPT_RETRY).await;
         }
@@ -75,9 +77,9 @@ fn connect<R: Responder>(
     responder: &Arc<R>,
     graceful: &GracefulShutdown,
 ) {
-    // If all are busy, those of the reserve too, the client sees a closed connection, and tries again.
+    // If all connections are busy, including the reserve, the client sees a closed connection and retries.
     let Some(open) = limits.connections.open() else { return };
-    // A response is written as a whole: there is nothing to wait for.
+    // A response is written as a whole: Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
     let (connection, responder) = (Arc::clone(&open.connection), Arc::clone(responder));

@@ -1,4 +1,5 @@
-//! Leases over HTTP: a run asks that its bundle stays until it is done. Our own, and only with a token.
+//! Leases over HTTP: a run requests that its bundle stays loaded until it is done. An extension of ours, and
+//! only with a token.
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -11,16 +12,16 @@ use crate::route::Which;
 use crate::serve::Shared;
 use crate::shelf::{LONGEST_LEASE, Lease};
 
-/// How long a lease is if nobody says so, in seconds.
+/// Duration of a lease if the request names none, in seconds.
 const USUAL: u64 = 600;
 
-/// Takes a lease on a sha; renews or ends the lease of a name.
+/// Takes a lease on a sha; renews or ends a lease by its id.
 pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) -> Reply {
     if shared.settings.token.is_none() {
-        return Reply::text(StatusCode::FORBIDDEN, "leases need a token, and this server has none");
+        return Reply::text(StatusCode::FORBIDDEN, "leases require a token, and this server has none");
     }
     if method != Method::POST {
-        return Reply::text(StatusCode::METHOD_NOT_ALLOWED, "POST it").allowing("POST");
+        return Reply::text(StatusCode::METHOD_NOT_ALLOWED, "use POST").allowing("POST");
     }
     match (seconds(body), id(name)) {
         (None, _) | (Some(0), None) => Reply::text(
@@ -56,7 +57,7 @@ async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
     let lease = shared.bundles.shelf().lease(id, &engine, seconds, now());
     match lease {
         Ok(lease) => told(StatusCode::CREATED, &format!("{id:016x}"), &lease),
-        Err(_) => Reply::later("there are too many leases"),
+        Err(_) => Reply::later("too many leases"),
     }
 }
 
@@ -70,13 +71,13 @@ fn absent(name: &str) -> Reply {
     Reply::text(StatusCode::NOT_FOUND, format!("Lease {} not found", escape(name)))
 }
 
-/// The number of a lease: sixteen digits.
+/// The id of a lease: sixteen hexadecimal digits.
 fn id(name: &str) -> Option<u64> {
     let is_number = name.len() == 16 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
-/// How long the body asks for.
+/// The duration that the body requests, in seconds.
 fn seconds(body: &Bytes) -> Option<u64> {
     if body.is_empty() {
         return Some(USUAL);
@@ -93,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_asked_for_in_seconds() {
-        for (body, asked) in [
+    fn a_lease_is_requested_in_seconds() {
+        for (body, expect) in [
             ("", Some(USUAL)),
             ("{}", Some(USUAL)),
             (r#"{"seconds": 5}"#, Some(5)),
@@ -105,12 +106,12 @@ mod tests {
             ("[]", None),
             ("x", None),
         ] {
-            assert_eq!(seconds(&Bytes::from(body)), asked, "{body}");
+            assert_eq!(seconds(&Bytes::from(body)), expect, "{body}");
         }
     }
 
     #[test]
-    fn names_of_leases_have_sixteen_digits() {
+    fn lease_ids_have_sixteen_digits() {
         assert_eq!(id("00000000000000ff"), Some(255));
         assert_eq!((id("ff"), id("000000000000000g"), id("+00000000000000f")), (None, None, None));
     }

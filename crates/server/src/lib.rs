@@ -1,7 +1,7 @@
-//! The HTTP server: every bundle by its sha. See the README beside it for the rules.
+//! The HTTP data server: serves every bundle by its sha. See the README of this crate for the rules.
 //!
-//! **Invariant:** whatever is loaded, fails or is dropped, a request that names a bundle is answered from that bundle or
-//! not at all.
+//! **Invariant:** whatever is loaded, fails or is dropped, a request that names a bundle is answered from
+//! that bundle or not at all.
 
 mod admission;
 mod answers;

@@ -1,4 +1,5 @@
-//! Small read-only services beside the data server, such as health and metrics, on the same HTTP server with the same limits on clients.
+//! Small read-only services next to the data server, such as health and metrics, on the same HTTP stack with
+//! the same limits on clients.
 //!
 //! **Invariant:** a new connection is answered however many others are open: the connection that has waited longest for its client is closed in its favour.
 
@@ -64,7 +65,7 @@ pub async fn serve_pages(listener: TcpListener, hosts: HostPolicy, pages: impl P
     accept(listener, &limits, &service, std::future::pending()).await;
 }
 
-/// No connection is ever busy, so one can always give way.
+/// No connection is ever busy, so one can always be closed for a new one.
 struct PageService<P> {
     connections: Arc<Connections>,
     hosts: HostPolicy,

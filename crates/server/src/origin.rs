@@ -1,4 +1,4 @@
-//! Where bundles come from.
+//! Sources of bundles: a file, a blob, a store by sha.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _};
@@ -14,32 +14,32 @@ use qontract_graphql::Engine;
 
 use crate::bundles::LoadFailure;
 
-/// Where a bundle comes from.
+/// A source of a bundle.
 pub trait Origin: Send + Sync {
-    /// Its name, for people.
+    /// Its name, for log lines.
     fn name(&self) -> String;
 
-    /// What is there now. Documents that are in the pool are shared.
+    /// The current content. Documents that are in the pool are shared.
     fn read<'a>(&'a self, pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>>;
 }
 
-/// What an origin has.
+/// The content of a source.
 pub enum Content {
     /// The bytes of a bundle.
     Bytes(Vec<u8>),
-    /// A file of them, which is read as it is loaded.
+    /// A bundle file, which is read while it is loaded.
     File {
         /// Its path.
         path: PathBuf,
         /// The file, from its start.
         file: fs::File,
     },
-    /// A bundle that was made on the spot, and can be asked.
+    /// A bundle that was built in this process and is ready for queries.
     Ready(Arc<Engine>),
 }
 
 impl Content {
-    /// The name of the bundle.
+    /// The sha of the bundle.
     pub fn sha(&mut self) -> Result<Sha256, OriginError> {
         match self {
             Content::Bytes(bytes) => Ok(Sha256::of(bytes)),
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// The bundle; what is in the pool is shared.
+    /// Loads the bundle; documents that are in the pool are shared.
     pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadFailure> {
         match self {
             Content::Bytes(bytes) => Ok(Arc::new(load(&bytes, pool)?)),
@@ -63,7 +63,7 @@ impl Content {
         }
     }
 
-    /// What a file has: it is read later, or at once if it can be read only once.
+    /// The content of a file: opened now and read later, or read at once if it can be read only once.
     async fn of_file(path: PathBuf) -> io::Result<Self> {
         let mut file = tokio::fs::File::open(&path).await?;
         if file.metadata().await?.is_file() {
@@ -75,7 +75,7 @@ impl Content {
     }
 }
 
-/// The digest of a file, which is at its start before and after.
+/// The digest of a file, whose cursor is at its start before and after.
 fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     let (mut hasher, mut part) = (Hasher::default(), vec![0; PART]);
     loop {
@@ -88,28 +88,28 @@ fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     Ok(hasher.finish())
 }
 
-/// How much of a file is hashed at a time.
+/// Number of bytes of a file that are hashed at a time.
 const PART: usize = 256 << 10;
 
-/// Why there is nothing good.
+/// Why a source cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
     File {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A store cannot be read.
     #[error("cannot read the store")]
     Store(#[source] BlobsError),
-    /// There is no such blob.
-    #[error("there is no `{0}` in the store")]
+    /// The blob does not exist.
+    #[error("no `{0}` in the store")]
     Absent(String),
-    /// Whatever else; the text has been shown to whoever can mend it.
+    /// Any other cause, already reported in full to the operator.
     #[error("{0}")]
     Other(String),
 }
@@ -154,7 +154,7 @@ impl Origin for Stored {
     }
 }
 
-/// Bundles by their shas: what is called `<sha>.json` is the bundle of that sha.
+/// A store of bundles by sha: `<sha>.json` is the bundle of that sha.
 pub enum Store {
     /// Files of a folder.
     Folder(PathBuf),
@@ -162,13 +162,13 @@ pub enum Store {
     Blobs {
         /// The store.
         blobs: Arc<dyn Reader>,
-        /// What the keys begin with.
+        /// The prefix of all keys.
         prefix: String,
     },
 }
 
 impl Store {
-    /// A bundle, if the store has it.
+    /// The bundle of this sha, if the store has it.
     pub async fn fetch(&self, sha: Sha256) -> Result<Option<Content>, OriginError> {
         match self {
             Store::Folder(folder) => {

@@ -1,15 +1,15 @@
-//! The page from which people ask: ours, with nothing from elsewhere.
+//! The query page for browsers; it loads nothing from other origins.
 
 use hyper::Method;
 
 use crate::reply::Reply;
 
-/// The page itself.
+/// The page.
 pub fn page() -> Reply {
     Reply::page("text/html; charset=utf-8", include_str!("page/query.html"))
 }
 
-/// A part of it.
+/// A script or style of the page.
 pub fn part(name: &str, method: &Method, path: &str) -> Reply {
     match name {
         "query.js" => Reply::page("text/javascript; charset=utf-8", include_str!("page/query.js")),

@@ -1,20 +1,20 @@
-//! Texts of requests that clients name by their SHA-256 instead of sending them again.
+//! Automatic persisted queries: clients name a query by its SHA-256 instead of sending it again.
 
 use qontract_bundle::Sha256;
 use qontract_graphql::Cache;
 
-/// How many bytes of texts are remembered.
+/// Budget of the cache, in bytes.
 pub const MOST: usize = 8 << 20;
 
-/// The texts, by bundle and digest.
+/// Query texts by bundle and digest.
 pub type Persisted = Cache<String, String>;
 
-/// The text of a digest, if a bundle was asked it before.
+/// The text with this digest, if it was sent for this bundle before.
 pub fn get(texts: &Persisted, bundle: Sha256, digest: &str) -> Option<String> {
     texts.get(&key(bundle, digest))
 }
 
-/// Remembers a text that a bundle was asked, by its digest.
+/// Caches a text that was sent for a bundle, by its digest.
 pub fn insert(texts: &Persisted, bundle: Sha256, digest: &str, text: &str) {
     let key = key(bundle, digest);
     let bytes = key.len() + text.len();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_known_to_the_bundle_that_was_asked() {
+    fn a_text_is_cached_for_the_bundle_it_was_sent_for() {
         let (texts, [a, b]) = (Persisted::new(MOST), [b"a", b"b"].map(|name| Sha256::of(name)));
         assert_eq!(get(&texts, a, "digest"), None);
         insert(&texts, a, "digest", "{ a }");

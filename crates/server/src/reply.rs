@@ -1,4 +1,4 @@
-//! What is sent back: status, headers, body.
+//! Replies: status, headers, body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::connection::Busy;
 use crate::settings::ReleaseHook;
 use crate::wire::Form;
 
-/// Text, as the established server calls it.
+/// Media type of text, as the established server sends it.
 pub const TEXT: &str = "text/html; charset=utf-8";
-/// JSON.
+/// Media type of JSON.
 pub const JSON: &str = "application/json; charset=utf-8";
 
-/// Larger bodies are compressed and tagged beside everything else.
+/// Bodies above this size are compressed and tagged on a blocking thread.
 const LARGE: usize = 64 << 10;
-/// How much of a body is handed to a connection at a time.
+/// Number of bytes of a body that are handed to a connection at a time.
 const PIECE: usize = 128 << 10;
 
-/// An answer to a request, before it is known in which form the client wants it.
+/// A reply to a request, before its content coding is negotiated.
 pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Arc<Answered>>,
-    /// Whether it has a tag, by which clients can tell that they know it.
+    /// Whether it has an entity tag.
     is_tagged: bool,
-    /// That it is on its way, if its bytes are nobody else's.
+    /// Counts its bytes as in flight, unless they are shared with the cache.
     flight: Option<Flight>,
 }
 
@@ -59,24 +59,24 @@ impl Reply {
         Self::new(status, TEXT, text.into())
     }
 
-    /// An answer that may have been given before.
+    /// A response that may come from the cache.
     pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
         let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
         Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true, flight: None }
             .header(CONTENT_TYPE, media_type)
     }
 
-    /// An error of a request that never got as far as the data.
+    /// An error for a request that did not reach the data.
     pub fn graphql_error(status: StatusCode, form: Form, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body("BAD_REQUEST", message, "}\n"))
     }
 
-    /// An error of a request to the data that cannot be executed.
+    /// An error for a request to the data that cannot be executed.
     pub fn data_error(status: StatusCode, form: Form, code: &str, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body(code, message, ",\"extensions\":{\"schemas\":[]}}\n"))
     }
 
-    /// A page that tells nothing but an error.
+    /// A page with an error message.
     pub fn error_page(status: StatusCode, message: &str) -> Self {
         let message = escape(message);
         let body = format!(
@@ -88,18 +88,18 @@ impl Reply {
             .untagged()
     }
 
-    /// A page that tells nothing but a status.
+    /// A page with the text of a status.
     pub fn status_page(status: StatusCode) -> Self {
         Self::error_page(status, status.canonical_reason().unwrap_or_default())
     }
 
-    /// There is nothing at that path.
+    /// The path does not exist.
     pub fn no_such_path(method: &Method, path: &str) -> Self {
         let path = encode(path);
         Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
     }
 
-    /// A page for browsers, or a part of one. Scripts and styles come from here and from nowhere else.
+    /// A page for browsers, or a part of one. Its policy allows scripts and styles of this server only.
     pub fn page(media_type: &'static str, body: &'static str) -> Self {
         const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -109,15 +109,15 @@ impl Reply {
             .header(CACHE_CONTROL, "no-cache")
     }
 
-    /// It may work later.
+    /// The request may succeed later: 503 with `Retry-After`.
     pub fn later(message: impl Into<String>) -> Self {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
     }
 
-    /// Elsewhere, told in the form that the client likes.
+    /// A redirect, with a body in a format that the client accepts.
     pub fn found(location: &'static str, accept: Option<&str>) -> Self {
         let likes = |word: &str| accept.is_none_or(|accept| accept.contains(word) || accept.contains("*/*"));
-        let told = if accept.is_some_and(|accept| accept.contains("text/html")) {
+        let reply = if accept.is_some_and(|accept| accept.contains("text/html")) {
             let page = format!(
                 "<!DOCTYPE html><head><title>Found</title></head><body><p>Found. Redirecting to {location}</p></body>"
             );
@@ -128,27 +128,27 @@ impl Reply {
         } else {
             Self::empty(StatusCode::FOUND)
         };
-        told.untagged().header(LOCATION, location).header(VARY, "Accept")
+        reply.untagged().header(LOCATION, location).header(VARY, "Accept")
     }
 
-    /// Which methods there are.
+    /// The answer to `OPTIONS`: the allowed methods.
     pub fn options(methods: &'static str) -> Self {
-        let told = Self::new(StatusCode::OK, "text/plain", methods).untagged();
-        told.allowing(methods).header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+        let reply = Self::new(StatusCode::OK, "text/plain", methods).untagged();
+        reply.allowing(methods).header(X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 
-    /// Not with this method.
+    /// Adds the allowed methods.
     #[must_use]
     pub fn allowing(self, methods: &'static str) -> Self {
         self.header(ALLOW, methods)
     }
 
-    /// It needs a token.
+    /// A token is required.
     pub fn unauthorized() -> Self {
         Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// With what tells that its bytes are on their way.
+    /// Counts its bytes as in flight until they are sent.
     #[must_use]
     pub fn in_flight(mut self, flight: Flight) -> Self {
         self.flight = Some(flight);
@@ -160,7 +160,7 @@ impl Reply {
         self
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
@@ -172,15 +172,15 @@ impl Reply {
         self.status
     }
 
-    /// The response to whoever sent these headers.
-    pub async fn respond(self, method: &Method, asked: &HeaderMap) -> Response<Sent> {
+    /// The response to a request with these headers.
+    pub async fn respond(self, method: &Method, request_headers: &HeaderMap) -> Response<Sent> {
         let Self { status, headers, body, is_tagged, flight } = self;
         let mut response = Response::new(Sent::default());
         *response.status_mut() = status;
         for (name, value) in headers {
             response.headers_mut().insert(name, value);
         }
-        let text = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let text = |name| request_headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let wants_all = text(CACHE_CONTROL).is_some_and(|word| word.contains("no-cache"));
         let may_be_known =
             status.is_success() && (method == Method::GET || method == Method::HEAD) && !wants_all;
@@ -232,12 +232,12 @@ impl Reply {
     }
 }
 
-/// The path with what does not belong into one in sequences of `%`.
+/// The path with characters that are invalid in one percent-encoded.
 fn encode(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut out = String::with_capacity(path.len());
     for (at, byte) in bytes.iter().enumerate() {
-        // One that ends too early is left as it is.
+        // A truncated sequence is left as it is.
         let is_sequence = || {
             let digits = &bytes[at + 1..bytes.len().min(at + 3)];
             !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
@@ -253,7 +253,7 @@ fn encode(path: &str) -> String {
     out
 }
 
-/// An error in JSON, with what follows the list of them.
+/// An error as JSON, followed by `end`.
 fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     let mut body = b"{\"errors\":[{\"message\":".to_vec();
     JavaScript(&mut body).str(message);
@@ -264,7 +264,7 @@ fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     body
 }
 
-/// The text without what a page would take for its own, and with unsafe characters as escapes.
+/// The text escaped for HTML, with unsafe characters as escapes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in shown_lines(text).chars() {
@@ -280,10 +280,10 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// An answer of this many bytes is worth a call of the [release hook](crate::Settings::released).
+/// Minimum size of an answer that triggers the [release hook](crate::Settings::released).
 const WORTH_RELEASING: usize = 1 << 20;
 
-/// How many bytes are on their way to clients.
+/// The number of bytes that are being sent to clients.
 #[derive(Clone, Default)]
 pub struct InFlight {
     bytes: Arc<AtomicUsize>,
@@ -291,24 +291,24 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// None yet; `released` is called when a large answer is gone.
+    /// No bytes yet; `released` is called when a large answer is freed.
     pub fn new(released: Option<ReleaseHook>) -> Self {
         Self { bytes: Arc::default(), released }
     }
 
-    /// How many there are.
+    /// Number of bytes in flight.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// So many more, until what is returned is dropped.
+    /// Adds bytes, until the guard is dropped.
     pub fn begin(&self, bytes: usize) -> Flight {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Flight { all: self.clone(), bytes }
     }
 }
 
-/// Bytes that are on their way until this is dropped.
+/// Bytes that are in flight until this is dropped.
 pub struct Flight {
     all: InFlight,
     bytes: usize,
@@ -323,7 +323,7 @@ impl Drop for Flight {
     }
 }
 
-/// A body, handed out in pieces so that it is known when it is gone.
+/// A response body, sent in chunks so that its end is observed.
 #[derive(Default)]
 pub struct Sent {
     bytes: Bytes,
@@ -332,7 +332,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Its connection is busy until it is gone.
+    /// Keeps its connection busy until it is sent.
     pub fn keep_busy(&mut self, busy: Busy) {
         self.busy = Some(busy);
     }

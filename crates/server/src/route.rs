@@ -1,13 +1,13 @@
-//! Which part of the server a request is for, by its path. Pure: nothing is looked up.
+//! Routes requests by their path. Pure: nothing is looked up.
 
-/// What is asked for.
+/// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// `/`
     Root,
-    /// Is it alive?
+    /// Liveness.
     Health,
-    /// Numbers.
+    /// Metrics.
     Metrics,
     /// The sha of the latest bundle.
     Sha,
@@ -15,52 +15,52 @@ pub enum Route {
     Commit(Which),
     /// The commit of a bundle and its time.
     CommitInfo(Which),
-    /// What is held.
+    /// The bundles that are held.
     Held,
-    /// Read the source again.
+    /// Reload from the source.
     Reload,
-    /// What differs between two bundles.
+    /// The diff of two bundles.
     Diff {
-        /// Before.
+        /// The base bundle.
         base: String,
-        /// After.
+        /// The head bundle.
         head: String,
-        /// Of one file.
+        /// Restricts the diff to one file.
         file: Option<FileRef>,
     },
     /// GraphQL.
     Graphql(Which),
-    /// Keep a bundle; the text is a sha, or the name of a lease.
+    /// Take, renew or end a lease; the text is a sha or a lease id.
     Lease(String),
     /// A part of the query page.
     Page(String),
-    /// Something whose name cannot be read.
+    /// A path that cannot be decoded.
     Malformed,
-    /// Nothing.
+    /// No such path.
     Unknown,
 }
 
 /// A file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRef {
-    /// Its type: `datafile` or `resource`.
+    /// Its type: `datafile` or `resourcefile`.
     pub kind: String,
     /// Its path.
     pub path: String,
 }
 
-/// Which bundle.
+/// Selects a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The latest.
     Latest,
-    /// The one that the client names so.
+    /// The one with this sha, as the client spells it.
     Named(String),
 }
 
 impl Route {
-    /// The route of a path. Fixed words are understood in any case, and a slash at the end does not matter, but for
-    /// GraphQL's.
+    /// The route of a path. Fixed words are case-insensitive and a trailing slash is ignored, except for
+    /// GraphQL.
     pub fn of(path: &str) -> Self {
         let Some(path) = path.strip_prefix('/') else { return Route::Unknown };
         if path == "graphql" {
@@ -93,7 +93,7 @@ impl Route {
                 head: head.clone(),
                 file: Some(FileRef { kind: kind.clone(), path: format!("/{}", path.join("/")) }),
             },
-            // What comes behind a sha has never mattered.
+            // The established server ignores what follows the sha.
             ("graphqlsha", [sha, ..]) if first == "graphqlsha" => Route::Graphql(Which::Named(sha.clone())),
             ("leases", [name]) => Route::Lease(name.clone()),
             ("page", [name]) => Route::Page(name.clone()),
@@ -101,7 +101,7 @@ impl Route {
         }
     }
 
-    /// The methods that it has, if it is one that is only ever read or only ever posted to.
+    /// The allowed methods, if the route is read-only or post-only.
     pub fn methods(&self) -> Option<&'static str> {
         match self {
             Route::Unknown | Route::Malformed | Route::Graphql(_) | Route::Lease(_) => None,
@@ -110,7 +110,7 @@ impl Route {
         }
     }
 
-    /// The path as a label of metrics: one of a few words, whatever is asked.
+    /// The path as a metric label: one of a fixed set.
     pub fn label(&self) -> &'static str {
         match self {
             Route::Root => "/",
@@ -134,14 +134,14 @@ impl Route {
     }
 }
 
-/// The text with `%41` and the like as what they stand for, if that is what they are and if it is text.
+/// Percent-decodes a text; `None` if a sequence is invalid or the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut is_good = true;
     let bytes = bytes_of(text, |_| is_good = false);
     if is_good { String::from_utf8(bytes).ok() } else { None }
 }
 
-/// The text with `%41` and the like as what they stand for; whatever is none stays as it is.
+/// Percent-decodes a text; invalid sequences are left as they are.
 pub fn decode_lossy(text: &str) -> String {
     String::from_utf8_lossy(&bytes_of(text, |_| {})).into_owned()
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_told() {
+    fn invalid_sequences_are_rejected_or_kept() {
         for (text, decoded, lossy) in [
             ("a%20b", Some("a b"), "a b"),
             ("%zz", None, "%zz"),

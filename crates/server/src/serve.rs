@@ -1,4 +1,4 @@
-//! From the socket to the reply: listens, holds connections to their limits, finds who answers.
+//! The server: accepts connections within their limits, and dispatches requests by route.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +27,7 @@ use crate::route::{Route, Which};
 use crate::settings::{Heard, Settings};
 use crate::{body, diff, graphql, lease, page};
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Shared {
     pub settings: Settings,
     pub bundles: Arc<Bundles>,
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub in_flight: InFlight,
     pub metrics: Arc<ServerMetrics>,
     connections: Arc<Connections>,
-    /// Numbers that nobody can guess.
+    /// Generates unguessable ids.
     new_id: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of these bundles. `new_id` gives the names of leases.
+    /// A server for these bundles. `new_id` generates lease ids.
     pub fn new(
         settings: Settings,
         bundles: Arc<Bundles>,
@@ -74,7 +74,7 @@ impl Server {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Answers until `stop`; then what is under way may end.
+    /// Serves until `stop`; then requests in progress may finish.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let Self { shared } = self;
         let limits = ClientLimits {
@@ -83,7 +83,7 @@ impl Server {
             write_timeout: shared.settings.patience,
         };
         let graceful = accept(listener, &limits, &shared, stop).await;
-        // What has not ended by then ends with the process.
+        // Requests that have not finished by then end with the process.
         let _ = tokio::time::timeout(shared.settings.wind_down, graceful.shutdown()).await;
     }
 }
@@ -109,7 +109,7 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let route = Route::of(parts.uri.path());
     let early = early_answer(&shared, connection.admission, &route, &parts);
-    // As long as the body comes, the connection waits for its client, and gives way to others.
+    // While the body arrives, the connection waits for its client and may be closed for another one.
     shared.connections.wait_for_client(&connection);
     let received = if let Some(reply) = early {
         Err(reply)
@@ -149,28 +149,28 @@ async fn respond(
     response.body_mut().keep_busy(busy);
     let took = begun.elapsed();
     shared.metrics.answered(&label, took.as_secs_f64());
-    if let Some(heard) = &shared.settings.heard {
+    if let Some(access_log) = &shared.settings.heard {
         let (method, path, status) = (parts.method.as_str(), parts.uri.path(), response.status().as_u16());
-        heard(&Heard { method, path, status, took });
+        access_log(&Heard { method, path, status, took });
     }
     response
 }
 
-/// What is answered without the body of the request, if anything.
+/// The reply that does not need the body of the request, if any.
 fn early_answer(shared: &Shared, admission: Admission, route: &Route, parts: &Parts) -> Option<Reply> {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
     if let Some(reply) = refusal(&shared.settings.hosts, route, parts) {
         return Some(reply);
     }
-    // What tells nothing about the data needs no token.
+    // Routes that reveal nothing about the data need no token.
     match route {
         Route::Health if is_read => return Some(Reply::empty(StatusCode::OK)),
         _ if admission == Admission::HealthOnly => return Some(Reply::later("All connections are busy.")),
         Route::Root if is_read => return Some(Reply::found("/graphql", header(&parts.headers, ACCEPT))),
         Route::Page(name) if is_read => return Some(page::part(name, method, path)),
         Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return Some(page::page()),
-        // Whether there is such a bundle is told to those who have the token.
+        // Whether a bundle exists is revealed only with the token.
         Route::Graphql(_) if graphql::wants_page(parts) && shared.settings.token.is_some() => {
             return Some(page::page());
         }
@@ -181,11 +181,11 @@ fn early_answer(shared: &Shared, admission: Admission, route: &Route, parts: &Pa
     (!is_known).then(Reply::unauthorized)
 }
 
-/// Who answers a complete request.
+/// Dispatches a complete request.
 async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Bytes) -> Reply {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
-    // What says that it is JSON has to be, wherever it is sent.
+    // A body declared as JSON must be valid, whatever the route.
     let body = match body::json(header(&parts.headers, CONTENT_TYPE), body).await {
         Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
         Err(refusal) => return graphql::refuse(refusal, None),
@@ -229,10 +229,10 @@ pub(crate) async fn find(shared: &Shared, which: &Which) -> Result<Arc<Engine>, 
     }
 }
 
-/// What a bundle tells about itself.
-async fn of_bundle(shared: &Shared, which: &Which, tell: impl FnOnce(&Bundle) -> Reply) -> Reply {
+/// A property of a bundle.
+async fn of_bundle(shared: &Shared, which: &Which, reply_for: impl FnOnce(&Bundle) -> Reply) -> Reply {
     match find(shared, which).await {
-        Ok(engine) => tell(engine.bundle()),
+        Ok(engine) => reply_for(engine.bundle()),
         Err(missing) => not_found(which, missing),
     }
 }
@@ -257,7 +257,7 @@ fn commit_info(bundle: &Bundle) -> Reply {
     Reply::new(StatusCode::OK, JSON, body)
 }
 
-/// What is held, in the words that clients know.
+/// The bundles that are held, in the format of the established server.
 fn held(shared: &Shared) -> Reply {
     let entries = shared.bundles.shelf().entries();
     let each =
@@ -273,8 +273,8 @@ fn held(shared: &Shared) -> Reply {
 
 fn metrics(shared: &Shared) -> Reply {
     let (bundles, leases, latest) = {
-        let shelf = shared.bundles.shelf();
-        (shelf.entries().len(), shelf.leases(now()), shelf.latest().cloned())
+        let registry = shared.bundles.shelf();
+        (registry.entries().len(), registry.leases(now()), registry.latest().cloned())
     };
     let held = Held {
         bundles,

@@ -1,4 +1,4 @@
-//! The limits of a server, and the observers of what it does.
+//! The limits of a server, and its hooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,49 +6,49 @@ use std::time::Duration;
 use crate::admission::HostPolicy;
 use crate::token::Token;
 
-/// What a server allows.
+/// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// What `Authorization` must be; without one, anybody may ask.
+    /// The required `Authorization` value; without one, requests are not authenticated.
     pub token: Option<Token>,
-    /// Bytes of answers that are remembered.
+    /// Budget of the response cache, in bytes.
     pub answers: usize,
-    /// Bytes of answers that may be on their way.
+    /// Maximum size of the answers in flight, in bytes.
     pub in_flight: usize,
-    /// Connections.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// How many large answers are made at a time.
+    /// Maximum number of large answers that are computed concurrently.
     pub at_a_time: usize,
-    /// How many of them wait.
+    /// Maximum number of large answers that are queued.
     pub waiting: usize,
-    /// How long one of them may take.
+    /// Maximum time to compute a large answer.
     pub query_time: Duration,
-    /// Bytes of a request's body.
+    /// Maximum size of a request's body, in bytes.
     pub body: usize,
-    /// How long a client may take to send the head of a request, or to send nothing at all.
+    /// Maximum time for the head of a request, and for a client that sends nothing.
     pub head_time: Duration,
-    /// How long a client may take to send a body, however much of it has come.
+    /// Maximum time for a body, however much of it has arrived.
     pub body_time: Duration,
-    /// How long a client may take to send a body of which little has come; every byte adds its share of `body_rate`.
+    /// Time for a body before `body_rate` applies.
     pub body_grace: Duration,
-    /// Bytes per second of a body that a client has to send after `body_grace`.
+    /// Minimum rate of a body after `body_grace`, in bytes per second.
     pub body_rate: u32,
-    /// How long a client may read nothing.
+    /// Maximum time for which a client may read nothing.
     pub patience: Duration,
-    /// How long requests have to end when the server does.
+    /// Maximum time for requests in progress to finish at shutdown.
     pub wind_down: Duration,
-    /// The names that it answers to.
+    /// The host names that it answers to.
     pub hosts: HostPolicy,
-    /// Who hears of every request that was answered.
+    /// Receives an entry for every request that was answered.
     pub heard: Option<Hearer>,
-    /// Called when a large answer is gone from memory: sent, or given up with its client.
+    /// Called when a large answer is freed: sent, or aborted with its client.
     pub released: Option<ReleaseHook>,
 }
 
-/// Called when memory became free.
+/// Called when memory was freed.
 pub type ReleaseHook = Arc<dyn Fn() + Send + Sync>;
 
-/// Hears of requests.
+/// Receives access-log entries.
 pub type Hearer = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
 
 /// A request that was answered.
@@ -56,11 +56,11 @@ pub type Hearer = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
 pub struct Heard<'r> {
     /// Its method.
     pub method: &'r str,
-    /// Its path as it was sent, without the query, which is not logged.
+    /// Its path as it was sent, without the query string, which is not logged.
     pub path: &'r str,
     /// The status of the answer.
     pub status: u16,
-    /// How long it took to make it.
+    /// Time from the head of the request to its response.
     pub took: Duration,
 }
 

@@ -1,7 +1,8 @@
-//! The bundles that are held: which is the latest, how long each one stays, who has asked that it stays. Pure: the time
-//! comes in as an argument, in milliseconds since 1970.
+//! The bundle registry: which bundle is the latest, how long each one stays, and which have a lease. Pure:
+//! the time comes in as an argument, in milliseconds since 1970.
 //!
-//! **Invariant:** a bundle that was asked within its time, that has a lease, or that is the latest, is held.
+//! **Invariant:** a bundle that was requested within its TTL, that has a lease, or that is the latest, is
+//! held.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +10,19 @@ use std::sync::Arc;
 use qontract_bundle::Sha256;
 use qontract_graphql::Engine;
 
-/// How many leases there are at most.
+/// Maximum number of leases.
 pub const MOST_LEASES: usize = 256;
-/// How long a lease is at most, in seconds.
+/// Maximum duration of a lease, in seconds.
 pub const LONGEST_LEASE: u64 = 3600;
 
-/// The bundles.
+/// The bundles that are held.
 pub struct Shelf {
     held: BTreeMap<Sha256, Held>,
     latest: Option<Sha256>,
     leases: BTreeMap<u64, Lease>,
-    /// How long a bundle stays after it was asked, in milliseconds.
+    /// How long a bundle stays after its last request, in milliseconds.
     ttl: u64,
-    /// How many bundles from the store there are at most.
+    /// Maximum number of bundles from the store.
     most_fetched: usize,
 }
 
@@ -31,35 +32,35 @@ struct Held {
     is_fetched: bool,
 }
 
-/// Somebody asked that a bundle stays.
+/// A lease: a request that a bundle stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Which one.
+    /// The bundle.
     pub sha: Sha256,
-    /// Until when, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub expires: u64,
 }
 
-/// What is held, as `/cache` tells it.
+/// A bundle that is held, as `/cache` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The bundle.
     pub sha: Sha256,
-    /// Until when it stays at least.
+    /// When its TTL ends.
     pub expires: u64,
 }
 
 /// Why something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Nothing may be dropped to make room.
+    /// No bundle may be dropped to make space.
     Bundles,
-    /// There are too many leases.
+    /// The maximum number of leases is reached.
     Leases,
 }
 
 impl Shelf {
-    /// An empty one.
+    /// An empty registry.
     pub fn new(ttl: u64, most_fetched: usize) -> Self {
         Self { held: BTreeMap::new(), latest: None, leases: BTreeMap::new(), ttl, most_fetched }
     }
@@ -69,12 +70,12 @@ impl Shelf {
         self.get(self.latest?)
     }
 
-    /// A bundle, if it is held. Its time does not begin anew.
+    /// A bundle, if it is held. Does not restart its TTL.
     pub fn get(&self, sha: Sha256) -> Option<&Arc<Engine>> {
         self.held.get(&sha).map(|held| &held.engine)
     }
 
-    /// Somebody asks a bundle: its time begins anew.
+    /// Restarts the TTL of a bundle that was requested.
     pub fn asked(&mut self, sha: Sha256, now: u64) {
         let expires = now.saturating_add(self.ttl);
         if let Some(held) = self.held.get_mut(&sha) {
@@ -82,7 +83,7 @@ impl Shelf {
         }
     }
 
-    /// Whoever has just found a bundle asks it, and it is held even if it was dropped in between.
+    /// Restarts the TTL of a bundle that was just found, and inserts it again if it was dropped in between.
     pub fn found(&mut self, engine: &Arc<Engine>, now: u64) {
         let expires = now.saturating_add(self.ttl);
         let held = self.held.entry(engine.bundle().sha()).or_insert_with(|| Held {
@@ -93,7 +94,7 @@ impl Shelf {
         held.expires = expires;
     }
 
-    /// Makes a bundle that is held the latest; whether it is held.
+    /// Makes a bundle that is held the latest; returns whether it is held.
     pub fn make_latest(&mut self, sha: Sha256, now: u64) -> bool {
         let Some(held) = self.held.get_mut(&sha) else { return false };
         held.is_fetched = false;
@@ -102,14 +103,15 @@ impl Shelf {
         true
     }
 
-    /// Whoever has just heard of the one that was the latest has time to ask it.
+    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that just learned its
+    /// sha can still query it.
     fn become_latest(&mut self, sha: Sha256, now: u64) {
         if let Some(before) = self.latest.replace(sha) {
             self.asked(before, now);
         }
     }
 
-    /// Takes in the bundle that is the latest from now on. What gave way is handed back: it takes time to drop it.
+    /// Adds a bundle as the latest. Dropped bundles are returned, as freeing them takes time.
     pub fn put_latest(&mut self, engine: Arc<Engine>, now: u64) -> Vec<Arc<Engine>> {
         let dropped = self.sweep(now);
         let sha = engine.bundle().sha();
@@ -118,10 +120,10 @@ impl Shelf {
         dropped
     }
 
-    /// Takes in a bundle that is not the latest. What gave way is handed back.
+    /// Adds a bundle that is not the latest. Dropped bundles are returned.
     pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, Full> {
         let sha = engine.bundle().sha();
-        // It came another way meanwhile.
+        // It was added in another way meanwhile.
         if self.held.contains_key(&sha) {
             self.asked(sha, now);
             return Ok(Vec::new());
@@ -134,13 +136,13 @@ impl Shelf {
         Ok(dropped)
     }
 
-    /// Whether there is room for one more from the store, now or once what is over is dropped.
+    /// Whether one more bundle from the store fits, after expired ones are dropped.
     pub fn has_room(&self, now: u64) -> bool {
         let stays = |(sha, held): &(&Sha256, &Held)| held.is_fetched && !self.is_over(**sha, held, now);
         self.held.iter().filter(stays).count() < self.most_fetched
     }
 
-    /// Drops a bundle that is not the latest, whoever may want it.
+    /// Drops a bundle that is not the latest, even if it is in use.
     pub fn forget(&mut self, sha: Sha256) -> Option<Arc<Engine>> {
         if self.latest == Some(sha) {
             return None;
@@ -148,17 +150,17 @@ impl Shelf {
         self.held.remove(&sha).map(|held| held.engine)
     }
 
-    /// What is held, in the order of the shas.
+    /// The bundles that are held, sorted by sha.
     pub fn entries(&self) -> Vec<Entry> {
         self.held.iter().map(|(sha, held)| Entry { sha: *sha, expires: held.expires }).collect()
     }
 
-    /// How many leases there are.
+    /// Number of leases that have not expired.
     pub fn leases(&self, now: u64) -> usize {
         self.leases.values().filter(|lease| lease.expires > now).count()
     }
 
-    /// Keeps a bundle for some seconds; until when.
+    /// Takes a lease on a bundle for some seconds.
     pub fn lease(&mut self, id: u64, engine: &Arc<Engine>, seconds: u64, now: u64) -> Result<Lease, Full> {
         self.leases.retain(|_, lease| lease.expires > now);
         if self.leases.len() >= MOST_LEASES {
@@ -170,14 +172,14 @@ impl Shelf {
         Ok(lease)
     }
 
-    /// Makes a lease that has not ended last for some more seconds from now.
+    /// Extends a lease that has not expired to some seconds from now.
     pub fn renew(&mut self, id: u64, seconds: u64, now: u64) -> Option<Lease> {
         let lease = self.leases.get_mut(&id).filter(|lease| lease.expires > now)?;
         lease.expires = until(seconds, now);
         Some(lease.clone())
     }
 
-    /// Ends a lease; whether there was one.
+    /// Ends a lease; returns whether there was one.
     pub fn release(&mut self, id: u64, now: u64) -> bool {
         self.leases.remove(&id).is_some_and(|lease| lease.expires > now)
     }
@@ -227,73 +229,76 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_goes_when_another_one_comes() {
-        let (mut shelf, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
-        assert!(shelf.latest().is_none());
-        assert!(shelf.put_latest(Arc::clone(&a), 0).is_empty());
-        // The one that was the latest until then stays, however old it is.
-        assert!(shelf.put_latest(Arc::clone(&b), 1000).is_empty());
-        assert!(shelf.get(sha(&a)).is_some());
-        // From then on it has its time, for those who have just heard of it.
-        assert_eq!(commits(&shelf.put_latest(Arc::clone(&c), 1100)), ["a"]);
-        assert_eq!(shelf.latest().map(sha), Some(sha(&c)));
-        assert!(shelf.get(sha(&b)).is_some());
+    fn expired_bundles_are_dropped_when_another_one_comes() {
+        let (mut registry, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
+        assert!(registry.latest().is_none());
+        assert!(registry.put_latest(Arc::clone(&a), 0).is_empty());
+        // The previous latest bundle stays, however old it is.
+        assert!(registry.put_latest(Arc::clone(&b), 1000).is_empty());
+        assert!(registry.get(sha(&a)).is_some());
+        // Then its TTL runs, for clients that just learned its sha.
+        assert_eq!(commits(&registry.put_latest(Arc::clone(&c), 1100)), ["a"]);
+        assert_eq!(registry.latest().map(sha), Some(sha(&c)));
+        assert!(registry.get(sha(&b)).is_some());
     }
 
     #[test]
-    fn who_asks_keeps_a_bundle() {
-        let (mut shelf, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
-        shelf.put_latest(Arc::clone(&a), 0);
-        shelf.put_latest(b, 50);
-        shelf.asked(sha(&a), 90);
-        assert_eq!(shelf.entries().iter().find(|entry| entry.sha == sha(&a)).unwrap().expires, 190);
-        assert!(shelf.put_latest(c, 149).is_empty());
-        assert!(shelf.get(sha(&a)).is_some());
+    fn a_request_restarts_the_ttl_of_a_bundle() {
+        let (mut registry, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
+        registry.put_latest(Arc::clone(&a), 0);
+        registry.put_latest(b, 50);
+        registry.asked(sha(&a), 90);
+        assert_eq!(registry.entries().iter().find(|entry| entry.sha == sha(&a)).unwrap().expires, 190);
+        assert!(registry.put_latest(c, 149).is_empty());
+        assert!(registry.get(sha(&a)).is_some());
     }
 
     #[test]
     fn a_roll_back_makes_the_old_one_the_latest() {
-        let (mut shelf, [a, b]) = (Shelf::new(100, 8), ["a", "b"].map(engine));
-        assert!(!shelf.make_latest(sha(&a), 0));
-        shelf.put_latest(Arc::clone(&a), 0);
-        shelf.put_latest(b, 1);
-        assert!(shelf.make_latest(sha(&a), 2));
-        assert_eq!(shelf.latest().map(sha), Some(sha(&a)));
+        let (mut registry, [a, b]) = (Shelf::new(100, 8), ["a", "b"].map(engine));
+        assert!(!registry.make_latest(sha(&a), 0));
+        registry.put_latest(Arc::clone(&a), 0);
+        registry.put_latest(b, 1);
+        assert!(registry.make_latest(sha(&a), 2));
+        assert_eq!(registry.latest().map(sha), Some(sha(&a)));
     }
 
     #[test]
-    fn a_lease_keeps_a_bundle_until_it_ends() {
-        let (mut shelf, [a, b, c, d]) = (Shelf::new(100, 8), ["a", "b", "c", "d"].map(engine));
-        shelf.put_latest(Arc::clone(&a), 0);
-        let lease = shelf.lease(7, &a, 10, 0).unwrap();
+    fn a_leased_bundle_is_held_until_the_lease_ends() {
+        let (mut registry, [a, b, c, d]) = (Shelf::new(100, 8), ["a", "b", "c", "d"].map(engine));
+        registry.put_latest(Arc::clone(&a), 0);
+        let lease = registry.lease(7, &a, 10, 0).unwrap();
         assert_eq!(lease, Lease { sha: sha(&a), expires: 10_000 });
-        shelf.put_latest(b, 0);
-        assert!(shelf.put_latest(c, 9_999).is_empty() && shelf.get(sha(&a)).is_some());
-        assert_eq!(shelf.renew(7, LONGEST_LEASE * 2, 9_999).unwrap().expires, 9_999 + LONGEST_LEASE * 1000);
-        assert!(shelf.release(7, 9_999) && !shelf.release(7, 9_999));
-        assert_eq!(shelf.renew(7, 1, 9_999), None);
-        assert!(commits(&shelf.put_latest(d, 20_000)).contains(&"a"));
+        registry.put_latest(b, 0);
+        assert!(registry.put_latest(c, 9_999).is_empty() && registry.get(sha(&a)).is_some());
+        assert_eq!(
+            registry.renew(7, LONGEST_LEASE * 2, 9_999).unwrap().expires,
+            9_999 + LONGEST_LEASE * 1000
+        );
+        assert!(registry.release(7, 9_999) && !registry.release(7, 9_999));
+        assert_eq!(registry.renew(7, 1, 9_999), None);
+        assert!(commits(&registry.put_latest(d, 20_000)).contains(&"a"));
     }
 
     #[test]
-    fn leases_are_bounded_and_those_that_ended_give_way() {
-        let (mut shelf, a) = (Shelf::new(100, 8), engine("a"));
+    fn leases_are_bounded_and_expired_ones_do_not_count() {
+        let (mut registry, a) = (Shelf::new(100, 8), engine("a"));
         for id in 0..MOST_LEASES as u64 {
-            shelf.lease(id, &a, 10, 0).unwrap();
+            registry.lease(id, &a, 10, 0).unwrap();
         }
-        assert_eq!(shelf.lease(1000, &a, 10, 0), Err(Full::Leases));
-        assert!(shelf.lease(1000, &a, 10, 10_000).is_ok());
-        assert_eq!(shelf.leases(10_000), 1);
+        assert_eq!(registry.lease(1000, &a, 10, 0), Err(Full::Leases));
+        assert!(registry.lease(1000, &a, 10, 10_000).is_ok());
+        assert_eq!(registry.leases(10_000), 1);
     }
 
     #[test]
     fn bundles_from_the_store_are_bounded() {
-        let (mut shelf, [a, b, c]) = (Shelf::new(100, 1), ["a", "b", "c"].map(engine));
-        shelf.put_latest(a, 0);
-        assert!(shelf.put_fetched(Arc::clone(&b), 0).unwrap().is_empty());
-        assert!(!shelf.has_room(99));
-        assert_eq!(shelf.put_fetched(Arc::clone(&c), 99).err(), Some(Full::Bundles));
-        assert!(shelf.has_room(100));
-        assert_eq!(commits(&shelf.put_fetched(c, 100).unwrap()), ["b"]);
+        let (mut registry, [a, b, c]) = (Shelf::new(100, 1), ["a", "b", "c"].map(engine));
+        registry.put_latest(a, 0);
+        assert!(registry.put_fetched(Arc::clone(&b), 0).unwrap().is_empty());
+        assert!(!registry.has_room(99));
+        assert_eq!(registry.put_fetched(Arc::clone(&c), 99).err(), Some(Full::Bundles));
+        assert!(registry.has_room(100));
+        assert_eq!(commits(&registry.put_fetched(c, 100).unwrap()), ["b"]);
     }
 }

@@ -1,10 +1,10 @@
-//! `ETag` as the established server makes it: the length and a SHA-1 of the body, weak.
+//! `ETag` as the established server computes it: the length and a SHA-1 of the body, weak.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha1::{Digest as _, Sha1};
 
-/// The tag of a body.
+/// The entity tag of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(String);
 
@@ -20,7 +20,7 @@ impl Tag {
         &self.0
     }
 
-    /// Whether `If-None-Match` names it; whether a tag is weak does not matter for that.
+    /// Whether `If-None-Match` matches it, by weak comparison.
     pub fn is_named(&self, header: &str) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         header.trim() == "*" || header.split(',').any(|tag| opaque(tag) == opaque(&self.0))
@@ -32,13 +32,13 @@ mod tests {
     use super::Tag;
 
     #[test]
-    fn tags_are_as_they_always_were() {
+    fn tags_equal_those_of_the_established_server() {
         assert_eq!(Tag::of(b"").as_str(), "W/\"0-2jmj7l5rSw0yVb/vlWAYkK/YBwk\"");
         assert_eq!(Tag::of(b"Hello World").as_str(), "W/\"b-Ck1VqNd45QIvq3AZd8XYQLvEhtA\"");
     }
 
     #[test]
-    fn a_tag_is_found_among_others() {
+    fn a_tag_matches_any_of_a_list() {
         let tag = Tag::of(b"Hello World");
         for (header, is) in [
             ("*", true),

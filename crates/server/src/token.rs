@@ -1,20 +1,20 @@
-//! Who may ask.
+//! Authentication by token.
 
 use sha2::{Digest as _, Sha256};
 
-/// The value that `Authorization` must have. Only its digest is kept, so comparing takes the same time whatever is shown.
+/// The required `Authorization` value. Only digests are stored, and comparing them takes constant time.
 #[derive(Clone)]
 pub struct Token {
     digests: [[u8; 32]; 2],
 }
 
 impl Token {
-    /// The token: the complete value of the header, or what stands behind `Bearer` in it.
+    /// The token: the complete value of the header, or the part after `Bearer`.
     pub fn new(text: &str) -> Self {
         Self { digests: [digest(text.as_bytes()), digest(format!("Bearer {text}").as_bytes())] }
     }
 
-    /// Whether this value is the right one.
+    /// Whether this header value is the token.
     pub fn is(&self, shown: &[u8]) -> bool {
         let shown = digest(shown);
         let differs = |digest: &[u8; 32]| digest.iter().zip(&shown).fold(0, |all, (a, b)| all | (a ^ b));
@@ -31,7 +31,7 @@ mod tests {
     use super::Token;
 
     #[test]
-    fn only_the_token_is_the_token() {
+    fn only_the_exact_token_matches() {
         let token = Token::new("abc");
         for (shown, is) in [
             ("abc", true),

@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: what a request asks, read as Apollo Server reads it. Pure.
+//! GraphQL over HTTP: parses the parameters of a request as Apollo Server does. Pure.
 
 use hyper::StatusCode;
 use qontract_bundle::json::Reader;
@@ -6,29 +6,29 @@ use qontract_bundle::{Map, Value};
 
 use crate::route::decode_lossy;
 
-/// What is asked of a bundle.
+/// The parameters of a GraphQL request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The text of the request; a client that thinks that we know it sends none.
+    /// The query text; missing if the client names a persisted one.
     pub query: Option<String>,
-    /// Which of its operations is meant.
+    /// The name of the operation to execute.
     pub operation: Option<String>,
     /// The values of its variables.
     pub variables: Option<Map>,
-    /// What it says about a text that we may know.
+    /// The persisted query that it names.
     pub persisted: Option<Named>,
 }
 
-/// A text by its name.
+/// The identifier of a persisted query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// By its SHA-256, in digits.
+    /// Its SHA-256, in hexadecimal.
     Digest(String),
-    /// In a way that nobody knows.
+    /// An unsupported version.
     Unknown,
 }
 
-/// A request that is not understood.
+/// A request that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// With a status and an error in JSON.
@@ -48,7 +48,7 @@ fn refused(message: impl Into<String>) -> Refusal {
     Refusal::Json(StatusCode::BAD_REQUEST, message.into())
 }
 
-/// The JSON of a body, if it says that it is some. What cannot be read is refused, whichever path it is sent to.
+/// The body as JSON, if its content type is JSON. Invalid JSON is refused, whatever the route.
 pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>, Refusal> {
     let (media_type, charset) = media(content_type.unwrap_or_default());
     if !media_type.eq_ignore_ascii_case("application/json") || body.is_empty() {
@@ -61,7 +61,7 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
         Some(_) => return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    // Only objects and lists are taken, and that is seen before anything else.
+    // Only objects and lists are accepted, and that is checked before anything else.
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
@@ -71,7 +71,8 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     })
 }
 
-/// The first unpaired surrogate in the `query` of a body that is JSON apart from such escapes. JavaScript takes it as text, and GraphQL refuses it.
+/// The first unpaired surrogate in the `query` of a body that is JSON apart from such escapes. JavaScript
+/// accepts it as text, and GraphQL rejects it.
 fn unpaired_surrogate(text: &str) -> Option<u16> {
     let (mut units, mut replaced, mut rest) = (Vec::new(), String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {
@@ -106,7 +107,7 @@ fn unpaired_surrogate(text: &str) -> Option<u16> {
 /// Characters that stand for surrogates while a body is searched for them.
 const PRIVATE_USE: u32 = 0xf_0000;
 
-/// The UTF-16 unit that an escape at the beginning of a text stands for.
+/// The UTF-16 unit of the escape at the beginning of a text.
 fn unit_at(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
@@ -117,7 +118,7 @@ fn utf16(bytes: &[u8]) -> String {
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// What the body of a `POST` asks.
+/// Parses the body of a `POST`.
 pub fn read_body(body: Option<&Value>) -> Result<Asked, Refusal> {
     let fields = match body {
         Some(Value::Map(fields)) if !fields.is_empty() => fields,
@@ -155,14 +156,14 @@ pub fn read_body(body: Option<&Value>) -> Result<Asked, Refusal> {
     Ok(Asked { query, operation, variables: object("variables").cloned(), persisted })
 }
 
-/// What the parameters of a `GET` ask.
+/// Parses the parameters of a `GET`.
 pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<Asked, Refusal> {
     let media_type = media(content_type.unwrap_or_default()).0;
     if content_type.is_some() && !media_type.eq_ignore_ascii_case("application/json") {
         let message = "GET requests may not have a content-type header other than application/json.";
         return Err(Refusal::Json(StatusCode::UNSUPPORTED_MEDIA_TYPE, message.to_owned()));
     }
-    let (mut asked, mut extensions) = (Asked::default(), None);
+    let (mut params, mut extensions) = (Asked::default(), None);
     let mut seen = [false; 4];
     for pair in parameters.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -181,17 +182,17 @@ pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<A
             Err(_) => Err(refused(format!("The {name} search parameter contains invalid JSON."))),
         };
         match at {
-            0 => asked.query = Some(value),
-            1 => asked.operation = Some(value),
-            2 => asked.variables = Some(object()?),
+            0 => params.query = Some(value),
+            1 => params.operation = Some(value),
+            2 => params.variables = Some(object()?),
             _ => extensions = Some(object()?),
         }
     }
-    asked.persisted = extensions.as_ref().and_then(persisted);
-    Ok(asked)
+    params.persisted = extensions.as_ref().and_then(persisted);
+    Ok(params)
 }
 
-/// What `extensions.persistedQuery` says.
+/// Parses `extensions.persistedQuery`.
 fn persisted(extensions: &Map) -> Option<Named> {
     let persisted = match extensions.get("persistedQuery")? {
         Value::Null | Value::Bool(false) | Value::Int(0) => return None,
@@ -216,7 +217,7 @@ fn media(header: &str) -> (&str, Option<&str>) {
     (media_type, charset)
 }
 
-/// The form of an answer.
+/// The media type of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `application/json`
@@ -234,7 +235,7 @@ impl Form {
         }
     }
 
-    /// The form that `Accept` prefers, if it allows one.
+    /// The media type that `Accept` prefers, if it allows one.
     pub fn of(accept: Option<&str>) -> Option<Self> {
         let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else { return Some(Form::Json) };
         let weight = |name: &str| preference(accept, name);
@@ -246,7 +247,7 @@ impl Form {
     }
 }
 
-/// Whether a browser asks: it prefers pages to JSON. Of equals, what is named first counts.
+/// Whether the client is a browser: it prefers HTML to JSON. Of equals, the first one counts.
 pub fn wants_page(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
     let best = |names: &[&str]| {
@@ -261,7 +262,7 @@ pub fn wants_page(accept: Option<&str>) -> bool {
     page.0 > 0.0 && (page.0 > json.0 || page.0 >= json.0 && page.1 < json.1)
 }
 
-/// How much `Accept` likes `application/<name>`: what is named most exactly counts.
+/// The weight of `application/<name>` in `Accept`: the most specific range counts.
 fn preference(accept: &str, name: &str) -> f32 {
     let mut best = (0, 0.0);
     for part in accept.split(',') {
@@ -306,7 +307,7 @@ mod tests {
         check(r#"{"query":"\ud83d"}"#, Some(&invalid("D83D")));
         check(r#"{"variables":{"a":"\ud800"},"query":"{a}\udc00"}"#, Some(&invalid("DC00")));
         check(r#"{"query":"\ud83d\ude00 \ude00"}"#, Some(&invalid("DE00")));
-        // Elsewhere, and where it is no JSON either, it is not read.
+        // Elsewhere, and in invalid JSON, it is not reported.
         check(r#"{"query":"{a}","variables":{"a":"\ud800"}}"#, None);
         check(r#"{"query":"\ud83d"#, None);
         check(r#"{"query":"\\ud83d""#, None);
@@ -314,15 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn a_body_tells_what_is_asked() {
-        let asked = body(r#"{"query": "{ a }", "operationName": "A", "variables": {"x": [1]}}"#).unwrap();
-        assert_eq!((asked.query.as_deref(), asked.operation.as_deref()), (Some("{ a }"), Some("A")));
-        assert!(asked.variables.unwrap().get("x").is_some());
+    fn a_body_is_parsed() {
+        let params = body(r#"{"query": "{ a }", "operationName": "A", "variables": {"x": [1]}}"#).unwrap();
+        assert_eq!((params.query.as_deref(), params.operation.as_deref()), (Some("{ a }"), Some("A")));
+        assert!(params.variables.unwrap().get("x").is_some());
         assert_eq!(body(r#"{"query": "{ a }", "variables": null}"#).unwrap().variables, None);
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_bodies_are_refused() {
         for (text, refusal) in [
             ("", refused(MISSING)),
             ("{}", refused(MISSING)),
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_in_more_than_one_form() {
+    fn bodies_come_in_several_charsets() {
         let utf16: Vec<u8> = "{\"a\":\"é\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let read = |content_type, bytes: &[u8]| json_of(Some(content_type), bytes);
         let is_e = |value: Value| value.get("a").and_then(Value::as_str) == Some("é");
@@ -350,17 +351,17 @@ mod tests {
     }
 
     #[test]
-    fn parameters_tell_what_is_asked() {
-        let asked = read_parameters(None, "query=%7B+a+%7D&variables=%7B%22x%22%3A1%7D&other=1").unwrap();
-        assert_eq!(asked.query.as_deref(), Some("{ a }"));
-        assert_eq!(asked.variables.unwrap().get("x"), Some(&Value::Int(1)));
+    fn parameters_are_parsed() {
+        let params = read_parameters(None, "query=%7B+a+%7D&variables=%7B%22x%22%3A1%7D&other=1").unwrap();
+        assert_eq!(params.query.as_deref(), Some("{ a }"));
+        assert_eq!(params.variables.unwrap().get("x"), Some(&Value::Int(1)));
         assert!(read_parameters(None, "query=a&variables=x").is_err());
         assert!(read_parameters(None, "query=a&query=b").is_err());
         assert!(read_parameters(Some("text/plain"), "query=a").is_err());
     }
 
     #[test]
-    fn the_form_is_what_the_client_likes_best() {
+    fn the_format_is_negotiated() {
         for (accept, form) in [
             (None, Some(Form::Json)),
             (Some("*/*"), Some(Form::Json)),

@@ -1,21 +1,21 @@
-"""Drives a headless Chromium through a page, over the pipe of its DevTools.
+"""Drives a headless Chromium through a page, over its DevTools pipe.
 
     python3 browser.py CHROMIUM URL < steps
 
 A step is a JSON array in a line:
 
-    ["fill", SELECTOR, TEXT]    puts the text in place of what is there, as typing does
+    ["fill", SELECTOR, TEXT]    replaces the content with the text, as typing does
     ["type", TEXT]              types it where the focus is
     ["press", KEYS]             such as "Tab", "Control+Enter", "Shift+Tab"
     ["click", SELECTOR]
     ["choose", SELECTOR, VALUE] in a select
     ["wait", SELECTOR, TEXT]    until the element's text, or its value, contains the text
     ["print", SELECTOR]         prints it: a line of JSON
-    ["eval", EXPRESSION]        prints what it comes to: a line of JSON
-    ["expect", TEXT]            from here on, a complaint of the browser with this text is no failure
+    ["eval", EXPRESSION]        prints its value: a line of JSON
+    ["expect", TEXT]            from here on, a browser error with this text is not a failure
 
-It ends with 0 if every step went well and the browser had nothing to complain about: no error in the console, no exception,
-no violation of the page's policy. Otherwise it says on stderr what went wrong, and ends with 1.
+It exits with 0 if every step succeeded and the browser reported nothing: no error in the console, no exception,
+no violation of the page's policy. Otherwise it prints the errors to stderr and exits with 1.
 """
 
 import fcntl
@@ -55,7 +55,7 @@ class Browser:
         self.inside, from_browser = os.pipe()
 
         def place_pipe():
-            """The browser looks for it at the descriptors 3 and 4."""
+            """The browser expects it at the descriptors 3 and 4."""
             ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
             for end, place in zip(ends, (3, 4)):
                 os.dup2(end, place)
@@ -77,7 +77,7 @@ class Browser:
         self.complaints = []
 
     def begin(self):
-        """Opens a page, and listens to it."""
+        """Opens a page and subscribes to its events."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self.session = attached["sessionId"]
@@ -142,9 +142,9 @@ class Browser:
         return self.evaluate(f"(e => e && (e.value ?? e.innerText))({found})")
 
     def on(self, selector, action):
-        """Does something with an element `e`."""
+        """Runs an action on an element `e`."""
         found = f"document.querySelector({json.dumps(selector)})"
-        check = "if (!e || !e.checkVisibility()) throw Error('there is no such element to be seen: ' + s)"
+        check = "if (!e || !e.checkVisibility()) throw Error('no such visible element: ' + s)"
         self.evaluate(f"((e, s) => {{ {check}; {action} }})({found}, {json.dumps(selector)})")
 
     def press(self, keys):
@@ -176,7 +176,7 @@ class Browser:
             case "eval", expression:
                 print(json.dumps(self.evaluate(expression), ensure_ascii=False), flush=True)
             case _:
-                raise Failure("there is no such step")
+                raise Failure("unknown step")
 
     def close(self):
         os.close(self.out)  # the browser ends when its pipe does
@@ -191,12 +191,12 @@ def until(holds, what):
     end = time.monotonic() + LIMIT
     while not holds():
         if time.monotonic() > end:
-            raise Failure(f"waited in vain for {what() if callable(what) else what}")
+            raise Failure(f"timed out waiting for {what() if callable(what) else what}")
         time.sleep(0.02)
 
 
 def drive(browser, url, steps):
-    """What went wrong: what the browser complained about unexpectedly, and the step that failed."""
+    """The errors: unexpected browser errors, and the step that failed."""
     expected, failed = [], []
     try:
         browser.begin()

@@ -1,5 +1,5 @@
-//! Many bundles: loaded, rolled back, dropped, kept, fetched.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Many bundles: loaded, rolled back, dropped, leased, fetched.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod running;
@@ -12,7 +12,7 @@ use qontract_bundle::Sha256;
 use qontract_server::{Settings, Store, Token, Told};
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
-use support::running::{Answer, Running, Setup, request};
+use support::running::{HttpAnswer, RunningServer, Setup, request};
 
 /// A bundle with this commit, and one app for each name.
 fn bundle(commit: &str, names: &[&str]) -> Vec<u8> {
@@ -35,13 +35,13 @@ fn sha(bytes: &[u8]) -> String {
     Sha256::of(bytes).to_string()
 }
 
-fn commit(server: &Running) -> String {
+fn commit(server: &RunningServer) -> String {
     server.get("/git-commit").text()
 }
 
 const NAMES: &str = "{ apps { name } }";
 
-fn names(answer: &Answer) -> String {
+fn names(answer: &HttpAnswer) -> String {
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
     let apps = body["data"]["apps"].as_array().unwrap_or_else(|| panic!("{body}"));
     apps.iter().map(|app| app["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
@@ -50,7 +50,7 @@ fn names(answer: &Answer) -> String {
 #[test]
 fn each_bundle_answers_under_its_sha() {
     let [old, new] = [bundle("old", &["a"]), bundle("new", &["a", "b"])];
-    let server = Running::start(Setup::default(), &[&old, &new]);
+    let server = RunningServer::start(Setup::default(), &[&old, &new]);
     assert_eq!(names(&server.query("/graphql", NAMES)), "a b");
     assert_eq!(names(&server.query(&format!("/graphqlsha/{}", sha(&old)), NAMES)), "a");
     assert_eq!(names(&server.query(&format!("/graphqlsha/{}", sha(&new)), NAMES)), "a b");
@@ -60,13 +60,15 @@ fn each_bundle_answers_under_its_sha() {
 }
 
 #[test]
-fn a_failed_reload_leaves_everything_as_it_was_and_says_why() {
+fn a_failed_reload_changes_nothing_and_reports_the_reason() {
     let good = bundle("good", &["a"]);
-    let server = Running::start(Setup::default(), &[&good]);
+    let server = RunningServer::start(Setup::default(), &[&good]);
     let wrong_types = String::from_utf8(bundle("bad", &["a"])).unwrap().replace("\"string\"", "\"Nowhere\"");
-    for (bad, why) in [("{", "it is no bundle"), ("", "it is no bundle"), (&wrong_types, "types")] {
+    for (bad, why) in
+        [("{", "it is not a valid bundle"), ("", "it is not a valid bundle"), (&wrong_types, "types")]
+    {
         server.source.set(bad.as_bytes());
-        // Again and again: what is bad stays bad.
+        // Twice: the failure is not cached.
         for _ in 0..2 {
             let answer = server.post("/reload", "");
             assert_eq!(answer.status, 503, "{bad}");
@@ -79,7 +81,7 @@ fn a_failed_reload_leaves_everything_as_it_was_and_says_why() {
         assert_eq!(commit(&server), "good");
         assert_eq!(server.get(&format!("/git-commit/{}", sha(bad.as_bytes()))).status, 404);
     }
-    assert!(matches!(server.told.lock().unwrap().last(), Some(Told::Failed(_))));
+    assert!(matches!(server.events.lock().unwrap().last(), Some(Told::Failed(_))));
     let better = bundle("better", &["b"]);
     server.source.set(&better);
     assert_eq!(server.post("/reload", "").status, 200);
@@ -89,29 +91,29 @@ fn a_failed_reload_leaves_everything_as_it_was_and_says_why() {
 #[test]
 fn a_roll_back_is_followed() {
     let [old, new] = [bundle("old", &["a"]), bundle("new", &["b"])];
-    let server = Running::start(Setup::default(), &[&old, &new]);
+    let server = RunningServer::start(Setup::default(), &[&old, &new]);
     server.source.set(&old);
     assert_eq!(server.post("/reload", "").status, 200);
     assert_eq!((commit(&server).as_str(), server.get("/sha256").text()), ("old", sha(&old)));
     assert_eq!(names(&server.query("/graphql", NAMES)), "a");
-    let told = server.told.lock().unwrap().clone();
-    assert_eq!(told.last(), Some(&Told::RolledBack(Sha256::of(&old))));
+    let events = server.events.lock().unwrap().clone();
+    assert_eq!(events.last(), Some(&Told::RolledBack(Sha256::of(&old))));
     assert_eq!(server.post("/reload", "").status, 200);
-    assert_eq!(server.told.lock().unwrap().last(), Some(&Told::Same(Sha256::of(&old))));
+    assert_eq!(server.events.lock().unwrap().last(), Some(&Told::Same(Sha256::of(&old))));
 }
 
 #[test]
-fn what_nobody_asks_goes_with_the_next_bundle_and_get_refreshes_too() {
-    // So short that every moment is later, and so long that no moment is.
+fn expired_bundles_are_dropped_with_the_next_one_and_get_restarts_the_ttl() {
+    // Always expired, and never expired.
     for (ttl, stays) in [(0, false), (3_600_000, true)] {
         let [one, two, three] = ["one", "two", "three"].map(|commit| bundle(commit, &["a"]));
-        let server = Running::start(Setup { ttl, ..Setup::default() }, &[&one, &two]);
+        let server = RunningServer::start(Setup { ttl, ..Setup::default() }, &[&one, &two]);
         let target = format!("/graphqlsha/{}?query=%7Bapps%7Bname%7D%7D", sha(&one));
         assert_eq!(server.get(&target).status, 200);
         server.source.set(&three);
         server.post("/reload", "");
         assert_eq!(server.get(&target).status == 200, stays);
-        // The one that was the latest until then is always there.
+        // The previous latest bundle is always held.
         assert_eq!(server.query(&format!("/graphqlsha/{}", sha(&two)), NAMES).status, 200);
         let held: Value = serde_json::from_str(&server.get("/cache").text()).unwrap();
         assert_eq!(held["bundles"].as_array().unwrap().len(), if stays { 3 } else { 2 });
@@ -119,16 +121,16 @@ fn what_nobody_asks_goes_with_the_next_bundle_and_get_refreshes_too() {
 }
 
 #[test]
-fn asking_by_get_makes_the_time_of_a_bundle_begin_anew() {
+fn a_query_by_get_restarts_the_ttl_of_a_bundle() {
     let one = bundle("one", &["a"]);
-    let server = Running::start(Setup::default(), &[&one]);
+    let server = RunningServer::start(Setup::default(), &[&one]);
     let expires = || -> u64 {
         let held: Value = serde_json::from_str(&server.get("/cache").text()).unwrap();
         held["bundleCache"][0]["expiration"].as_u64().unwrap()
     };
     let before = expires();
     std::thread::sleep(Duration::from_millis(5));
-    assert_eq!(expires(), before, "looking is not asking");
+    assert_eq!(expires(), before, "listing the cache does not restart the TTL");
     server.get(&format!("/graphqlsha/{}/?query=%7Bapps%7Bname%7D%7D", sha(&one)));
     assert!(expires() > before);
 }
@@ -142,15 +144,15 @@ fn a_bundle_that_is_not_held_is_read_from_the_store() {
     let (folder, [held, stored]) = (Scratch::new(), [bundle("held", &["a"]), bundle("stored", &["b", "c"])]);
     folder.write(&format!("{}.json", sha(&stored)), &stored);
     let setup = Setup { store: Some(store(&folder)), ..Setup::default() };
-    let server = Running::start(setup, &[&held]);
+    let server = RunningServer::start(setup, &[&held]);
     let target = format!("/graphqlsha/{}", sha(&stored));
-    // Many ask at the same time, and one reads.
+    // Many requests at the same time share one read.
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| names(&server.query(&target, NAMES)))).collect();
         assert!(asking.into_iter().all(|one| one.join().unwrap() == "b c"));
     });
-    let told = server.told.lock().unwrap().clone();
-    assert_eq!(told.iter().filter(|told| matches!(told, Told::Fetched(_))).count(), 1);
+    let events = server.events.lock().unwrap().clone();
+    assert_eq!(events.iter().filter(|event| matches!(event, Told::Fetched(_))).count(), 1);
     assert_eq!(commit(&server), "held", "it is not the latest");
     let diff = server.get(&format!("/diff/{}/{}", sha(&held), sha(&stored)));
     assert_eq!(diff.status, 200);
@@ -158,11 +160,11 @@ fn a_bundle_that_is_not_held_is_read_from_the_store() {
 }
 
 #[test]
-fn what_the_store_has_under_a_wrong_name_is_not_served() {
+fn a_bundle_under_a_wrong_name_in_the_store_is_not_served() {
     let (folder, [held, other]) = (Scratch::new(), [bundle("held", &["a"]), bundle("other", &["b"])]);
     let name = sha(b"something else");
     folder.write(&format!("{name}.json"), &other);
-    let server = Running::start(Setup { store: Some(store(&folder)), ..Setup::default() }, &[&held]);
+    let server = RunningServer::start(Setup { store: Some(store(&folder)), ..Setup::default() }, &[&held]);
     let answer = server.query(&format!("/graphqlsha/{name}"), NAMES);
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     assert_eq!(server.query(&format!("/graphqlsha/{}", sha(&other)), NAMES).status, 404);
@@ -175,21 +177,23 @@ fn bundles_from_the_store_are_bounded() {
     for bytes in &stored {
         folder.write(&format!("{}.json", sha(bytes)), bytes);
     }
-    let server =
-        Running::start(Setup { store: Some(store(&folder)), most_fetched: 1, ..Setup::default() }, &[&held]);
+    let server = RunningServer::start(
+        Setup { store: Some(store(&folder)), max_fetched: 1, ..Setup::default() },
+        &[&held],
+    );
     let status = |bytes: &[u8]| server.query(&format!("/graphqlsha/{}", sha(bytes)), NAMES).status;
     assert_eq!((status(&stored[0]), status(&stored[1]), status(&stored[0])), (200, 503, 200));
 }
 
-fn leased(server: &Running, method: &str, target: &str, token: &str, body: &str) -> Answer {
+fn leased(server: &RunningServer, method: &str, target: &str, token: &str, body: &str) -> HttpAnswer {
     server.send(method, &request(method, target, &[("authorization", token)], body.as_bytes()))
 }
 
 #[test]
-fn a_lease_keeps_a_bundle_until_it_ends() {
+fn a_leased_bundle_is_held_until_the_lease_ends() {
     let bundles = ["one", "two", "three", "four"].map(|commit| bundle(commit, &["a"]));
     let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
-    let server = Running::start(Setup { settings, ttl: 0, ..Setup::default() }, &[&bundles[0]]);
+    let server = RunningServer::start(Setup { settings, ttl: 0, ..Setup::default() }, &[&bundles[0]]);
     let one = format!("/git-commit/{}", sha(&bundles[0]));
     let has_one = || leased(&server, "GET", &one, "secret", "").status == 200;
     let take = |sha: &str, body: &str| leased(&server, "POST", &format!("/leases/{sha}"), "secret", body);
@@ -217,20 +221,20 @@ fn a_lease_keeps_a_bundle_until_it_ends() {
 }
 
 #[test]
-fn leases_need_a_token() {
+fn leases_require_a_token() {
     let one = bundle("one", &["a"]);
-    let open = Running::start(Setup::default(), &[&one]);
+    let open = RunningServer::start(Setup::default(), &[&one]);
     assert_eq!(leased(&open, "POST", &format!("/leases/{}", sha(&one)), "any", "").status, 403);
     let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
-    let closed = Running::start(Setup { settings, ..Setup::default() }, &[&one]);
+    let closed = RunningServer::start(Setup { settings, ..Setup::default() }, &[&one]);
     assert_eq!(leased(&closed, "POST", &format!("/leases/{}", sha(&one)), "other", "").status, 401);
 }
 
 #[test]
-fn a_reload_is_finished_even_if_nobody_waits_for_it() {
+fn a_reload_completes_even_if_its_client_is_gone() {
     use std::io::Write as _;
     let [old, new] = [bundle("old", &["a"]), bundle("new", &["b"])];
-    let server = Running::start(Setup::default(), &[&old]);
+    let server = RunningServer::start(Setup::default(), &[&old]);
     server.source.set(&new);
     let (begun, closed) = (server.source.begun.load(Ordering::Relaxed), server.source.gate.blocking_write());
     let mut stream = server.connect();
@@ -241,17 +245,19 @@ fn a_reload_is_finished_even_if_nobody_waits_for_it() {
             assert!(start.elapsed() < Duration::from_secs(30), "{what}");
         }
     };
-    wait("it was not begun", &|| server.source.begun.load(Ordering::Relaxed) > begun);
+    wait("the reload did not begin", &|| server.source.begun.load(Ordering::Relaxed) > begun);
     support::running::leave(&stream);
-    // The one who asked is gone when its connection is.
-    wait("it is still there", &|| server.get("/metrics").text().contains("qontract_server_connections 1"));
+    // The client is gone when its connection is.
+    wait("the client is still connected", &|| {
+        server.get("/metrics").text().contains("qontract_server_connections 1")
+    });
     drop(closed);
-    wait("it was not finished", &|| commit(&server) == "new");
+    wait("the reload did not complete", &|| commit(&server) == "new");
 }
 
 #[test]
-fn a_text_that_was_asked_before_can_be_named_by_its_digest() {
-    let server = Running::start(Setup::default(), &[&bundle("one", &["a"])]);
+fn a_text_that_was_sent_before_can_be_named_by_its_digest() {
+    let server = RunningServer::start(Setup::default(), &[&bundle("one", &["a"])]);
     assert_eq!(names(&server.query("/graphql", NAMES)), "a");
     let named = |query: Value| {
         let persisted = json!({ "version": 1, "sha256Hash": sha(NAMES.as_bytes()) });
@@ -292,9 +298,9 @@ fn bundle_of_resources(commit: &str, names: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn resources_that_come_and_go_do_not_put_others_in_their_place() {
+fn added_and_removed_resources_do_not_shift_others() {
     let first = bundle_of_resources("first", &["m", "z"]);
-    let server = Running::start(Setup::default(), &[&first]);
+    let server = RunningServer::start(Setup::default(), &[&first]);
     for (number, names) in [&["a", "m", "z"][..], &["m"], &["b", "m"], &["m", "z"]].iter().enumerate() {
         server.source.set(&bundle_of_resources(&number.to_string(), names));
         assert_eq!(server.post("/reload", "").status, 200);

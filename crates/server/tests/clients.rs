@@ -1,5 +1,5 @@
 //! Clients that are heavy, slow, hostile, or gone.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod running;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use qontract_server::{Settings, Token};
 use serde_json::{Value, json};
-use support::running::{Answer, Running, Setup, request};
+use support::running::{HttpAnswer, RunningServer, Setup, request};
 
-/// A bundle of so many teams, each of which refers to all others.
+/// A bundle of this many teams, each of which refers to all of them.
 fn bundle(teams: usize) -> Vec<u8> {
     let friends: Vec<Value> = (0..teams).map(|number| json!({ "$ref": format!("/{number}.yml") })).collect();
     let data: serde_json::Map<String, Value> = (0..teams)
@@ -49,18 +49,18 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn heavy_queries_do_not_delay_what_is_small() {
-    let server = Running::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
+fn heavy_queries_do_not_delay_small_ones() {
+    let server = RunningServer::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
     std::thread::scope(|scope| {
         let heavy: Vec<_> = (0..4).map(|_| scope.spawn(|| server.send("POST", &heavy()))).collect();
-        // While they are made and wait for their turn, everybody else is answered.
+        // While they run or wait for a permit, all other requests are answered.
         let mut small = 0;
         while !heavy.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             assert_eq!(server.get("/healthz").status, 200);
             assert_eq!(server.query("/graphql", "{ __typename }").status, 200);
             small += 1;
         }
-        assert!(small > 4, "only {small} small requests were answered beside four heavy ones");
+        assert!(small > 4, "only {small} small requests were answered during four heavy ones");
         for one in heavy {
             let answer = one.join().unwrap();
             assert_eq!(answer.status, 200);
@@ -70,29 +70,29 @@ fn heavy_queries_do_not_delay_what_is_small() {
 }
 
 #[test]
-fn too_many_heavy_queries_are_told_to_come_back() {
+fn too_many_heavy_queries_get_a_retry_after() {
     let settings = Settings { waiting: 0, ..settings() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
-    let answers: Vec<Answer> = std::thread::scope(|scope| {
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
+    let answers: Vec<HttpAnswer> = std::thread::scope(|scope| {
         let asking: Vec<_> = (0..6).map(|_| scope.spawn(|| server.send("POST", &heavy()))).collect();
         asking.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(answers.iter().any(|answer| answer.status == 200));
-    let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 503).collect();
+    let refused: Vec<&HttpAnswer> = answers.iter().filter(|answer| answer.status == 503).collect();
     assert!(!refused.is_empty() && refused.iter().all(|answer| answer.header("retry-after") == Some("1")));
 }
 
 #[test]
-fn a_query_that_takes_too_long_is_ended() {
+fn a_query_that_takes_too_long_is_aborted() {
     let settings = Settings { query_time: Duration::from_millis(1), ..settings() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let answer = server.send("POST", &heavy());
     assert_eq!((answer.status, answer.text().as_str()), (503, "the query took too long"));
 }
 
 #[test]
-fn work_for_a_client_that_is_gone_is_not_finished() {
-    let server = Running::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
+fn work_for_a_client_that_is_gone_is_cancelled() {
+    let server = RunningServer::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
     let took = |count: usize| {
         let begun = Instant::now();
         for _ in 0..count {
@@ -101,36 +101,36 @@ fn work_for_a_client_that_is_gone_is_not_finished() {
         begun.elapsed()
     };
     let one = took(1);
-    // Twenty who leave at once would take twenty times as long, one after the other.
+    // Twenty clients that leave at once would take twenty times as long, one after the other.
     for _ in 0..20 {
         let mut stream = server.connect();
         stream.write_all(&heavy()).unwrap();
         support::running::leave(&stream);
     }
     let next = took(1);
-    assert!(next < one * 10, "one took {one:?}, one after twenty who left {next:?}");
+    assert!(next < one * 10, "one took {one:?}, one after twenty that left {next:?}");
 }
 
 #[test]
-fn a_client_that_reads_nothing_is_left() {
+fn a_client_that_reads_nothing_times_out() {
     let settings = Settings { patience: Duration::from_secs(2), in_flight: 1, ..settings() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let mut stream = server.connect();
     stream.write_all(&heavy()).unwrap();
     let mut first = [0; 12];
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
-    // As long as its answer is on its way, there is no room for another; then there is.
+    // While its answer is in flight, there is no capacity for another; then there is.
     let begun = Instant::now();
     loop {
         match server.send("POST", &heavy()).status {
             200 => break,
-            503 => assert!(begun.elapsed() < Duration::from_secs(30), "the answer is still on its way"),
+            503 => assert!(begun.elapsed() < Duration::from_secs(30), "the answer is still in flight"),
             other => panic!("{other}"),
         }
     }
     let mut rest = Vec::new();
-    // What was sent before it was left can be read; then it is over.
+    // What was sent before the timeout can be read; then the connection is closed.
     let _ = stream.read_to_end(&mut rest);
     assert!(rest.len() < 20_000_000);
 }
@@ -139,7 +139,7 @@ fn a_client_that_reads_nothing_is_left() {
 fn long_texts_of_few_objects_count_as_large_answers() {
     let bundle = String::from_utf8(bundle(1)).unwrap().replace("team 0", &"x".repeat(12 << 20));
     let settings = Settings { in_flight: 1, ..settings() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[bundle.as_bytes()]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[bundle.as_bytes()]);
     let mut stream = server.connect();
     let body = json!({ "query": "{ teams { name } }" }).to_string();
     let headers = [("content-type", "application/json")];
@@ -152,15 +152,15 @@ fn long_texts_of_few_objects_count_as_large_answers() {
 }
 
 #[test]
-fn a_body_that_trickles_is_left_before_its_time_is_over() {
+fn a_body_that_trickles_times_out_early() {
     let settings = Settings { body_grace: Duration::from_millis(200), ..Settings::default() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[bundle(1).as_slice()]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[bundle(1).as_slice()]);
     let mut stream = server.connect();
     let head = b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n";
     stream.write_all(head).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (begun, mut first) = (Instant::now(), [0; 12]);
-    // A byte every now and then, until there is an answer.
+    // A byte now and then, until there is an answer.
     while stream.read_exact(&mut first).is_err() {
         stream.write_all(b"{").unwrap();
         assert!(begun.elapsed() < Duration::from_secs(20), "each byte gave it more time");
@@ -169,13 +169,13 @@ fn a_body_that_trickles_is_left_before_its_time_is_over() {
 }
 
 #[test]
-fn clients_that_send_slowly_are_left() {
+fn clients_that_send_slowly_time_out() {
     let settings = Settings {
         head_time: Duration::from_millis(100),
         body_time: Duration::from_millis(100),
         ..Settings::default()
     };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
     let mut head = server.connect();
     head.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
     let mut answer = Vec::new();
@@ -186,23 +186,23 @@ fn clients_that_send_slowly_are_left() {
         b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
     )
     .unwrap();
-    assert_eq!(Answer::read(&mut body, "POST").status, 408);
+    assert_eq!(HttpAnswer::read(&mut body, "POST").status, 408);
 }
 
 #[test]
-fn idle_connections_give_way() {
+fn idle_connections_are_closed_for_new_ones() {
     let settings = Settings { connections: 4, ..Settings::default() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
     let mut idle: Vec<_> = (0..20).map(|_| server.connect()).collect();
     assert_eq!(server.get("/healthz").status, 200);
-    // The first ones were closed; the byte that they wait for never comes.
+    // The first ones were closed without an answer.
     let mut byte = [0];
     assert_eq!(idle[0].read(&mut byte).unwrap_or(0), 0);
 }
 
 #[test]
 fn large_bodies_are_refused() {
-    let server = Running::start(Setup::default(), &[&bundle(1)]);
+    let server = RunningServer::start(Setup::default(), &[&bundle(1)]);
     let body =
         json!({ "query": "{ teams { name } }", "variables": { "x": "y".repeat(2 << 20) } }).to_string();
     assert_eq!(server.post("/graphql", &body).status, 413);
@@ -212,8 +212,8 @@ fn large_bodies_are_refused() {
 }
 
 #[test]
-fn limits_of_queries_hold_over_http() {
-    let server = Running::start(Setup::default(), &[&bundle(100)]);
+fn query_limits_hold_over_http() {
+    let server = RunningServer::start(Setup::default(), &[&bundle(100)]);
     let deep = format!("{{ teams {} {{ name }} {} }}", "{ friends ".repeat(60), "}".repeat(60));
     let aliases = (0..300).map(|number| format!("a{number}: name")).collect::<Vec<_>>().join(" ");
     for query in [
@@ -228,9 +228,9 @@ fn limits_of_queries_hold_over_http() {
 }
 
 #[test]
-fn a_token_is_asked_for_and_health_is_not_hidden() {
+fn a_token_is_required_except_for_health() {
     let settings = Settings { token: Some(Token::new("Basic abc")), ..Settings::default() };
-    let server = Running::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
+    let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
     let status = |target: &str, token: Option<&str>| {
         let headers: Vec<(&str, &str)> = token.into_iter().map(|token| ("authorization", token)).collect();
         server.request("GET", target, &headers, b"").status
@@ -245,8 +245,8 @@ fn a_token_is_asked_for_and_health_is_not_hidden() {
 }
 
 #[test]
-fn answers_are_compressed_for_who_can_read_that() {
-    let server = Running::start(Setup::default(), &[&bundle(100)]);
+fn answers_are_compressed_for_clients_that_accept_it() {
+    let server = RunningServer::start(Setup::default(), &[&bundle(100)]);
     let body = json!({ "query": "{ teams { name } }" }).to_string();
     let ask = |accepted: &str| {
         let headers = [("content-type", "application/json"), ("accept-encoding", accepted)];
@@ -264,14 +264,15 @@ fn answers_are_compressed_for_who_can_read_that() {
 }
 
 #[test]
-fn what_is_under_way_ends_when_the_server_does() {
-    let mut server = Running::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
+fn requests_in_progress_finish_at_shutdown() {
+    let mut server =
+        RunningServer::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
     let mut stream = server.connect();
     stream.write_all(&heavy()).unwrap();
-    // It is being answered, or waits to be.
+    // The request is running, or waits for a permit.
     while !server.get("/metrics").text().contains("qontract_server_connections 2") {}
-    server.ask_to_stop();
-    let answer = Answer::read(&mut stream, "POST");
+    server.signal_stop();
+    let answer = HttpAnswer::read(&mut stream, "POST");
     assert!(answer.status == 200 && answer.body.len() > 10_000_000);
     let address = server.address;
     server.stop();
@@ -279,9 +280,9 @@ fn what_is_under_way_ends_when_the_server_does() {
 }
 
 #[test]
-fn a_query_that_only_seems_small_waits_for_its_turn_like_any_other() {
-    let server = Running::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(150)]);
-    // Lists in datafiles are taken to be short, and these are not.
+fn a_query_that_only_seems_small_is_queued_like_any_other() {
+    let server = RunningServer::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(150)]);
+    // The estimate assumes short lists in datafiles; these are long.
     let query = "{ teams(path: null) { friends { friends { name } } } }";
     std::thread::scope(|scope| {
         let heavy: Vec<_> = (0..2).map(|_| scope.spawn(|| server.query("/graphql", query))).collect();
@@ -290,6 +291,6 @@ fn a_query_that_only_seems_small_waits_for_its_turn_like_any_other() {
             assert_eq!(server.get("/healthz").status, 200);
             small += 1;
         }
-        assert!(small > 4, "only {small} small requests were answered beside two heavy ones");
+        assert!(small > 4, "only {small} small requests were answered during two heavy ones");
     });
 }

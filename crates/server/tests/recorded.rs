@@ -1,5 +1,5 @@
-//! Raw requests, and what Express and Apollo Server answered to them (see `http/README.md`).
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Raw requests, and the recorded answers of Express and Apollo Server (see `http/README.md`).
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod running;
@@ -7,10 +7,10 @@ mod support {
 
 use qontract_testkit::vectors;
 use serde_json::Value;
-use support::running::{Answer, Running, Setup};
+use support::running::{HttpAnswer, RunningServer, Setup};
 
-/// Headers that clients of the established server can tell: the others are of its machinery.
-const TOLD: [&str; 7] = [
+/// Headers that clients of the established server can observe: the others belong to its framework.
+const COMPARED_HEADERS: [&str; 7] = [
     "content-type",
     "cache-control",
     "allow",
@@ -20,21 +20,18 @@ const TOLD: [&str; 7] = [
     "content-security-policy",
 ];
 
-/// What is answered otherwise, and why.
-const OTHERWISE: &[(&str, &str)] = &[
-    ("a body of 100 KiB and a byte", "larger requests are read"),
-    ("a body of 200 kB", "it is read, and its text is too long"),
-    ("gzip of 200 kB", "it is read, and its text is too long"),
-    ("a head of 20 kB", "larger heads are read"),
-    ("a target of 20 kB", "larger heads are read"),
-    ("a method nobody knows", "it is told as any other that is not allowed"),
-    (
-        "/git-commit-info of a sha in percent sequences",
-        "what a client sends does not become a part of a page",
-    ),
-    ("unknown path with a query", "what is no URL is refused"),
-    ("unknown path with characters to escape", "what is no URL is refused"),
-    ("unknown path, DELETE", "what is no URL is refused"),
+/// Requests that are answered differently, and why.
+const EXPECTED_DIFFERENCES: &[(&str, &str)] = &[
+    ("a body of 100 KiB and a byte", "larger requests are accepted"),
+    ("a body of 200 kB", "it is accepted, and its query is too long"),
+    ("gzip of 200 kB", "it is accepted, and its query is too long"),
+    ("a head of 20 kB", "larger heads are accepted"),
+    ("a target of 20 kB", "larger heads are accepted"),
+    ("a method nobody knows", "it gets the same answer as any method that is not allowed"),
+    ("/git-commit-info of a sha in percent sequences", "input of a client does not become part of a page"),
+    ("unknown path with a query", "an invalid URL is refused"),
+    ("unknown path with characters to escape", "an invalid URL is refused"),
+    ("unknown path, DELETE", "an invalid URL is refused"),
 ];
 
 fn bytes(request: &Value) -> Vec<u8> {
@@ -74,8 +71,8 @@ fn decode(encoded: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(encoded).unwrap()
 }
 
-/// What differs between what was recorded and what came.
-fn differences(recorded: &Value, answer: &Answer) -> Vec<String> {
+/// Differences between the recorded and the received answer.
+fn differences(recorded: &Value, answer: &HttpAnswer) -> Vec<String> {
     let mut differences = Vec::new();
     let mut compare = |what: &str, recorded: Option<String>, came: Option<String>| {
         if recorded != came {
@@ -84,9 +81,9 @@ fn differences(recorded: &Value, answer: &Answer) -> Vec<String> {
     };
     let status = recorded["status"].as_u64().unwrap();
     compare("status", Some(status.to_string()), Some(answer.status.to_string()));
-    // The peer's own query page is none of ours.
+    // The peer's own query page differs from ours.
     let is_page = recorded["body"].is_null();
-    for name in TOLD.into_iter().filter(|name| !is_page || *name == "content-type") {
+    for name in COMPARED_HEADERS.into_iter().filter(|name| !is_page || *name == "content-type") {
         let known = recorded["headers"][name].as_str().map(str::to_owned);
         compare(name, known, answer.header(name).map(str::to_owned));
     }
@@ -100,14 +97,15 @@ fn differences(recorded: &Value, answer: &Answer) -> Vec<String> {
 fn requests_are_answered_as_they_were_recorded() {
     let [older, newer] =
         ["bundle2.json", "bundle.json"].map(|name| std::fs::read(vectors().join(name)).unwrap());
-    let server = Running::start(Setup::default(), &[&older, &newer]);
+    let server = RunningServer::start(Setup::default(), &[&older, &newer]);
     let records: Vec<Value> = serde_json::from_str(include_str!("http/recorded.json")).unwrap();
     assert!(records.len() > 300);
-    let (mut wrong, mut unused) = (Vec::new(), OTHERWISE.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let (mut wrong, mut unused) =
+        (Vec::new(), EXPECTED_DIFFERENCES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     for record in &records {
         let (name, request) = (record["name"].as_str().unwrap(), &record["request"]);
         let answer = server.send(request["method"].as_str().unwrap(), &bytes(request));
-        let expected = OTHERWISE.iter().find(|(known, _)| *known == name);
+        let expected = EXPECTED_DIFFERENCES.iter().find(|(known, _)| *known == name);
         let differences = differences(&record["answer"], &answer);
         match (expected, differences.is_empty()) {
             (None, false) => {

@@ -1,5 +1,5 @@
 //! The recorded queries and endpoints of the established server, over HTTP.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod running;
@@ -8,30 +8,30 @@ mod support {
 use qontract_bundle::Sha256;
 use qontract_testkit::vectors;
 use serde_json::{Value, json};
-use support::running::{Running, Setup};
+use support::running::{RunningServer, Setup};
 
-struct Recorded {
+struct RecordedServer {
     answers: Value,
-    server: Running,
+    server: RunningServer,
     shas: [String; 2],
 }
 
-fn recorded() -> Recorded {
+fn recorded() -> RecordedServer {
     let read = |name: &str| std::fs::read(vectors().join(name)).unwrap();
     let [older, newer] = ["bundle2.json", "bundle.json"].map(read);
     let shas = [&older, &newer].map(|bytes| Sha256::of(bytes).to_string());
     let answers = serde_json::from_slice(&read("answers.json")).unwrap();
-    Recorded { answers, server: Running::start(Setup::default(), &[&older, &newer]), shas }
+    RecordedServer { answers, server: RunningServer::start(Setup::default(), &[&older, &newer]), shas }
 }
 
 #[test]
 fn queries_are_answered_as_they_were_recorded() {
-    let Recorded { answers, server, shas } = recorded();
+    let RecordedServer { answers, server, shas } = recorded();
     let queries = answers["queries"].as_array().unwrap();
     assert_eq!(queries.len(), 25);
     for query in queries {
         let body = json!({ "query": query["query"], "variables": query["variables"] }).to_string();
-        // Once made and once remembered, by both names of the bundle.
+        // Once computed and once cached, by both names of the bundle.
         for target in ["/graphql".to_owned(), format!("/graphqlsha/{}", shas[1]), "/graphql".to_owned()] {
             let answer = server.post(&target, &body);
             assert_eq!(json!(answer.status), query["status"], "{}", query["name"]);
@@ -44,7 +44,7 @@ fn queries_are_answered_as_they_were_recorded() {
 #[test]
 fn introspection_is_answered_as_it_was_recorded() {
     const QUERY: &str = "{ __schema { queryType { name } types { kind name fields { name args { name type { kind name ofType { name } } } type { kind name ofType { kind name ofType { kind name ofType { name } } } } } interfaces { name } possibleTypes { name } } } }";
-    let Recorded { answers, server, .. } = recorded();
+    let RecordedServer { answers, server, .. } = recorded();
     let answer = server.query("/graphql", QUERY);
     assert_eq!(json!(answer.status), answers["introspection"]["status"]);
     assert_eq!(answer.text(), answers["introspection"]["body"].as_str().unwrap());
@@ -52,7 +52,7 @@ fn introspection_is_answered_as_it_was_recorded() {
 
 #[test]
 fn endpoints_answer_as_they_were_recorded() {
-    let Recorded { answers, server, shas: [older, newer] } = recorded();
+    let RecordedServer { answers, server, shas: [older, newer] } = recorded();
     let endpoints = answers["endpoints"].as_array().unwrap();
     assert_eq!(endpoints.len(), 13);
     for endpoint in endpoints {

@@ -1,6 +1,7 @@
-//! What apollo-compiler alone finds wrong with a request, in its own words.
+//! Errors that only apollo-compiler finds in a request, in its own words.
 //!
-//! It checks again what was checked before: only what it holds to be wrong and graphql-js does not ends here.
+//! It validates again what our rules validated before: only requests that it rejects and graphql-js accepts
+//! get here.
 
 use apollo_compiler::diagnostic::ToCliReport as _;
 use apollo_compiler::validation::DiagnosticList;
@@ -8,12 +9,12 @@ use apollo_compiler::validation::DiagnosticList;
 use crate::failure::{Code, Failure};
 use crate::location::Lines;
 
-/// The first mistake of a text that is no GraphQL.
+/// The first syntax error of a text.
 pub fn syntax(lines: &Lines, errors: &DiagnosticList) -> Vec<Failure> {
     failures(lines, Code::ParseFailed, errors).take(1).collect()
 }
 
-/// All mistakes of a text that does not fit the schema.
+/// All errors of a text that does not fit the schema.
 pub fn validation(lines: &Lines, errors: &DiagnosticList) -> Vec<Failure> {
     failures(lines, Code::ValidationFailed, errors).collect()
 }

@@ -1,8 +1,8 @@
-//! What a request has to keep to, checked as graphql-js 16 checks it: the same rules, in the same order, in the same
-//! words, at the same places.
+//! Validation of a request as graphql-js 16 does it: the same rules, in the same order, with the same
+//! messages and locations.
 //!
-//! The request is walked once, in the order of its text. What can only be said of an operation when all fragments are
-//! known, about its variables, is put in afterwards, where the operation ends.
+//! The request is walked once, in the order of its text. Checks of an operation's variables need all
+//! fragments; their errors are inserted afterwards, where the operation ends.
 
 mod directives;
 mod fragments;
@@ -26,23 +26,23 @@ use overlap::Overlap;
 pub use suggest::enum_hint;
 use types::InputType;
 
-/// How many mistakes are told.
+/// Maximum number of reported errors.
 const MOST: usize = 100;
-/// How many steps a chain of fragments may have before it is not followed any further.
+/// Maximum length of a chain of fragments.
 const DEEPEST: usize = 400;
 
 type Fragments<'c, 't> = HashMap<&'t str, &'c Fragment<'t>>;
 
-/// The request was too deep to be checked.
+/// The request is nested too deep to be validated.
 #[derive(Debug)]
 pub struct TooDeep;
 
-/// Everything that is wrong with a request.
+/// All validation errors of a request.
 pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<Vec<Failure>, TooDeep> {
     let mut fragments = Fragments::new();
     for definition in &document.definitions {
         if let Definition::Fragment(fragment) = definition {
-            // The last of that name.
+            // The last one of that name.
             fragments.insert(fragment.name.text, fragment);
         }
     }
@@ -80,22 +80,22 @@ pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let mut told = Told { list: Vec::new(), lines };
+    let mut report = Told { list: Vec::new(), lines };
     let end = Ending { schema, document, recursion: Recursion::new(&fragments), usages };
-    // Being stopped is told as a mistake of its own.
-    let _ = end.tell(entries, &mut told);
-    Ok(told.list)
+    // That the limit was reached is in the report as an error of its own.
+    let _ = end.tell(entries, &mut report);
+    Ok(report.list)
 }
 
-/// What the walk found, in order.
+/// A result of the walk, in order.
 enum Entry {
-    /// A mistake and its places.
+    /// An error and its locations.
     Mistake(String, Vec<usize>),
-    /// The end of an operation, the number of its definition.
+    /// The end of an operation: the index of its definition.
     Operation(usize),
     /// The end of the text.
     End,
-    /// Checking would take too long.
+    /// Validation would take too long.
     Aborted,
 }
 
@@ -103,7 +103,7 @@ enum Entry {
 struct Usage<'t> {
     name: &'t str,
     at: usize,
-    /// The type of value that is wanted there, and whether there is a default.
+    /// The expected type of value, and whether there is a default.
     wanted: Option<(InputType, bool)>,
 }
 
@@ -115,7 +115,7 @@ struct Checker<'c, 't> {
     type_arguments: &'c [ArgumentDef],
     entries: Vec<Entry>,
     told: usize,
-    /// How many there are.
+    /// Number of operations.
     operations: usize,
     aborted: bool,
     too_deep: bool,
@@ -123,9 +123,9 @@ struct Checker<'c, 't> {
     usages: Vec<Vec<Usage<'t>>>,
     operation_names: HashMap<&'t str, usize>,
     fragment_names: HashMap<&'t str, usize>,
-    /// Fragments whose cycles were looked for.
+    /// Fragments that were searched for cycles.
     visited: HashSet<&'t str>,
-    /// Directives by the type of a schema that they were seen on; the schema has no name.
+    /// Directives by the schema type that they were seen on; the schema itself has no name.
     seen_on_types: HashMap<&'t str, HashMap<&'t str, usize>>,
     introspection: introspection::State<'t>,
     overlap: Overlap<'c, 't>,
@@ -133,7 +133,7 @@ struct Checker<'c, 't> {
 
 impl Checker<'_, '_> {
     fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
-        // One more than are told: then it is known that there are more.
+        // One more than the limit, so that it is known that there are more.
         if !self.aborted && self.told <= MOST {
             self.told += 1;
             self.entries.push(Entry::Mistake(message, places.into()));
@@ -152,13 +152,13 @@ impl Checker<'_, '_> {
     }
 }
 
-/// The mistakes as they are told.
+/// The errors as they are reported.
 struct Told<'t> {
     list: Vec<Failure>,
     lines: &'t Lines,
 }
 
-/// Nothing more is told.
+/// The report has ended: the error limit is reached, or validation was aborted.
 struct Stop;
 
 impl Told<'_> {
@@ -180,7 +180,7 @@ impl Told<'_> {
     }
 }
 
-/// What is known when the walk has ended.
+/// The checks that run when the walk has ended.
 struct Ending<'c, 't> {
     schema: &'c Schema,
     document: &'c Document<'t>,
@@ -189,13 +189,13 @@ struct Ending<'c, 't> {
 }
 
 impl Ending<'_, '_> {
-    fn tell(mut self, entries: Vec<Entry>, told: &mut Told<'_>) -> Result<(), Stop> {
+    fn tell(mut self, entries: Vec<Entry>, report: &mut Told<'_>) -> Result<(), Stop> {
         for entry in entries {
             match entry {
-                Entry::Mistake(message, places) => told.add(message, &places)?,
-                Entry::Operation(index) => self.variables(index, told)?,
-                Entry::End => self.unused_fragments(told)?,
-                Entry::Aborted => return Err(told.aborted()),
+                Entry::Mistake(message, places) => report.add(message, &places)?,
+                Entry::Operation(index) => self.variables(index, report)?,
+                Entry::End => self.unused_fragments(report)?,
+                Entry::Aborted => return Err(report.aborted()),
             }
         }
         Ok(())

@@ -1,6 +1,8 @@
-//! The grammar of GraphQL as graphql-js reads it: the same texts are refused, at the same place, in the same words.
+//! The GraphQL grammar as graphql-js reads it: the same texts are rejected, at the same location, with the
+//! same messages.
 //!
-//! Nothing here knows a schema. A text becomes a tree that borrows from it, in one pass, or the first mistake in it.
+//! Independent of any schema. One pass turns a text into a tree that borrows from it, or into its first
+//! syntax error.
 
 mod cursor;
 mod definitions;
@@ -12,17 +14,17 @@ pub mod tree;
 pub use literals::{block_text, string_text};
 pub use parser::parse;
 
-/// Why a text is no document.
+/// Why a text is not a document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It breaks the grammar.
+    /// It violates the grammar.
     Mistake {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// The byte where it is.
+        /// The byte offset.
         at: usize,
     },
-    /// It is nested deeper than is looked at.
+    /// It is nested too deep.
     TooDeep,
 }
 

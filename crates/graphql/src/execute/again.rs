@@ -1,6 +1,8 @@
-//! Objects that an answer has more than once: the same fields of the same datafile are read once and copied then.
+//! Memoizes objects that occur more than once in an answer: the same selection of the same datafile is
+//! executed once and copied afterwards.
 //!
-//! Many namespaces are in one cluster, and many users have the same roles: most of a large answer is such copies.
+//! Many namespaces are in one cluster, and many users have the same roles: most of a large answer consists of
+//! such copies.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,15 +10,15 @@ use std::ops::Range;
 use crate::index::FileId;
 use crate::plan::{Plan, SelectionId};
 
-/// After so many objects it is known whether a selection meets the same ones again.
+/// Number of look-ups after which the hit rate of a selection decides whether it stays memoized.
 const TRIED: u32 = 8192;
 
-/// Where the objects of one answer are in it.
+/// Positions of the objects in one answer.
 ///
-/// **Invariant:** what is known stands in the answer, whole and without errors.
+/// **Invariant:** an entry points to an object that is in the answer, complete and without errors.
 pub struct Again {
     selections: Vec<Known>,
-    /// The end of all that is known.
+    /// The end of the last entry.
     end: usize,
 }
 
@@ -28,20 +30,20 @@ struct Known {
 }
 
 impl Known {
-    /// Whether remembering is worth its while: at least one of sixteen was met before.
+    /// Whether memoizing is worthwhile: at least one of sixteen look-ups is a hit.
     fn pays(&self) -> bool {
         self.asked < TRIED || self.found >= self.asked / 16
     }
 }
 
 impl Again {
-    /// Nothing yet.
+    /// An empty memo for a plan.
     pub fn new(plan: &Plan) -> Self {
         Self { selections: plan.selections.iter().map(|_| Known::default()).collect(), end: 0 }
     }
 
-    /// Where the fields of a selection were written for this datafile. They are about to be written at `offset`, from where
-    /// they are copied the next time: what was written last is nearest.
+    /// The range where a selection of this datafile was written. The caller writes its copy at `offset`,
+    /// which replaces the entry: the last copy is most likely in the CPU cache.
     pub fn find(&mut self, selection: SelectionId, file: FileId, offset: usize) -> Option<Range<usize>> {
         let known = &mut self.selections[selection];
         if !known.pays() {
@@ -55,7 +57,7 @@ impl Again {
         Some(std::mem::replace(written, copy))
     }
 
-    /// Remembers where they were written.
+    /// Memoizes where an object was written.
     pub fn put(&mut self, selection: SelectionId, file: FileId, written: Range<usize>) {
         let known = &mut self.selections[selection];
         if known.pays() {
@@ -66,7 +68,7 @@ impl Again {
         }
     }
 
-    /// Forgets what is no longer there: the answer was cut off at `end`.
+    /// Drops all entries if the answer was truncated at `end` before some of them.
     pub fn cut(&mut self, end: usize) {
         if self.end > end {
             self.selections.iter_mut().for_each(|known| known.written = HashMap::default());

@@ -1,4 +1,4 @@
-//! Fits what a field holds into the type of the field, and writes it.
+//! Coerces the value of a field to the type of the field, and writes it.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::source::{Many, Raw, Resolved, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes what a field holds. `type_` is the type of the object that has the field.
+    /// Writes the value of a field. `type_` is the type of the object that has the field.
     pub(super) fn complete(
         &mut self,
         type_: TypeId,
@@ -84,7 +84,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(Written::Something)
     }
 
-    /// Writes one thing: what a field holds, or an element of it.
+    /// Writes a single value: that of a field, or an element of it.
     fn one(
         &mut self,
         type_: TypeId,
@@ -124,7 +124,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// The object type of something that is promised to be of an interface.
+    /// The object type of a value whose field promises an interface.
     fn concrete(
         &self,
         interface: TypeId,
@@ -142,7 +142,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             )
         };
         let mut at = interface;
-        // An interface found by schema may find its types by a key; a chain is never longer.
+        // An interface resolved by schema may resolve its types by a key; a chain is never longer.
         for _ in 0..2 {
             let Kind::Interface(dispatch) = &schema.type_(at).kind else { break };
             at = match dispatch {
@@ -184,7 +184,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// A field as messages name it: `Type.field`.
+    /// The name of a field in messages: `Type.field`.
     fn name(&self, type_: TypeId, field: &FieldPlan) -> String {
         let type_ = self.task.schema.type_(type_);
         let name = match field.what {

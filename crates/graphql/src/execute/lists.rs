@@ -1,4 +1,4 @@
-//! The lists that arguments choose from.
+//! Lists that arguments filter.
 
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ use crate::schema::TypeId;
 use crate::sink::Sink;
 use crate::source::{Many, Raw, Source};
 
-/// So many datafiles are looked through before it is asked whether somebody still waits.
+/// Number of datafiles that are scanned between two checks for cancellation.
 const SCANNED: usize = 256;
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// The arguments of a field, read once.
+    /// The arguments of a field, read on first use.
     pub(super) fn arguments(&mut self, type_: TypeId, field: &FieldPlan) -> Option<Rc<Arguments>> {
         let (number, given) = field.arguments.as_ref()?;
         let schema = self.task.schema;
@@ -32,13 +32,13 @@ impl<'a, S: Sink> Executor<'a, S> {
         Some(Rc::clone(slot.get_or_insert_with(read)))
     }
 
-    /// Whether the elements of a field's list are entities of the request.
+    /// Whether the elements of a field's list are root elements of the request.
     pub(super) fn has_entities(&self, type_: TypeId) -> bool {
         let plan = self.task.plan;
         plan.selections[plan.root].type_ == type_
     }
 
-    /// The datafiles of a schema that the arguments let through, and whoever asked.
+    /// The datafiles of a schema that the arguments and the request's selection of elements let through.
     pub(super) fn datafiles(
         &mut self,
         type_: TypeId,
@@ -88,7 +88,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             }
             Ok(())
         };
-        // The path is in the tables; everything else is looked for.
+        // The path is in the tables; everything else is a scan.
         let named = arguments.text("path").map(|path| {
             let file = view.file(path).filter(|file| files.binary_search(file).is_ok());
             file.into_iter().collect::<Vec<_>>()
@@ -105,7 +105,8 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(Many::Chosen(chosen))
     }
 
-    /// The resources that the arguments let through; one that is asked for and missing is a missing element.
+    /// The resources that the arguments let through; a requested path that does not exist is a missing
+    /// element.
     pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> Many<'a> {
         let view = self.task.view;
         let arguments = self.arguments(type_, field);

@@ -1,6 +1,6 @@
-//! Where the keys that a selection reads are in the maps it meets.
+//! An inline cache: the offsets of the keys that a selection reads, by the key set of a map.
 //!
-//! Maps of one kind have few different sets of keys: a selection looks for its keys once in each of them.
+//! Maps of one kind have few different key sets: a selection looks its keys up once per key set.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,29 +9,30 @@ use qontract_bundle::Keys;
 
 use crate::plan::{Plan, Read, SelectionId};
 
-/// So many sets of keys are remembered for a selection: maps that all have different keys are not.
+/// Maximum number of key sets cached per selection. Then the cache is cleared, as the maps have too many
+/// different key sets.
 const MOST_REMEMBERED: usize = 4096;
 
-/// What is remembered of one execution, by selection.
+/// The cache of one execution, by selection.
 pub struct Places(Vec<Known>);
 
 #[derive(Default)]
 struct Known {
     last: Option<(Keys, Found)>,
-    /// By the identity of the keys, which is theirs for as long as they are held here.
+    /// By the identity of the key set, which is unique as long as it is held here.
     found: HashMap<usize, (Keys, Found), foldhash::fast::RandomState>,
 }
 
-/// For each field of a selection where its key is; far beyond every map, if it is not there.
+/// For each field of a selection the offset of its key; out of range if the key is missing.
 type Found = Rc<[usize]>;
 
 impl Places {
-    /// Nothing yet.
+    /// An empty cache for a plan.
     pub fn new(plan: &Plan) -> Self {
         Self(plan.selections.iter().map(|_| Known::default()).collect())
     }
 
-    /// Where the keys of a selection are among `keys`.
+    /// The offsets of a selection's keys in `keys`.
     pub fn of(&mut self, plan: &Plan, selection: SelectionId, keys: &Keys) -> Found {
         let known = &mut self.0[selection];
         if let Some((last, found)) = &known.last

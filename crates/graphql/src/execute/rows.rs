@@ -8,14 +8,14 @@ use crate::index::FileId;
 use crate::plan::{Plan, Read, SelectionId};
 use crate::source::{Source, View};
 
-/// Shorter lists do without columns.
+/// Minimum length of a list that uses columns.
 const LONG: usize = 256;
 
-/// For each selection the columns of its fields, once a long list of it was met.
+/// For each selection the columns of its fields, once a long list of it was written.
 pub struct Rows(Vec<Option<Open>>);
 
 struct Open {
-    /// The number of the schema whose datafiles the columns are of.
+    /// The number of the schema that the columns belong to.
     schema: u32,
     fields: Fields,
 }
@@ -24,12 +24,12 @@ struct Open {
 pub type Fields = Rc<[Option<Arc<Column>>]>;
 
 impl Rows {
-    /// None yet.
+    /// No columns yet.
     pub fn new(plan: &Plan) -> Self {
         Self(plan.selections.iter().map(|_| None).collect())
     }
 
-    /// A selection is about to be written for all of these datafiles.
+    /// Opens the columns of a selection that is about to be written for all of these datafiles.
     pub fn open(&mut self, plan: &Plan, selection: SelectionId, view: View<'_>, files: &[FileId]) {
         let schema = files.first().and_then(|file| view.index.schema_of(*file));
         let Some(schema) = schema.filter(|_| files.len() >= LONG) else { return };

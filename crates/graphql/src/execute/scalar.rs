@@ -1,4 +1,4 @@
-//! Values as scalars, by the rules of graphql-js.
+//! Serializes values as scalars, by the rules of graphql-js.
 
 use super::trail::Place;
 use super::{Executor, Stop, Written};
@@ -10,7 +10,7 @@ use crate::source::{Resolved, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes a scalar, or records why it cannot be one.
+    /// Writes a scalar, or records why the value is not one.
     pub(super) fn scalar_field(
         &mut self,
         field: &FieldPlan,
@@ -25,7 +25,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 
     fn scalar(&mut self, scalar: Scalar, resolved: &Resolved<'a>) -> Result<(), String> {
-        // What nearly every field is.
+        // The most common case.
         if let (Scalar::String, Resolved::One(Source::Value(Value::Str(text)))) = (scalar, resolved) {
             self.out.text(text);
             return Ok(());
@@ -35,7 +35,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.clear();
             view.write_json(resolved, &mut scratch);
-            // It was made of texts, so it is one.
+            // The bytes are valid UTF-8: they are JSON of strings.
             self.out.text(str::from_utf8(&scratch).unwrap_or_default());
             self.scratch = scratch;
             return Ok(());
@@ -74,7 +74,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 }
 
-/// A value without parts.
+/// A value without fields or elements.
 #[derive(Clone, Copy)]
 enum Plain<'a> {
     Text(&'a str),
@@ -97,7 +97,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// As a number: flags are 0 and 1, texts are read, but for the empty one.
+    /// As a number: flags are 0 and 1, texts are parsed, except for the empty text.
     fn to_number(self) -> Option<f64> {
         match self {
             Plain::Number(number) => Some(number),
@@ -108,9 +108,9 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// A text as JavaScript's `Number` reads it.
+/// Parses a text like JavaScript's `Number`.
 fn read_number(text: &str) -> Option<f64> {
-    // What JavaScript takes for white space and Rust does not, and the other way round.
+    // White space in JavaScript but not in Rust, and the other way round.
     let text = text.trim_matches(|one: char| one == '\u{feff}' || one.is_whitespace() && one != '\u{85}');
     if text.is_empty() {
         return Some(0.0);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_as_numbers_like_in_javascript() {
+    fn texts_are_parsed_as_numbers_like_in_javascript() {
         check("12", Some(12.0));
         check(" 12\n", Some(12.0));
         check("  ", Some(0.0));

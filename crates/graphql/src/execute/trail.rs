@@ -1,11 +1,12 @@
-//! Where the executor is: in the answer, and in the data. Both are chains on the stack, read only when somebody asks.
+//! The position of the executor: in the answer, and in the data. Both are linked lists on the stack, read
+//! only when needed.
 
 use crate::failure::Step;
 use crate::index::{FileId, ResourceId};
 use crate::provenance::Provenance;
 use crate::source::View;
 
-/// A place in the answer.
+/// A path in the answer.
 #[derive(Clone, Copy)]
 pub struct Path<'p> {
     parent: Option<&'p Path<'p>>,
@@ -15,7 +16,7 @@ pub struct Path<'p> {
 #[derive(Clone, Copy)]
 enum PathStep<'p> {
     Key(&'p str),
-    /// The element as the data has it, and as the answer has it once empty objects are left out.
+    /// The index in the data, and in the answer once empty objects are left out.
     Index(usize, usize),
 }
 
@@ -30,7 +31,7 @@ impl<'p> Path<'p> {
         Self { parent: Some(self), step: PathStep::Index(index, kept) }
     }
 
-    /// The steps from the root, as errors name them: with the indices of the data.
+    /// The segments from the root, as errors report them: with the indices of the data.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut at = Some(self);
@@ -45,7 +46,7 @@ impl<'p> Path<'p> {
         steps
     }
 
-    /// The place as a JSON pointer into the answer's `data`.
+    /// The path as a JSON pointer into the answer's `data`.
     fn pointer(&self) -> String {
         let mut pointer = self.parent.map(Path::pointer).unwrap_or_default();
         pointer.push('/');
@@ -57,18 +58,18 @@ impl<'p> Path<'p> {
     }
 }
 
-/// A place in the data.
+/// A position in the data.
 #[derive(Clone, Copy)]
 pub enum Origin<'p> {
-    /// Nowhere: the schema, or the root of a request.
+    /// None: the schema, or the root of a request.
     Nowhere,
     /// A datafile.
     File(FileId),
     /// A resource.
     Resource(ResourceId),
-    /// A key of the map there.
+    /// A key of the parent map.
     Key(&'p Origin<'p>, &'p str),
-    /// An element of the list there.
+    /// An element of the parent list.
     Index(&'p Origin<'p>, usize),
 }
 
@@ -76,7 +77,7 @@ impl Origin<'_> {
     /// The path of the file and the JSON pointer into it.
     fn place(&self, view: View<'_>) -> Option<(Box<str>, String)> {
         match self {
-            // The path of a resource lives in another tree than that of datafiles.
+            // Resources are in another tree than datafiles.
             Origin::Nowhere | Origin::Resource(_) => None,
             Origin::File(file) => {
                 Some(((*view.bundle.datafiles()[*file as usize].path).into(), String::new()))
@@ -96,7 +97,7 @@ impl Origin<'_> {
     }
 }
 
-/// A place in the answer and the place in the data it is written from.
+/// A position in the answer and the position in the data it is written from.
 #[derive(Clone, Copy)]
 pub struct Place<'p> {
     /// In the answer; the root has none.
@@ -106,7 +107,7 @@ pub struct Place<'p> {
 }
 
 impl Place<'_> {
-    /// Adds the object at this place.
+    /// Adds the object at this position to the provenance.
     pub fn record(&self, view: View<'_>, provenance: &mut Provenance) {
         let Some(path) = self.path else { return };
         if let Origin::Resource(resource) = self.origin {

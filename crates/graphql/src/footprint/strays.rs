@@ -1,15 +1,15 @@
-//! Datafiles that some reference takes for what they are not.
+//! Datafiles that some reference reads as another type.
 
 use std::collections::BTreeSet;
 
-/// Paths of datafiles that are referred to as something else than their schema says.
+/// Paths of datafiles that are the target of a reference to another type than that of their schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
     paths: BTreeSet<Box<str>>,
 }
 
 impl Strays {
-    /// Whether the datafile at `path` is one.
+    /// Whether the datafile at `path` is such a target.
     pub fn contains(&self, path: &str) -> bool {
         self.paths.contains(path)
     }

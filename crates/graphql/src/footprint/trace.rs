@@ -10,7 +10,7 @@ use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
 use crate::variables::Variables;
 use qontract_bundle::types::Type;
 
-/// What a plan can touch with these variables.
+/// The footprint of a plan with these variables.
 pub fn trace(schema: &Schema, plan: &Plan, variables: &Variables) -> Footprint {
     let mut trace = Trace { schema, plan, variables, footprint: Footprint::default(), known: HashMap::new() };
     trace.selection(plan.root);
@@ -22,12 +22,12 @@ struct Trace<'a> {
     plan: &'a Plan,
     variables: &'a Variables,
     footprint: Footprint,
-    /// Keys read by selections that have been looked at.
+    /// Keys read by selections that were visited.
     known: HashMap<SelectionId, Keys>,
 }
 
 impl Trace<'_> {
-    /// The keys that are read of an object, wherever it stands.
+    /// The keys that are read of an object, whatever its position.
     fn selection(&mut self, id: SelectionId) -> Keys {
         if let Some(known) = self.known.get(&id) {
             return known.clone();
@@ -91,7 +91,7 @@ impl Trace<'_> {
         }
     }
 
-    /// A key that holds an object, or refers to one.
+    /// Adds a key that holds an object or refers to one.
     fn refer(&mut self, way: FieldRef<'_>, type_: TypeId, inner: &Keys, keys: &mut Keys) {
         let mut here = inner.clone();
         here.key("$ref", &Keys::All);
@@ -110,7 +110,7 @@ impl Trace<'_> {
                 keys.key("$schema", &Keys::All);
                 for (type_, selection) in selections {
                     keys.add(&self.selection(*selection));
-                    // How the type is found out.
+                    // The key that the type is resolved by.
                     for interface in &self.schema.type_(*type_).interfaces {
                         if let Kind::Interface(Dispatch::Key { key, .. }) =
                             &self.schema.type_(*interface).kind

@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::schema::TypeId;
 
 impl<'d> Generator<'d> {
-    /// All that the types of an interface are asked, where what not all of them are asked may be left out.
+    /// The union of the selections on the types of an interface; fields that are not selected on all of them
+    /// are optional.
     fn merged(&self, all: Vec<Collected<'d>>) -> Result<Collected<'d>, Failure> {
         let count = all.len();
         let mut merged: Vec<(Asked<'d>, usize)> = Vec::new();
@@ -23,7 +24,7 @@ impl<'d> Generator<'d> {
                 }
                 Some(_) => {
                     let text =
-                        format!("`{}` is asked differently by type: ask for `__typename` too", field.key);
+                        format!("`{}` is selected differently per type: select `__typename` too", field.key);
                     return Err(failure(text));
                 }
             }
@@ -35,7 +36,7 @@ impl<'d> Generator<'d> {
         Ok(Collected { fields: fields.collect(), ..Collected::default() })
     }
 
-    /// What is asked of the type of a field, down to the last field.
+    /// The selection on the type of a field as text, down to the leaf fields.
     pub(super) fn below(&self, field: &Asked<'d>) -> String {
         let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
         let sets: Vec<&'d SelectionSet> = field.nodes.iter().map(|node| &node.selection_set).collect();
@@ -46,8 +47,8 @@ impl<'d> Generator<'d> {
         }
     }
 
-    /// An enum if the types of an interface are asked for `__typename` and for different fields, else one struct: what not all of them are
-    /// asked is optional in it.
+    /// Writes an enum if `__typename` and different fields are selected on the types of an interface, else
+    /// one struct in which fields that are not selected on all of them are optional.
     pub(super) fn interface(
         &mut self,
         name: &str,
@@ -55,23 +56,23 @@ impl<'d> Generator<'d> {
         sets: &[&'d SelectionSet],
     ) -> Result<(), Failure> {
         let schema = self.schema;
-        let told = format!("A `{}`.", schema.type_(id).name);
+        let doc = format!("A `{}`.", schema.type_(id).name);
         let keys = |selected: &Collected<'_>| {
             selected.fields.iter().map(|field| field.key.clone()).collect::<Vec<_>>()
         };
         let possible: Vec<(TypeId, Collected<'d>)> =
             schema.type_(id).possible.iter().map(|type_| (*type_, self.fields(*type_, sets))).collect();
         let Some((_, first)) = possible.first() else {
-            return self.structure(name, &told, &Collected::default()).map(drop);
+            return self.structure(name, &doc, &Collected::default()).map(drop);
         };
         if possible.iter().all(|(_, fields)| keys(fields) == keys(first)) {
-            return self.structure(name, &told, first).map(drop);
+            return self.structure(name, &doc, first).map(drop);
         }
         if possible.iter().any(|(_, fields)| !keys(fields).contains(&"__typename".to_owned())) {
             let merged = self.merged(possible.into_iter().map(|(_, fields)| fields).collect())?;
-            return self.structure(name, &told, &merged).map(drop);
+            return self.structure(name, &doc, &merged).map(drop);
         }
-        // Types of which only that is asked which is asked of all of them need no variant of their own.
+        // Types with only the common fields need no variant of their own.
         let common: Vec<String> = keys(first)
             .into_iter()
             .filter(|key| possible.iter().all(|(_, fields)| keys(fields).contains(key)))
@@ -97,7 +98,7 @@ impl<'d> Generator<'d> {
         }
         variants.push_str("    /// A type that is not known here.\n    #[serde(other)]\n    Other,\n");
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
-        self.types[index] = format!("\n/// {told}\n{derive}\npub enum {name} {{\n{variants}}}\n");
+        self.types[index] = format!("\n/// {doc}\n{derive}\npub enum {name} {{\n{variants}}}\n");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Names of the data as names of Rust.
+//! Converts names of the data to Rust names.
 
 /// `apps_v1` → `AppsV1`
 pub fn pascal(name: &str) -> String {
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_a_name_in_rust_and_some_come_back_as_they_were() {
+    fn keys_convert_to_rust_names_and_some_convert_back() {
         check("serverUrl", "server_url", "serverUrl");
         check("name", "name", "name");
         check("type", "r#type", "type");

@@ -1,4 +1,4 @@
-//! Fragments that several requests spread: which of them a request needs, and how their types are imported.
+//! Shared fragments: which of them a request needs, and how their types are imported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,11 +28,11 @@ pub struct SharedFragment {
 pub struct SharedFragments(BTreeMap<String, SharedFragment>);
 
 impl SharedFragments {
-    /// Adds the fragment of a file, which has nothing else in it.
+    /// Adds the fragment of a file, which must contain nothing else.
     pub fn add(&mut self, text: String, file: String, package: String) -> Result<(), String> {
         let document = parse(&text)?;
         let [ast::Definition::FragmentDefinition(fragment)] = &document.definitions[..] else {
-            return Err(format!("`{file}` is not one fragment"));
+            return Err(format!("`{file}` must contain exactly one fragment"));
         };
         let name = fragment.name.to_string();
         let added = SharedFragment { name: name.clone(), text, file, package };
@@ -44,18 +44,18 @@ impl SharedFragments {
         }
     }
 
-    /// All of them, in order.
+    /// All fragments, by name.
     pub fn iter(&self) -> impl Iterator<Item = &SharedFragment> {
         self.0.values()
     }
 
-    /// The shared fragments that a request spreads itself, in order.
+    /// The shared fragments that a request spreads directly, by name.
     pub fn spread_by(&self, query: &str) -> Result<Vec<&SharedFragment>, String> {
         let names = spreads(&parse(query)?);
         Ok(names.iter().filter_map(|name| self.0.get(name)).collect())
     }
 
-    /// The shared fragments that a request spreads, and those that these spread, in order.
+    /// The shared fragments that a request spreads directly or through other shared fragments, by name.
     pub fn needed_by(&self, query: &str) -> Result<Vec<&SharedFragment>, String> {
         let mut open = spreads(&parse(query)?);
         let mut needed = BTreeMap::new();
@@ -168,7 +168,10 @@ mod tests {
             add("fragment A on U { name }").expect_err("a second"),
             "the fragment `A` is also in `a.graphql`"
         );
-        assert_eq!(add("query Q { t }").expect_err("a query"), "`x.graphql` is not one fragment");
+        assert_eq!(
+            add("query Q { t }").expect_err("a query"),
+            "`x.graphql` must contain exactly one fragment"
+        );
         assert!(add("fragment").is_err());
     }
 

@@ -1,6 +1,6 @@
-//! Many short lists of numbers in one.
+//! Many short lists of numbers in one allocation.
 
-/// Lists of numbers, one for each number from zero on.
+/// Lists of numbers, indexed from zero.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lists {
     items: Vec<u32>,
@@ -9,7 +9,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Adds the next list: each number counts once.
+    /// Adds the next list, sorted and without duplicates.
     pub fn push(&mut self, list: &mut Vec<u32>) {
         list.sort_unstable();
         list.dedup();
@@ -17,7 +17,7 @@ impl Lists {
         list.clear();
     }
 
-    /// Adds the next list, which is in order and has each number once.
+    /// Adds the next list, which is sorted and has no duplicates.
     pub fn push_ordered(&mut self, list: &[u32]) {
         self.items.extend_from_slice(list);
         self.ends.push(
@@ -25,7 +25,7 @@ impl Lists {
         );
     }
 
-    /// The list of this number; empty if there is none.
+    /// The list at this index; empty if there is none.
     pub fn of(&self, number: u32) -> &[u32] {
         let number = number as usize;
         let Some(end) = self.ends.get(number) else { return &[] };
@@ -33,7 +33,7 @@ impl Lists {
         &self.items[start as usize..*end as usize]
     }
 
-    /// Adds all lists of another one behind its own.
+    /// Appends all lists of another one.
     pub fn append(&mut self, other: &Self) {
         let before =
             u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count");
@@ -41,7 +41,7 @@ impl Lists {
         self.ends.extend(other.ends.iter().map(|end| before + end));
     }
 
-    /// For each number below `count`, the lists that it is in.
+    /// The inverse: for each number below `count`, the lists that contain it.
     pub fn reversed(&self, count: usize) -> Self {
         let mut ends = vec![0_u32; count];
         for item in &self.items {
@@ -49,7 +49,7 @@ impl Lists {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // Where the list begins: it grows up to its end below.
+            // The start of the list; it advances to its end below.
             sum += std::mem::replace(end, sum);
         }
         let mut items = vec![0; self.items.len()];
@@ -69,7 +69,7 @@ mod tests {
     use super::Lists;
 
     #[test]
-    fn reversed_lists_tell_who_has_a_number() {
+    fn reversed_lists_contain_the_lists_of_each_number() {
         let mut lists = Lists::default();
         for list in [vec![2, 0, 2], vec![], vec![2], vec![1, 2]] {
             lists.push(&mut list.clone());

@@ -1,4 +1,4 @@
-//! Looks through datafiles for references and for names of resources.
+//! Searches datafiles for references and for names of resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -14,23 +14,24 @@ use crate::index::{FileId, ResourceId};
 use crate::schema::{Kind, Resolver, Schema, TypeId};
 use crate::source::{View, reference};
 
-/// What was found in some datafiles, one after the other.
+/// The references found in consecutive datafiles.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Per datafile, those that it refers to as what they are.
+    /// Per datafile, the datafiles that it refers to with their own type.
     pub targets: Lists,
     /// Per datafile, the resources that it names.
     pub resources: Lists,
-    /// Per datafile, those that it refers to as what they are not, and as what.
+    /// Per datafile, its mistyped references: the target, and the type it is read as.
     pub loose: BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>,
-    /// Per datafile, traces of the paths that it refers to or names and that are not there.
+    /// Per datafile, hashes of the paths that it refers to or names and that do not exist.
     pub dangling: BTreeMap<FileId, Vec<Trace>>,
-    /// Types of which an object stands within a datafile; those of another bundle too, if it was looked through beside one.
+    /// Types that have an inline object in a datafile; after an incremental build also those of the earlier
+    /// bundle.
     pub inline: BTreeSet<TypeId>,
 }
 
 impl Found {
-    /// Adds what was found in the next datafiles.
+    /// Appends the references of the next datafiles.
     pub fn append(&mut self, next: Self) {
         let Self { targets, resources, mut loose, mut dangling, inline } = next;
         self.targets.append(&targets);
@@ -41,7 +42,7 @@ impl Found {
     }
 }
 
-/// What is known of one datafile: what it refers to, what it names, what it takes for what it is not, and what is not there.
+/// The references of one datafile: its targets, resources, mistyped references and dangling paths.
 #[derive(Default)]
 pub struct Known {
     pub targets: Vec<FileId>,
@@ -50,50 +51,52 @@ pub struct Known {
     pub dangling: Vec<Trace>,
 }
 
-/// What is left of a path to recognise it by. Two paths may have the same; then one too many is looked through.
+/// A hash that identifies a path. On a collision, one datafile too many is searched.
 pub type Trace = u64;
 
-/// The trace of a path.
+/// The hash of a path.
 pub fn trace(path: &str) -> Trace {
     FixedState::with_seed(0).hash_one(path)
 }
 
-/// What comes of references that take a datafile for what it is not: it is read as that, and what it refers to then.
+/// The consequences of mistyped references: their targets are read as another type, and so is what these
+/// refer to then.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loose {
-    /// Per datafile, those that refer to it so, or that refer to it and are themselves taken so.
+    /// Per datafile, the datafiles that refer to it through a mistyped reference, or that refer to it and are
+    /// themselves read as another type.
     pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
-    /// Likewise per resource.
+    /// Per resource, the datafiles that name it in the same way.
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
-    /// The datafiles that are taken so.
+    /// The datafiles that are read as another type.
     pub strays: Strays,
-    /// The types that they are taken for.
+    /// The types that they are read as.
     pub taken_for: BTreeSet<TypeId>,
-    /// Types of which an object stands within one of these.
+    /// Types that have an inline object in one of these datafiles.
     pub inline: BTreeSet<TypeId>,
 }
 
-/// What a field of a datafile holds: something of a type, or the path of a resource.
+/// The content of a field of a datafile: a value of a type, or the path of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Holds {
     Value(TypeId),
     Resource,
 }
 
-/// Where the fields of a type are in maps of the same keys, and what they hold.
+/// Offsets of a type's fields in maps with the same key set, and their content.
 type Placed = Rc<[(usize, Holds)]>;
 
-/// Looks through datafiles, each as what it is.
+/// Searches datafiles, each as its own types.
 pub struct Search<'a> {
     schema: &'a Schema,
     view: View<'a>,
-    /// What the datafile that is looked through refers to and names.
+    /// The references of the datafile that is being searched.
     here: Known,
-    /// Per type and set of keys.
+    /// Per type and key set.
     fields: HashMap<(TypeId, usize), Placed, RandomState>,
-    /// Per type, once it was asked for: which schemas its datafiles have, by their numbers.
+    /// Per type, computed on first use: which schemas its datafiles have, by number.
     expected: Vec<Option<Rc<[bool]>>>,
-    /// Per type, whether an object of it stands within a datafile.
+    /// Per type, whether it has an inline object in a datafile.
     inline: Vec<bool>,
     found: Found,
 }
@@ -111,7 +114,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What was found since it was taken last.
+    /// The references found since the last call.
     pub fn take(&mut self) -> Found {
         let inline = self.take_inline();
         Found { inline, ..std::mem::take(&mut self.found) }
@@ -122,7 +125,7 @@ impl<'a> Search<'a> {
         inline.filter_map(|(type_, is)| std::mem::take(is).then_some(type_)).collect()
     }
 
-    /// Counts the next datafile as one of which this is known.
+    /// Adds the next datafile with these references.
     pub fn known(&mut self, file: FileId, known: Known) {
         let Known { mut targets, mut resources, loose, mut dangling } = known;
         self.found.targets.push(&mut targets);
@@ -137,7 +140,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Counts the next datafile as one of which the same was found before, under the same number.
+    /// Adds the next datafile with the references that it had before, under the same number.
     pub fn copy(&mut self, before: &Found, file: FileId) {
         self.found.targets.push_ordered(before.targets.of(file));
         self.found.resources.push_ordered(before.resources.of(file));
@@ -149,7 +152,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks through the next datafile, as each of these types. What is taken for what it is is looked through for itself.
+    /// Searches the next datafile, as each of these types. Targets that are read as their own type are
+    /// searched on their own.
     pub fn whole(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
         for type_ in types.into_iter().flatten() {
             self.read(file, *type_);
@@ -158,7 +162,7 @@ impl<'a> Search<'a> {
         self.known(file, here);
     }
 
-    /// Looks through what is taken for what it is not, as what it is taken for.
+    /// Searches the targets of mistyped references, as the types they are read as.
     pub fn follow(mut self, found: &BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>) -> Loose {
         let mut loose = Loose::default();
         let mut visited: BTreeSet<(FileId, TypeId)> = BTreeSet::new();
@@ -189,13 +193,13 @@ impl<'a> Search<'a> {
         loose
     }
 
-    /// Looks through a datafile as one of this type.
+    /// Searches a datafile as this type.
     fn read(&mut self, file: FileId, type_: TypeId) {
         let value = &self.view.bundle.datafiles()[file as usize].document.value;
         self.value(value, type_);
     }
 
-    /// A value that is read as `type_`.
+    /// Searches a value as `type_`.
     fn value(&mut self, value: &Value, type_: TypeId) {
         let Some(map) = value.as_map() else { return };
         for (place, holds) in self.fields(type_, map.keys()).iter() {
@@ -255,7 +259,7 @@ impl<'a> Search<'a> {
         let view = self.view;
         let find =
             || Ok::<_, Infallible>(target.as_str().and_then(|text| view.file(text.split('$').next()?)));
-        // One with a `$` is an error to who follows it: what is remembered is without.
+        // A reference with a `$` is an error for requests: only references without one are cached.
         let is_plain = target.as_str().is_some_and(|text| !text.contains('$'));
         let Ok(file) = if is_plain { view.index.leads().get(map, find) } else { find() };
         let Some(file) = file else {
@@ -270,7 +274,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Which schemas the datafiles of a type have, by their numbers.
+    /// Which schemas the datafiles of a type have, by number.
     fn expected(&mut self, type_: TypeId) -> Rc<[bool]> {
         let (schema, index) = (self.schema, self.view.index);
         Rc::clone(self.expected[type_].get_or_insert_with(|| index.expected(schema, type_).into()))

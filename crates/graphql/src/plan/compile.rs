@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use apollo_compiler::Node;
 use apollo_compiler::ast;
-use apollo_compiler::executable::{Field, Operation, Selection as Asked, SelectionSet};
+use apollo_compiler::executable::{Field, Operation, Selection as RequestSelection, SelectionSet};
 use qontract_bundle::json::JavaScript;
 
 use super::{Argument, FieldPlan, Form, Plan, Read, Selection, SelectionId, What};
@@ -16,7 +16,7 @@ use crate::meta::named;
 use crate::schema::{Kind, Resolver, Schema, Shape, TypeId};
 use crate::variables::Variables;
 
-/// How many selections a plan may have. Real queries have dozens.
+/// Maximum number of selections of a plan. Real queries have dozens.
 const MOST_SELECTIONS: usize = 50_000;
 
 impl Plan {
@@ -42,14 +42,14 @@ struct Compiler<'c> {
     schema: &'c Schema,
     document: &'c Document,
     variables: &'c Variables,
-    /// Made or, while it is being made, a hole.
+    /// `None` while it is being compiled.
     selections: Vec<Option<Selection>>,
-    /// Selections by what they are made of: the same fields on the same type are compiled once.
+    /// Selections by type and selection sets: equal ones are compiled once.
     known: HashMap<(TypeId, Vec<usize>), SelectionId>,
     argument_sets: usize,
 }
 
-/// Fields of one key in the answer, in order of appearance.
+/// Fields by response key, in order of appearance.
 type Grouped<'c> = Vec<(&'c str, Vec<&'c Node<Field>>)>;
 
 impl<'c> Compiler<'c> {
@@ -61,7 +61,7 @@ impl<'c> Compiler<'c> {
         }
         let id = self.selections.len();
         if id >= MOST_SELECTIONS {
-            return Err(limit(format!("The request asks for more than {MOST_SELECTIONS} selections.")));
+            return Err(limit(format!("The request has more than {MOST_SELECTIONS} selections.")));
         }
         self.known.insert(key, id);
         self.selections.push(None);
@@ -85,25 +85,25 @@ impl<'c> Compiler<'c> {
         visited: &mut HashSet<&'c str>,
         grouped: &mut Grouped<'c>,
     ) -> Result<(), Failure> {
-        for asked in &set.selections {
-            if !self.included(asked)? {
+        for requested in &set.selections {
+            if !self.included(requested)? {
                 continue;
             }
-            match asked {
-                Asked::Field(field) => {
+            match requested {
+                RequestSelection::Field(field) => {
                     let key = field.response_key().as_str();
                     match grouped.iter_mut().find(|(known, _)| *known == key) {
                         Some((_, nodes)) => nodes.push(field),
                         None => grouped.push((key, vec![field])),
                     }
                 }
-                Asked::InlineFragment(fragment) => {
+                RequestSelection::InlineFragment(fragment) => {
                     let condition = fragment.type_condition.as_deref();
                     if condition.is_none_or(|name| self.applies(name, type_)) {
                         self.collect(type_, &fragment.selection_set, visited, grouped)?;
                     }
                 }
-                Asked::FragmentSpread(spread) => {
+                RequestSelection::FragmentSpread(spread) => {
                     let name = spread.fragment_name.as_str();
                     let Some(fragment) = self.document.executable().fragments.get(name) else { continue };
                     if visited.insert(name) && self.applies(fragment.type_condition(), type_) {
@@ -120,9 +120,9 @@ impl<'c> Compiler<'c> {
         condition.is_some_and(|id| id == type_ || self.schema.type_(id).possible.contains(&type_))
     }
 
-    fn included(&self, asked: &Asked) -> Result<bool, Failure> {
+    fn included(&self, requested: &RequestSelection) -> Result<bool, Failure> {
         for (name, wanted) in [("skip", false), ("include", true)] {
-            let Some(directive) = asked.directives().get(name) else { continue };
+            let Some(directive) = requested.directives().get(name) else { continue };
             let Some(argument) = directive.arguments.iter().find(|argument| argument.name == "if") else {
                 continue;
             };
@@ -224,7 +224,7 @@ impl<'c> Compiler<'c> {
     }
 }
 
-/// A checked request names only what exists.
+/// A validated request names only what exists.
 fn unexpected(name: &str) -> Failure {
     Failure::new(Code::Internal, format!("`{name}` is not part of the schema"))
 }

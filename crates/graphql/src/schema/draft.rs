@@ -60,7 +60,7 @@ pub struct DraftDirective {
     pub arguments: Vec<DraftArgument>,
 }
 
-/// All drafts, and what was found on the way.
+/// All drafts, and the back-references found in them.
 #[derive(Default)]
 pub struct Drafts {
     pub types: BTreeMap<Box<str>, Draft>,
@@ -75,7 +75,7 @@ impl DraftShape {
 }
 
 impl Drafts {
-    /// The types that the data repo describes, and the scalars.
+    /// Adds the types that the data repo describes, and the scalars.
     pub fn add_types(&mut self, types: &Types) -> Result<(), SchemaError> {
         for (name, scalar) in [
             ("String", Scalar::String),
@@ -147,7 +147,7 @@ impl Drafts {
                 self.back_references.len() - 1
             }))
         } else if field.is_resource && field.resolve_resource && &*field.type_name == "string" {
-            // What is found there may be missing, whatever the field promises.
+            // The resource may be missing, whatever the field promises.
             shape = DraftShape::named(RESOURCE);
             Resolver::Resource
         } else if field.is_resource && &*field.type_name == RESOURCE {
@@ -168,7 +168,8 @@ impl Drafts {
         Ok(DraftField { name: field.name.clone(), description: None, arguments, shape, resolver })
     }
 
-    /// The types and directives of introspection: fields and order from `meta.graphql`, descriptions as built in.
+    /// Adds the types and directives of introspection: fields and order from `meta.graphql`, descriptions as
+    /// built in.
     pub fn add_meta(&mut self, meta: &ast::Document, built_in: &Compiled) {
         for (name, draft) in &mut self.types {
             if matches!(draft.kind, DraftKind::Scalar(_)) {
@@ -214,7 +215,7 @@ impl Drafts {
                     let mut locations: Vec<Box<str>> =
                         directive.locations.iter().map(|place| place.name().into()).collect();
                     if directive.name == "deprecated" {
-                        // Newer than the parser.
+                        // Not yet known to the parser.
                         locations.push("DIRECTIVE_DEFINITION".into());
                     }
                     self.directives.push(DraftDirective {
@@ -237,7 +238,7 @@ impl Draft {
     }
 }
 
-/// The GraphQL name of a scalar that the data repo names.
+/// The GraphQL name of a scalar of the data repo.
 pub fn scalar(name: &str) -> Option<&'static str> {
     Some(match name {
         "string" => "String",
@@ -249,7 +250,7 @@ pub fn scalar(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The interface that a type names, and the interface of everything that is a datafile.
+/// The interface that a type names, and the interface of all datafile types.
 fn interfaces(type_: &Type, types: &Types) -> Vec<Box<str>> {
     let own = type_.interface.as_deref();
     let has_datafile = |name: &str| types.get(name).is_some_and(|type_| type_.datafile.is_some());

@@ -1,8 +1,8 @@
-//! The types in memory: numbered in the order in which a schema lists them.
+//! The types in memory, numbered in the order in which a schema lists them.
 
 use std::collections::BTreeMap;
 
-/// The number of a type: its place in the list of all types.
+/// The number of a type: its index in the list of all types.
 pub type TypeId = usize;
 
 /// A named type.
@@ -10,9 +10,9 @@ pub type TypeId = usize;
 pub struct TypeDef {
     /// Its name.
     pub name: Box<str>,
-    /// What people are told about it.
+    /// Its description.
     pub description: Option<Box<str>>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its fields, in order; none for scalars and enums.
     pub fields: Vec<FieldDef>,
@@ -20,26 +20,26 @@ pub struct TypeDef {
     pub interfaces: Vec<TypeId>,
     /// For an interface: the object types that implement it, in order.
     pub possible: Vec<TypeId>,
-    /// For an enum: its values and what people are told about them.
+    /// For an enum: its values and their descriptions.
     pub values: Vec<(Box<str>, Option<Box<str>>)>,
-    /// Schema of the datafiles that are of this type.
+    /// Schema of the datafiles of this type.
     pub datafile: Option<Box<str>>,
 }
 
-/// What a named type is.
+/// The kind of a named type.
 #[derive(Debug)]
 pub enum Kind {
     /// A value without fields.
     Scalar(Scalar),
     /// A type with fields.
     Object,
-    /// A type with fields, and other types that have them too.
+    /// A type with fields that other types implement.
     Interface(Dispatch),
-    /// A name out of a list.
+    /// One of a list of names.
     Enum,
 }
 
-/// How a scalar is written.
+/// The serialization of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// Text.
@@ -54,7 +54,7 @@ pub enum Scalar {
     Json,
 }
 
-/// How the type of an object is found when a field promises only an interface.
+/// How the concrete type of an object is resolved when a field promises only an interface.
 #[derive(Debug)]
 pub enum Dispatch {
     /// By the value of one of its keys; the type may be unknown to the schema.
@@ -75,7 +75,7 @@ pub enum Dispatch {
 pub struct FieldDef {
     /// Its name.
     pub name: Box<str>,
-    /// What people are told about it.
+    /// Its description.
     pub description: Option<Box<str>>,
     /// Its arguments, in order.
     pub arguments: Vec<ArgumentDef>,
@@ -90,7 +90,7 @@ pub struct FieldDef {
 pub struct ArgumentDef {
     /// Its name.
     pub name: Box<str>,
-    /// What people are told about it.
+    /// Its description.
     pub description: Option<Box<str>>,
     /// Its type, never a list.
     pub shape: Shape,
@@ -98,7 +98,7 @@ pub struct ArgumentDef {
     pub default: Option<Box<str>>,
 }
 
-/// `T`, `T!`, `[T!]` or `[T!]!`: there are no other types of fields.
+/// `T`, `T!`, `[T!]` or `[T!]!`: fields have no other types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// `T`
@@ -118,7 +118,7 @@ pub enum Resolver {
     SchemaKey,
     /// All datafiles of a schema that the arguments let through.
     Datafiles(Box<str>),
-    /// The datafiles that point here; a number of [`super::Schema::back_references`].
+    /// The datafiles that point here; an index into [`super::Schema::back_references`].
     BackReferences(usize),
     /// The resource whose path the key of that name holds.
     Resource,
@@ -128,7 +128,7 @@ pub enum Resolver {
     Meta,
 }
 
-/// A back-reference: datafiles of `schema` that name an object at `path`.
+/// A back-reference: datafiles of `schema` that refer to an object at `path`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BackReference {
     /// Schema of the datafiles that point.
@@ -142,9 +142,9 @@ pub struct BackReference {
 pub struct DirectiveDef {
     /// Its name.
     pub name: Box<str>,
-    /// What people are told about it.
+    /// Its description.
     pub description: Option<Box<str>>,
-    /// Where it may stand.
+    /// Where it may be used.
     pub locations: Vec<Box<str>>,
     /// Its arguments.
     pub arguments: Vec<ArgumentDef>,
@@ -156,7 +156,7 @@ impl TypeDef {
         self.fields.iter().find(|field| &*field.name == name)
     }
 
-    /// Whether a selection of fields can be made on it.
+    /// Whether it has a selection of fields.
     pub fn is_composite(&self) -> bool {
         matches!(self.kind, Kind::Object | Kind::Interface(_))
     }

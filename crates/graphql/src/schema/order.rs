@@ -1,15 +1,15 @@
 //! The order in which a schema lists its types.
 //!
-//! It is that of graphql-js, because clients see it: every object type that the data repo describes, in its order,
-//! each followed by the types it is the first to mention (its interfaces, then per field the type and the types of
-//! the arguments), as long as those are not object types of the data repo themselves; then what only directives
-//! mention; then the introspection types.
+//! It is that of graphql-js, because clients see it: every object type of the data repo, in its order, each
+//! followed by the types it is the first to mention (its interfaces, then per field the type and the types of
+//! the arguments), unless those are object types of the data repo themselves; then the types that only
+//! directives mention; then the introspection types.
 
 use std::collections::HashSet;
 
 use super::draft::{DraftKind, Drafts};
 
-/// Names of all types that can be reached, in order.
+/// Names of all reachable types, in order.
 pub fn of(drafts: &Drafts, described: &[&str]) -> Vec<Box<str>> {
     let objects = described
         .iter()

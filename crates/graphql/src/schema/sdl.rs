@@ -6,7 +6,7 @@ use super::Schema;
 use super::model::{ArgumentDef, Kind, Shape, TypeDef};
 
 impl Schema {
-    /// The types in the GraphQL schema language, without what introspection adds.
+    /// The types in the GraphQL schema language, without the introspection types.
     pub fn to_sdl(&self) -> String {
         let mut out = String::new();
         for type_ in self.types.iter().filter(|type_| !type_.name.starts_with("__")) {

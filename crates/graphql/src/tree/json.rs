@@ -1,4 +1,4 @@
-//! Trees to and from JSON, for those who have them from elsewhere or send them on.
+//! Serializes and deserializes trees as JSON.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl<'de> Visitor<'de> for Reader {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of a GraphQL answer")
+        f.write_str("a value in a GraphQL answer")
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
@@ -59,11 +59,11 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("a whole number of an answer has 32 bits"))
+        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("an integer of an answer has 32 bits"))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("a whole number of an answer has 32 bits"))
+        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("an integer of an answer has 32 bits"))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {

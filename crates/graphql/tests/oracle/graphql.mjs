@@ -1,5 +1,5 @@
-// What graphql-js says to requests: one text, or text and variables, as JSON per line → the mistakes it finds, as JSON,
-// per line.
+// The errors of graphql-js: reads one request per line, as JSON with a text and optional variables, and
+// writes the errors it finds, as JSON, per line.
 //
 //   node graphql.mjs BUNDLE < requests
 //

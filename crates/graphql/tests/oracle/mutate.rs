@@ -1,8 +1,8 @@
-//! Requests with mistakes: good ones, changed here and there by chance.
+//! Invalid requests: valid ones with random mutations.
 
 use qontract_testkit::Chance;
 
-/// Good requests over the types of the recorded bundle, with all that the grammar has.
+/// Valid requests over the types of the recorded bundle, covering the whole grammar.
 pub const GOOD: &[&str] = &[
     "query Q($p: String, $f: JSON = {a: [1, {b: $}]}) @x { apps_v1(path: $p, filter: $f) { name } }",
     "query Apps($name: String, $with: Boolean! = true, $f: JSON) {\n  apps_v1(name: $name, filter: $f) {\n    ...App\n    team @include(if: $with) { ...Team }\n  }\n}\n\nfragment App on App_v1 {\n  path\n  name\n  endpoints { __typename ...End ... on EndpointHttp_v1 { url method } }\n}\n\nfragment Team on Team_v1 { name contact apps { name path } }\n\nfragment End on Endpoint_v1 { name provider ... on EndpointTcp_v1 { port } }\n",
@@ -125,7 +125,7 @@ const WORDS: &[&str] = &[
     "\r",
 ];
 
-/// Names, and what can stand in the place of one.
+/// Names, and texts that can replace one.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "name", "path", "team", "contact", "apps", "apps_v1", "teams_v1", "clusters_v1", "App_v1", "Team_v1", "Endpoint_v1",
@@ -145,7 +145,7 @@ const LETTERS: &[&str] = &[
     "\u{0}", "\u{7f}", "\"\"\"",
 ];
 
-/// The words, signs and gaps of a text.
+/// The words, signs and white space of a text.
 fn pieces(text: &str) -> Vec<String> {
     let class = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => 0,
@@ -209,7 +209,7 @@ fn change(text: &str, chance: &mut Chance) -> String {
     pieces.concat()
 }
 
-/// Changes a name, to one that is almost the same or to another.
+/// Changes a name, to a similar one or to another.
 fn change_name(text: &str, chance: &mut Chance) -> String {
     let mut pieces = pieces(text);
     let is_name =

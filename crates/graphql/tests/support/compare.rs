@@ -1,4 +1,4 @@
-//! Both executors, one question.
+//! Runs a request on both executors.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::reference::Reference;
 
-/// The same bundle in both.
-pub struct Both {
+/// The same bundle in both executors.
+pub struct EnginePair {
     pub engine: Engine,
     pub reference: Reference,
 }
 
-impl Both {
+impl EnginePair {
     pub fn new(bundle: &[u8]) -> Self {
         let reference = Reference::read(bundle);
         let loaded = load(bundle, &Pool::default()).expect("a bundle");
@@ -23,7 +23,7 @@ impl Both {
         Self { engine, reference }
     }
 
-    /// Asks both, which have to agree; returns the answer.
+    /// Queries both, which must agree; returns the answer.
     #[track_caller]
     pub fn check(&self, query: &str, variables: &Map<String, Value>) -> String {
         let text = Value::Object(variables.clone()).to_string();
@@ -36,7 +36,7 @@ impl Both {
     }
 }
 
-/// The body with the places of each error replaced by their number: the reference does not know places.
+/// The body with the locations of each error replaced by their number: the reference has no locations.
 fn counted(body: &str) -> String {
     const PLACES: &str = "\"locations\":[";
     let mut out = String::new();

@@ -1,9 +1,9 @@
-//! Random choices from a number.
+//! Random choices from a seed.
 
 use qontract_testkit::Chance;
 use serde_json::Value;
 
-/// A stream of choices; the same number gives the same choices.
+/// A stream of choices; the same seed gives the same choices.
 pub struct Dice(Chance);
 
 impl Dice {
@@ -11,7 +11,7 @@ impl Dice {
         Self(Chance::new(seed))
     }
 
-    /// A number below `count`, 0 if there is none.
+    /// A number below `count`; 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         self.0.below(count)
     }

@@ -1,8 +1,8 @@
-//! The filter language again, from its rules.
+//! The filter language, implemented a second time from its rules.
 
 use serde_json::{Value, json};
 
-use super::reference::{Fault, Reference};
+use super::reference::{ExecutionError, Reference};
 use super::script::{number_text, same};
 
 fn field<'r>(world: &'r Reference, conf: &'r Value, name: &str) -> Option<&'r Value> {
@@ -27,7 +27,7 @@ fn entries(filter: &Value) -> Option<Vec<(String, &Value)>> {
     }
 }
 
-/// The value of a word such as `in`.
+/// The value of a keyword such as `in`.
 fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
     map.iter()
@@ -35,12 +35,12 @@ fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
         .map(|(_, value)| value)
 }
 
-/// What is wrong with a filter whatever the data.
-pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Fault> {
+/// Errors of a filter that do not depend on the data.
+pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), ExecutionError> {
     for (key, value) in entries(filter).unwrap_or_default() {
         let Some(field) = field(world, conf, &key) else {
             let name = conf["name"].as_str().unwrap();
-            return Err(Fault {
+            return Err(ExecutionError {
                 message: format!("Field \"{key}\" does not exist on type \"{name}\""),
                 code: "BAD_FILTER_FIELD",
                 type_: Some(name.to_owned()),
@@ -53,17 +53,17 @@ pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Faul
             match set {
                 Value::Number(number) => {
                     let number = number_text(number);
-                    return Err(Fault::new(format!(
+                    return Err(ExecutionError::new(format!(
                         "number {number} is not iterable (cannot read property Symbol(Symbol.iterator))"
                     )));
                 }
                 Value::Bool(flag) => {
-                    return Err(Fault::new(format!(
+                    return Err(ExecutionError::new(format!(
                         "boolean {flag} is not iterable (cannot read property Symbol(Symbol.iterator))"
                     )));
                 }
                 Value::Object(_) => {
-                    return Err(Fault::new(
+                    return Err(ExecutionError::new(
                         "object is not iterable (cannot read property Symbol(Symbol.iterator))",
                     ));
                 }
@@ -79,7 +79,12 @@ pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Faul
 }
 
 /// Whether an object, or a list of them, passes.
-pub fn passes(world: &Reference, conf: &Value, filter: &Value, source: &Value) -> Result<bool, Fault> {
+pub fn passes(
+    world: &Reference,
+    conf: &Value,
+    filter: &Value,
+    source: &Value,
+) -> Result<bool, ExecutionError> {
     let Some(entries) = entries(filter) else { return Ok(false) };
     for (key, value) in entries {
         let field = field(world, conf, &key).unwrap();
@@ -103,10 +108,16 @@ pub fn passes(world: &Reference, conf: &Value, filter: &Value, source: &Value) -
     Ok(true)
 }
 
-fn holds(world: &Reference, field: &Value, key: &str, value: &Value, source: &Value) -> Result<bool, Fault> {
+fn holds(
+    world: &Reference,
+    field: &Value,
+    key: &str,
+    value: &Value,
+    source: &Value,
+) -> Result<bool, ExecutionError> {
     let raw = source.get(key);
     let or_null = raw.unwrap_or(&Value::Null);
-    let unreadable = |what: String| Err(Fault::new(what));
+    let unreadable = |what: String| Err(ExecutionError::new(what));
     if let (Value::Array(wanted), true) = (value, field["isList"] == true) {
         let Value::Array(items) = or_null else { return Ok(false) };
         return Ok(items.len() == wanted.len() && items.iter().zip(wanted).all(|(a, b)| same(a, b)));
@@ -137,7 +148,7 @@ fn holds(world: &Reference, field: &Value, key: &str, value: &Value, source: &Va
         return unreadable(format!("Cannot read properties of null (reading '{key}')"));
     }
     if let Some(inner) = get(value, "filter") {
-        // A field is resolved here, and `schema` is what the datafile calls `$schema`.
+        // A field is resolved here, and `schema` is the datafile's `$schema`.
         let resolved = if key == "schema" { source.get("$schema") } else { raw };
         let is_missing = resolved.is_none_or(Value::is_null);
         let found = if is_missing { Value::Null } else { world.follow(resolved)? };

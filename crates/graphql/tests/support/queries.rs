@@ -1,14 +1,14 @@
-//! Valid requests, made from types and a number.
+//! Valid requests, generated from types and a seed.
 
 use serde_json::{Map, Value, json};
 
 use super::dice::Dice;
 
-/// Makes requests for some types.
+/// Generates requests for some types.
 pub struct Queries<'q> {
     pub confs: &'q [Value],
     pub dice: Dice,
-    /// How deep fields are nested at most.
+    /// Maximum nesting of fields.
     pub depth: usize,
     fragments: Vec<String>,
     aliases: usize,
@@ -117,7 +117,7 @@ impl<'q> Queries<'q> {
         if composite && depth >= self.depth {
             return None;
         }
-        // A key of its own for each, so that no two of them can conflict.
+        // A unique key for each, so that no two of them conflict.
         let alias = if composite || self.dice.below(3) == 0 {
             self.aliases += 1;
             format!("k{}: ", self.aliases)

@@ -1,5 +1,6 @@
-//! A second executor, slow and obvious, written from the rules alone: it reads the bundle as plain JSON and the request
-//! as a syntax tree, and follows the GraphQL specification's algorithm step by step. It shares no code with the first.
+//! A second executor, slow and simple, written from the rules alone: it reads the bundle as plain JSON and
+//! the request as a syntax tree, and follows the algorithm of the GraphQL specification step by step. It
+//! shares no code with the first one.
 
 use std::collections::BTreeSet;
 
@@ -20,21 +21,21 @@ pub enum Out {
     Object(Vec<(String, Out)>),
 }
 
-/// An error: message, path, and what goes into `extensions`.
-pub struct Fault {
+/// An error: message, path, and the content of `extensions`.
+pub struct ExecutionError {
     pub message: String,
     pub code: &'static str,
     pub type_: Option<String>,
 }
 
-impl Fault {
+impl ExecutionError {
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: "INTERNAL_SERVER_ERROR", type_: None }
     }
 }
 
-/// The place of a field in the answer.
-type Path = Vec<Value>;
+/// The path of a field in the answer.
+type ResponsePath = Vec<Value>;
 
 /// A bundle as plain JSON.
 pub struct Reference {
@@ -44,7 +45,7 @@ pub struct Reference {
 }
 
 /// One request.
-struct Run<'r> {
+struct ReferenceRun<'r> {
     world: &'r Reference,
     document: &'r ast::Document,
     variables: &'r Map<String, Value>,
@@ -52,8 +53,8 @@ struct Run<'r> {
     schemas: Vec<String>,
 }
 
-/// What stands above an error took it.
-struct Propagated;
+/// The error was propagated to the parent.
+struct NullPropagated;
 
 impl Reference {
     /// Reads the text of a bundle. Files get their path as their last key.
@@ -78,7 +79,7 @@ impl Reference {
         self.confs.iter().rfind(|conf| conf["name"] == name)
     }
 
-    /// The answer to a request that is known to be valid.
+    /// The answer to a valid request.
     pub fn answer(&self, query: &str, variables: &Map<String, Value>) -> String {
         let document =
             ast::Document::parse(query, "q").unwrap_or_else(|error| panic!("{query}: {}", error.errors));
@@ -91,8 +92,13 @@ impl Reference {
                 given.insert(variable.name.to_string(), literal(default, &Map::new()).unwrap());
             }
         }
-        let mut run =
-            Run { world: self, document: &document, variables: &given, errors: vec![], schemas: vec![] };
+        let mut run = ReferenceRun {
+            world: self,
+            document: &document,
+            variables: &given,
+            errors: vec![],
+            schemas: vec![],
+        };
         let sets = [operation.selection_set.as_slice()];
         let data = run.object("Query", &Value::Null, &sets, &vec![]).unwrap_or(Out::Null);
         let mut text = String::from("{");
@@ -108,19 +114,19 @@ impl Reference {
         value.as_object().filter(|map| map.len() == 1)?.get("$ref")
     }
 
-    fn target(&self, reference: &Value) -> Result<Value, Fault> {
+    fn target(&self, reference: &Value) -> Result<Value, ExecutionError> {
         let Some(text) = reference.as_str() else { return Ok(Value::Null) };
         let path = text.split('$').next().unwrap();
         match self.data.get(path) {
             None => Ok(Value::Null),
-            Some(_) if path != text => Err(Fault::new("Invalid JSON pointer.")),
+            Some(_) if path != text => Err(ExecutionError::new("Invalid JSON pointer.")),
             Some(file) => Ok(file.clone()),
         }
     }
 
-    /// What a key holds, references followed; `None` is a missing key.
-    pub fn follow(&self, raw: Option<&Value>) -> Result<Value, Fault> {
-        let null = || Fault::new("Cannot read properties of null (reading 'constructor')");
+    /// The value of a key with references followed; `None` is a missing key.
+    pub fn follow(&self, raw: Option<&Value>) -> Result<Value, ExecutionError> {
+        let null = || ExecutionError::new("Cannot read properties of null (reading 'constructor')");
         match raw {
             None => Ok(Value::Null),
             Some(Value::Null) => Err(null()),
@@ -173,14 +179,14 @@ impl Reference {
     }
 }
 
-impl<'r> Run<'r> {
+impl<'r> ReferenceRun<'r> {
     fn object(
         &mut self,
         type_: &str,
         source: &Value,
         sets: &[&'r [Selection]],
-        path: &Path,
-    ) -> Result<Out, Propagated> {
+        path: &ResponsePath,
+    ) -> Result<Out, NullPropagated> {
         let mut grouped: Vec<(String, Vec<&'r ast::Field>)> = Vec::new();
         let mut visited = BTreeSet::new();
         for set in sets {
@@ -262,8 +268,8 @@ impl<'r> Run<'r> {
         type_: &str,
         source: &Value,
         nodes: &[&'r ast::Field],
-        path: &Path,
-    ) -> Result<Out, Propagated> {
+        path: &ResponsePath,
+    ) -> Result<Out, NullPropagated> {
         let name = nodes[0].name.as_str();
         if name == "__typename" {
             return Ok(Out::Text(type_.to_owned()));
@@ -281,10 +287,10 @@ impl<'r> Run<'r> {
         let result = match self.resolve(field, source, nodes[0]) {
             Err(fault) => {
                 faults.push((fault, path.clone()));
-                Err(Propagated)
+                Err(NullPropagated)
             }
             Ok(value) => {
-                let at = At { type_, name, inner, nodes };
+                let at = FieldPosition { type_, name, inner, nodes };
                 self.complete(&at, (list, required), &value, path)
             }
         };
@@ -292,13 +298,13 @@ impl<'r> Run<'r> {
             self.report(fault, nodes, &path);
         }
         match result {
-            Err(Propagated) if !required => Ok(Out::Null),
+            Err(NullPropagated) if !required => Ok(Out::Null),
             other => other,
         }
     }
 
-    fn report(&mut self, fault: Fault, nodes: &[&ast::Field], path: &Path) {
-        // Places are compared elsewhere; here only how many there are.
+    fn report(&mut self, fault: ExecutionError, nodes: &[&ast::Field], path: &ResponsePath) {
+        // Locations are compared elsewhere; only their number is compared here.
         let mut error =
             json!({"message": fault.message, "path": path, "code": fault.code, "nodes": nodes.len()});
         if let Some(type_) = fault.type_ {
@@ -307,7 +313,7 @@ impl<'r> Run<'r> {
         self.errors.push(error);
     }
 
-    fn resolve(&mut self, field: &Value, source: &Value, node: &ast::Field) -> Result<Value, Fault> {
+    fn resolve(&mut self, field: &Value, source: &Value, node: &ast::Field) -> Result<Value, ExecutionError> {
         let world = self.world;
         let name = field["name"].as_str().unwrap();
         let argument = |name: &str| {
@@ -373,15 +379,15 @@ impl<'r> Run<'r> {
 
     fn complete(
         &mut self,
-        at: &At<'_, 'r>,
+        at: &FieldPosition<'_, 'r>,
         (list, required): (bool, bool),
         value: &Value,
-        path: &Path,
-    ) -> Result<Out, Propagated> {
+        path: &ResponsePath,
+    ) -> Result<Out, NullPropagated> {
         let place = format!("{}.{}", at.type_, at.name);
         let fail = |run: &mut Self, message: String| {
-            run.report(Fault::new(message), at.nodes, path);
-            Err(Propagated)
+            run.report(ExecutionError::new(message), at.nodes, path);
+            Err(NullPropagated)
         };
         if value.is_null() {
             if !required {
@@ -435,8 +441,8 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The field that is completed.
-struct At<'a, 'r> {
+/// The field whose value is completed.
+struct FieldPosition<'a, 'r> {
     type_: &'a str,
     name: &'a str,
     inner: &'a str,
@@ -477,8 +483,8 @@ fn scalar(type_: &str, value: &Value) -> Option<Result<Out, String>> {
     })
 }
 
-/// A literal with its variables; `None` is a variable that was not given. Objects here sort their keys, but the order
-/// of a filter matters: each key says its place first.
+/// A literal with its variables; `None` is a variable that was not given. Objects here sort their keys, but
+/// the order of a filter matters: each key begins with its index.
 fn literal(value: &ast::Value, variables: &Map<String, Value>) -> Option<Value> {
     Some(match value {
         ast::Value::Null => Value::Null,
@@ -492,7 +498,7 @@ fn literal(value: &ast::Value, variables: &Map<String, Value>) -> Option<Value> 
             items.iter().map(|item| literal(item, variables).unwrap_or(Value::Null)).collect()
         }
         ast::Value::Object(entries) => {
-            // A missing variable is no value at all: nothing is equal to this one.
+            // A missing variable is not a value: nothing equals it.
             let undefined = || json!({"0000:undefined": []});
             let entry = |(index, (name, value)): (usize, &(Name, Node<ast::Value>))| {
                 (format!("{index:04}:{name}"), literal(value, variables).unwrap_or_else(undefined))
@@ -517,7 +523,7 @@ impl Out {
     }
 }
 
-/// Empty objects leave lists.
+/// Removes empty objects from lists.
 fn pruned(out: Out) -> Out {
     match out {
         Out::List(items) => {

@@ -1,11 +1,11 @@
-//! A few things that JavaScript does in its own way, written down once more.
+//! Operations with JavaScript semantics, implemented a second time.
 
 use serde_json::{Number, Value};
 
-/// A key that tells datafiles from other objects; it is never shown.
+/// A key that marks datafiles; it is never printed.
 pub const FILE: &str = "\u{1}file";
 
-/// `===` of plain values; objects and lists are never the same.
+/// `===` of plain values; objects and lists are never equal.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -29,7 +29,7 @@ pub fn number_text(number: &Number) -> String {
     format!("{mantissa}e{}{}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// `JSON.stringify(value)`: keys that are array indices first; of a datafile the path last.
+/// `JSON.stringify(value)`: keys that are array indices come first; the path of a datafile comes last.
 pub fn stringify(value: &Value) -> String {
     match value {
         Value::Number(number) => number_text(number),
@@ -54,7 +54,7 @@ fn keys(map: &serde_json::Map<String, Value>) -> Vec<&String> {
     indices.into_iter().chain(others).chain(path).collect()
 }
 
-/// `Number(value)` of what a number can be made of.
+/// `Number(value)` of values that convert to a number.
 pub fn to_number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -73,7 +73,7 @@ pub fn to_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A value as messages show it.
+/// A value as messages print it.
 pub fn inspect(value: &Value, depth: usize) -> String {
     match value {
         Value::Array(items) if items.is_empty() => "[]".to_owned(),

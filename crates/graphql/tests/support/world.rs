@@ -1,4 +1,4 @@
-//! Small data repos, made from a number: types with every attribute, data that keeps to them and data that does not.
+//! Small data repos from a seed: types with every attribute, data that fits them and data that does not.
 
 use serde_json::{Map, Value, json};
 
@@ -9,14 +9,14 @@ pub fn confs() -> Value {
     serde_json::from_str(include_str!("types.json")).unwrap()
 }
 
-/// The text of a bundle made from a number.
+/// A bundle from a seed, as bytes.
 pub fn bundle(seed: u64) -> Vec<u8> {
     let mut dice = Dice::new(seed);
     let counts = [dice.below(6), dice.below(4), dice.below(4)];
     bundle_of(&mut dice, counts)
 }
 
-/// The same with so many things, others and shapes.
+/// A bundle with this many things, others and shapes.
 pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u8> {
     let confs = confs();
     let mut data = Map::new();
@@ -41,7 +41,7 @@ pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u
     serde_json::to_vec(&bundle).unwrap()
 }
 
-/// Changes one resource: what is in it, who names it, or whether it is there; or another one comes.
+/// Changes one resource: its content, its back-references, or its presence; or adds another one.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
 pub fn change_resources(dice: &mut Dice, resources: &mut Map<String, Value>) {
     let path = dice.word(&["/r/a.txt", "/r/b.yml"]);
@@ -56,7 +56,7 @@ pub fn change_resources(dice: &mut Dice, resources: &mut Map<String, Value>) {
     }
 }
 
-/// Changes one key of a datafile: another value that fits, one that does not, or none.
+/// Changes one key of a datafile: to another value that fits, to one that does not, or removes it.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
 pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
     let type_ = match file["$schema"].as_str() {
@@ -104,7 +104,8 @@ fn object(dice: &mut Dice, confs: &Value, type_: &str, depth: usize) -> Value {
     Value::Object(map)
 }
 
-/// How many of two elements a list keeps: decided by the first letter of a third, which is as good as any dice.
+/// Number of elements that a list keeps, of two: decided by the first letter of a third, which is as good as
+/// random.
 fn value_count(value: &Value) -> usize {
     value.to_string().len() % 3
 }
@@ -146,7 +147,7 @@ fn reference(dice: &mut Dice, folder: &str) -> Value {
     json!({"$ref": format!("/{folder}/{}.yml", dice.below(5))})
 }
 
-/// What does not belong there.
+/// A value that does not fit.
 fn odd(dice: &mut Dice) -> Value {
     dice.pick(&[
         json!(null),

@@ -1,4 +1,5 @@
-// The query page: what is typed is sent, what comes back is shown. Every text of the server is put in as text.
+// The query page: sends the typed query and shows the answer. Every text from the server is inserted as text,
+// never as HTML.
 
 const LARGEST_SHOWN = 2 * 1024 * 1024;
 const INTROSPECTION = `{
@@ -22,11 +23,11 @@ const editor = of('query');
 const variables = of('variables');
 const bundle = of('bundle');
 
-// Controls, changes of direction, and what is not seen: the list of crates/diagnostics/src/shown.rs, but for lines and tabs.
+// Control, bidirectional and invisible characters: the list of crates/diagnostics/src/shown.rs, except for line breaks and tabs.
 const UNSAFE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]/gu;
 
-/** Text with unsafe characters as escapes of JSON. */
+/** Text with unsafe characters as JSON escapes. */
 function visible(text) {
   const escape = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return text.replace(UNSAFE, (found) => found.split('').map(escape).join(''));
@@ -45,15 +46,15 @@ function link(text, click) {
   return button;
 }
 
-// Talking to the server.
+// Requests to the server.
 
 let token = '';
-let waiting = []; // what is to be done again once there is a token
+let waiting = []; // actions to retry once there is a token
 
 class Unauthorized extends Error {}
 
-/** Asks the server; whoever is refused for want of a token is asked again later. */
-async function ask(path, again, options = {}) {
+/** Sends a request; one that is refused for lack of a token is retried once there is one. */
+async function request(path, again, options = {}) {
   const headers = { ...options.headers };
   if (token) headers.Authorization = token;
   const response = await fetch(path, { ...options, headers, credentials: 'same-origin' });
@@ -61,7 +62,7 @@ async function ask(path, again, options = {}) {
     if (!waiting.includes(again)) waiting.push(again);
     of('ask-token').hidden = false;
     of('token').focus();
-    throw new Unauthorized('the server wants a token');
+    throw new Unauthorized('the server requires a token');
   }
   return response;
 }
@@ -79,7 +80,7 @@ of('ask-token').addEventListener('submit', (event) => {
 const target = () => (bundle.value ? `/graphqlsha/${bundle.value}` : '/graphql');
 
 function post(query, given, again, signal) {
-  return ask(target(), again, {
+  return request(target(), again, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
     body: JSON.stringify({ query, variables: given }),
@@ -87,7 +88,7 @@ function post(query, given, again, signal) {
   });
 }
 
-// Which bundle.
+// Bundles.
 
 function addBundle(sha) {
   const known = [...bundle.options].find((option) => option.value === sha);
@@ -99,18 +100,18 @@ function addBundle(sha) {
 
 async function listBundles() {
   try {
-    const response = await ask('/cache', listBundles);
+    const response = await request('/cache', listBundles);
     if (!response.ok) return;
     for (const sha of JSON.parse(await response.text()).bundles) {
       const option = addBundle(sha);
-      const info = await ask(`/git-commit-info/${sha}`, listBundles);
+      const info = await request(`/git-commit-info/${sha}`, listBundles);
       if (!info.ok) continue;
       const { commit, timestamp } = await info.json();
       const when = Number(timestamp) ? `, ${new Date(timestamp * 1000).toISOString().slice(0, 16).replace('T', ' ')}` : '';
       option.textContent = visible(`${sha.slice(0, 12)} (commit ${String(commit).slice(0, 12)}${when})`);
     }
   } catch {
-    // the latest is there without a list
+    // without the list, the latest bundle can still be queried
   }
 }
 
@@ -119,17 +120,17 @@ async function listBundles() {
 let running = null;
 let saved = null;
 
-function say(state, text) {
+function setStatus(state, text) {
   of('status').textContent = text;
   of('status').dataset.state = state;
 }
 
-/** The variables; throws where they are no object of JSON. */
+/** The variables; throws if they are not a JSON object. */
 function readVariables() {
   const text = variables.value.trim();
   if (!text) return undefined;
   const value = JSON.parse(text);
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('an object is wanted');
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('expected an object');
   return value;
 }
 
@@ -138,7 +139,7 @@ function checkVariables() {
   try {
     readVariables();
   } catch (error) {
-    complaint = `These are no variables in JSON: ${error.message}`;
+    complaint = `The variables are not valid JSON: ${error.message}`;
   }
   of('variables-error').textContent = complaint;
   variables.setAttribute('aria-invalid', complaint !== '');
@@ -147,7 +148,7 @@ function checkVariables() {
 
 async function run() {
   if (!checkVariables()) {
-    say('failed', 'not sent');
+    setStatus('failed', 'not sent');
     variables.focus();
     return;
   }
@@ -155,7 +156,7 @@ async function run() {
   const mine = new AbortController();
   running = mine;
   of('cancel').disabled = false;
-  say('running', 'running …');
+  setStatus('running', 'running …');
   const start = performance.now();
   try {
     const response = await post(editor.value, readVariables(), run, mine.signal);
@@ -164,13 +165,13 @@ async function run() {
     if (running !== mine) return;
     const time = Math.round(performance.now() - start);
     const errors = show(body, text);
-    const told = [response.status, `${time} ms`, size(body.size)];
-    if (errors) told.push(`errors: ${errors}`);
-    say(response.ok && !errors ? 'done' : 'failed', told.join(' · '));
+    const parts = [response.status, `${time} ms`, size(body.size)];
+    if (errors) parts.push(`errors: ${errors}`);
+    setStatus(response.ok && !errors ? 'done' : 'failed', parts.join(' · '));
   } catch (error) {
     if (running !== mine) return;
     if (!(error instanceof Unauthorized)) show(new Blob(), '');
-    say('failed', error.name === 'AbortError' ? 'cancelled' : error.message);
+    setStatus('failed', error.name === 'AbortError' ? 'cancelled' : error.message);
   }
   running = null;
   of('cancel').disabled = true;
@@ -199,7 +200,7 @@ function indented(text) {
   return out;
 }
 
-/** Shows an answer; how many errors are in it. */
+/** Shows an answer; returns its number of errors. */
 function show(body, text) {
   let answer = null;
   try {
@@ -243,7 +244,7 @@ function moveTo(line, column) {
 
 let leaving = false; // Esc was pressed: the next Tab moves on
 
-/** Puts text where the selection is, such that it can be undone. */
+/** Replaces the selection with text, so that it can be undone. */
 function insert(text) {
   editor.focus();
   if (!document.execCommand('insertText', false, text)) {
@@ -289,7 +290,7 @@ function pressed(event) {
   if (event.key !== 'Shift') leaving = event.key === 'Escape';
 }
 
-// The address holds what is typed, in its fragment, and which bundle is asked.
+// The address holds the typed texts, in its fragment, and the selected bundle.
 
 let writing = 0;
 
@@ -300,11 +301,11 @@ function typed() {
 }
 
 function writeAddress() {
-  const kept = new URLSearchParams();
-  if (editor.value) kept.set('query', editor.value);
-  if (variables.value.trim()) kept.set('variables', variables.value);
+  const params = new URLSearchParams();
+  if (editor.value) params.set('query', editor.value);
+  if (variables.value.trim()) params.set('variables', variables.value);
   try {
-    history.replaceState(null, '', kept.size ? `${target()}#${kept}` : target());
+    history.replaceState(null, '', params.size ? `${target()}#${params}` : target());
   } catch {
     // too long for an address
   }
@@ -395,7 +396,7 @@ function shownMember({ name, args = [], type, description }) {
   return item;
 }
 
-/** A selection of what can be selected without saying more. */
+/** Inserts a selection of all fields that need no arguments or subfields. */
 function insertSkeleton({ name, type }) {
   const fields = types.get(core(type).name).fields ?? [];
   const isLeaf = (field) => ['SCALAR', 'ENUM'].includes(core(field.type).kind) && !field.args.some((one) => one.type.kind === 'NON_NULL');
@@ -412,7 +413,7 @@ function insertSkeleton({ name, type }) {
   }
 }
 
-// Beginning.
+// Start.
 
 document.addEventListener('keydown', pressed);
 editor.addEventListener('input', typed);

@@ -1,8 +1,8 @@
-"""Asks the peer of the benchmarks over raw sockets and writes down what it answers, in `recorded.json`.
+"""Sends requests to the peer of the benchmarks over raw sockets and records its answers in `recorded.json`.
 
     python3 record.py FOLDER
 
-FOLDER is one whose `node_modules` has the packages of the peer, `apollo` in the cache folder of `cargo xtask`.
+FOLDER has the packages of the peer in its `node_modules`: `apollo` in the cache folder of `cargo xtask`.
 """
 
 import base64
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import asked
+import request_list
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[3]
@@ -21,8 +21,8 @@ VECTORS = TOP / "crates/testkit/vectors"
 PEER = TOP / "benches/benches/server/peer.mjs"
 
 
-def written(request):
-    """The bytes of a request, and which of them are sent first."""
+def request_bytes(request):
+    """The bytes of a request: its head and its body."""
     pad = "x" * request.get("pad", 0)
     body = base64.b64decode(request.get("body_base64", "")) or request.get("body", "").replace("PAD", pad).encode()
     lines = [f"{request['method']} {request['target'].replace('PAD', pad)} HTTP/{request.get('version', '1.1')}"]
@@ -37,7 +37,7 @@ def written(request):
 
 
 def read_answer(stream, method):
-    """One answer; with those in between, such as `100 Continue`."""
+    """One answer, with the interim ones before it, such as `100 Continue`."""
     between = []
     while True:
         status = stream.readline().decode("latin-1").split(" ", 2)[1]
@@ -65,17 +65,17 @@ def read_answer(stream, method):
 
 def answer_of(port, request):
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
-        head, body = written(request)
+        head, body = request_bytes(request)
         stream = connection.makefile("rb")
         connection.sendall(head)
         try:
             connection.sendall(body)
         except ConnectionError:
-            pass  # it has answered before it has read everything
+            pass  # it answered before it had read everything
         status, headers, text, between = read_answer(stream, request["method"])
     headers.pop("date", None)
     answer = {"status": status, "content_type": headers.get("content-type"), "headers": headers, "body": text}
-    if "apollographql" in text:  # its own page, which is another each time
+    if "apollographql" in text:  # its own page, which differs each time
         answer["body"] = None
         del headers["etag"]
     if between:
@@ -86,15 +86,15 @@ def answer_of(port, request):
 def record(port):
     records = []
 
-    def ask_all(requests):
+    def send_all(requests):
         for one in requests:
             records.append({**one, "answer": answer_of(port, one["request"])})
 
-    ask_all(asked.first())
+    send_all(request_list.first())
     tags = {one["name"]: one["answer"]["headers"].get("etag") for one in records}
-    ask_all(asked.known_answers(tags))
+    send_all(request_list.known_answers(tags))
     names = [one["name"] for one in records]
-    assert len(set(names)) == len(names), "a name stands twice"
+    assert len(set(names)) == len(names), "a name occurs twice"
     return records
 
 

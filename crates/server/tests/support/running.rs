@@ -1,5 +1,5 @@
-//! A server of a test's own, and a client that sends what it is told to.
-#![allow(dead_code, reason = "each test uses a part of it")]
+//! A server for one test, and a client that sends raw bytes.
+#![allow(dead_code, reason = "each test target uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -19,21 +19,21 @@ use tokio::sync::{RwLock, oneshot};
 
 /// A bundle in memory, which a test can change.
 #[derive(Clone, Default)]
-pub struct Memory {
+pub struct MemorySource {
     bytes: Arc<Mutex<Vec<u8>>>,
-    /// How often it was begun to read it.
+    /// Number of reads that began.
     pub begun: Arc<AtomicU64>,
-    /// Whoever writes this keeps readers waiting.
+    /// Write-locked, it blocks readers.
     pub gate: Arc<RwLock<()>>,
 }
 
-impl Memory {
+impl MemorySource {
     pub fn set(&self, bytes: &[u8]) {
         *self.bytes.lock().unwrap() = bytes.to_vec();
     }
 }
 
-impl Origin for Memory {
+impl Origin for MemorySource {
     fn name(&self) -> String {
         "memory".to_owned()
     }
@@ -48,43 +48,43 @@ impl Origin for Memory {
     }
 }
 
-/// How a server is set up.
+/// The configuration of a server.
 pub struct Setup {
     pub settings: Settings,
     /// In milliseconds.
     pub ttl: u64,
     pub store: Option<Store>,
-    pub most_fetched: usize,
+    pub max_fetched: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { settings: Settings::default(), ttl: 60_000, store: None, most_fetched: 8 }
+        Self { settings: Settings::default(), ttl: 60_000, store: None, max_fetched: 8 }
     }
 }
 
-/// A running server; dropped, it is gone.
-pub struct Running {
+/// A running server; stops when dropped.
+pub struct RunningServer {
     pub address: SocketAddr,
-    pub source: Memory,
-    pub told: Arc<Mutex<Vec<Told>>>,
+    pub source: MemorySource,
+    pub events: Arc<Mutex<Vec<Told>>>,
     pub bundles: Arc<Bundles>,
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Running {
+impl RunningServer {
     /// A server that has loaded these bundles, the last one as the latest.
     pub fn start(setup: Setup, bundles: &[&[u8]]) -> Self {
-        let source = Memory::default();
-        let told = Arc::<Mutex<Vec<Told>>>::default();
-        let listener = {
-            let told = Arc::clone(&told);
-            Arc::new(move |one| told.lock().unwrap().push(one))
+        let source = MemorySource::default();
+        let events = Arc::<Mutex<Vec<Told>>>::default();
+        let observer = {
+            let events = Arc::clone(&events);
+            Arc::new(move |one| events.lock().unwrap().push(one))
         };
-        let shelf = Shelf::new(setup.ttl, setup.most_fetched);
-        let held = Arc::new(Bundles::new(shelf, Some(Arc::new(source.clone())), setup.store, listener));
+        let registry = Shelf::new(setup.ttl, setup.max_fetched);
+        let held = Arc::new(Bundles::new(registry, Some(Arc::new(source.clone())), setup.store, observer));
         let ids = AtomicU64::new(1);
         let new_id = move || ids.fetch_add(1, Ordering::Relaxed);
         let server = Server::new(setup.settings, Arc::clone(&held), Arc::<ServerMetrics>::default(), new_id);
@@ -106,10 +106,10 @@ impl Running {
             });
             runtime.shutdown_background();
         });
-        Self { address, source, told, bundles: held, handle, stop: Some(stop), thread: Some(thread) }
+        Self { address, source, events, bundles: held, handle, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops it, and waits until it has stopped.
     pub fn stop(mut self) {
         self.end();
     }
@@ -121,8 +121,8 @@ impl Running {
         }
     }
 
-    /// Asks it to end without waiting.
-    pub fn ask_to_stop(&mut self) {
+    /// Signals it to stop without waiting.
+    pub fn signal_stop(&mut self) {
         drop(self.stop.take());
     }
 
@@ -132,31 +132,31 @@ impl Running {
         stream
     }
 
-    /// Sends bytes on a connection of their own; the answer.
-    pub fn send(&self, method: &str, bytes: &[u8]) -> Answer {
+    /// Sends bytes on a new connection and returns the answer.
+    pub fn send(&self, method: &str, bytes: &[u8]) -> HttpAnswer {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
-        Answer::read(&mut stream, method)
+        HttpAnswer::read(&mut stream, method)
     }
 
-    pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> HttpAnswer {
         self.send(method, &request(method, target, headers, body))
     }
 
-    pub fn get(&self, target: &str) -> Answer {
+    pub fn get(&self, target: &str) -> HttpAnswer {
         self.request("GET", target, &[], b"")
     }
 
-    pub fn post(&self, target: &str, body: &str) -> Answer {
+    pub fn post(&self, target: &str, body: &str) -> HttpAnswer {
         self.request("POST", target, &[("content-type", "application/json")], body.as_bytes())
     }
 
-    pub fn query(&self, target: &str, query: &str) -> Answer {
+    pub fn query(&self, target: &str, query: &str) -> HttpAnswer {
         self.post(target, &serde_json::json!({ "query": query }).to_string())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.end();
@@ -177,15 +177,15 @@ pub fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]
     bytes
 }
 
-/// What came back.
+/// The response to a request.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: u16,
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Reads one answer to a request of this method.
     pub fn read(stream: &mut TcpStream, method: &str) -> Self {
         let mut head = Vec::new();
@@ -225,7 +225,7 @@ impl Answer {
     }
 }
 
-/// Says that nothing more is sent, and leaves.
+/// Shuts the connection down in both directions.
 pub fn leave(stream: &TcpStream) {
     stream.shutdown(Shutdown::Both).unwrap();
 }

@@ -8,11 +8,11 @@ use super::types::{FieldInfo, InputType};
 use crate::document::syntax::tree::{Argument, Definition, Directive, DirectiveRules, Name, SchemaPart};
 use crate::schema::{DirectiveDef, Schema, TypeId};
 
-/// What uses of a directive have to keep to.
+/// The definition of a directive that a request uses.
 #[derive(Clone, Copy)]
 enum Rules<'c, 't> {
     OfSchema(&'c DirectiveDef),
-    /// The request describes it itself.
+    /// The request defines it itself.
     OfRequest(&'c DirectiveRules<'t>),
 }
 
@@ -28,7 +28,7 @@ impl<'c> Rules<'c, '_> {
         }
     }
 
-    /// Names of its arguments; those that have to be given with their type.
+    /// Names of its arguments; required ones with their type.
     fn arguments(self, schema: &Schema) -> Vec<(&'c str, Option<String>)> {
         match self {
             Rules::OfSchema(directive) => {
@@ -43,7 +43,7 @@ impl<'c> Rules<'c, '_> {
     }
 }
 
-/// Those of a list that have the same name, by name, in order.
+/// Offsets by name, in order of first occurrence.
 fn grouped<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize>)> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
@@ -59,7 +59,7 @@ fn grouped<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize
 
 impl<'c, 't> Checker<'c, 't> {
     fn rules(&self, name: &str) -> Option<Rules<'c, 't>> {
-        // The last of that name in the request, else that of the schema.
+        // The last definition in the request, else that of the schema.
         let own = self.document.definitions.iter().rev().find_map(|definition| match definition {
             Definition::Schema(SchemaPart { name: Some(known), directive: Some(rules), .. })
                 if *known == name =>
@@ -75,7 +75,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.schema.directives().iter().find(|directive| &*directive.name == name)
     }
 
-    /// Directives that stand somewhere, and their arguments. `field` is the one that they stand on or in.
+    /// Checks directives at a location, and their arguments. `field` is the field that they are on or in.
     pub(super) fn directives(
         &mut self,
         directives: &'c [Directive<'t>],
@@ -108,7 +108,7 @@ impl<'c, 't> Checker<'c, 't> {
             }
         }
         self.unique_arguments(arguments);
-        // The arguments of a directive that the schema does not know are taken for those of the field.
+        // graphql-js matches the arguments of an unknown directive against those of the field.
         let wanted = match self.schema_directive(name) {
             Some(known) => known.arguments.as_slice(),
             None => field.map(|field| field.arguments).unwrap_or_default(),
@@ -130,7 +130,7 @@ impl<'c, 't> Checker<'c, 't> {
         }
     }
 
-    /// An argument of a field.
+    /// Checks an argument of a field.
     pub(super) fn argument(
         &mut self,
         argument: &'c Argument<'t>,
@@ -176,7 +176,7 @@ impl<'c, 't> Checker<'c, 't> {
         }
     }
 
-    /// Directives of a type and its extensions.
+    /// Checks directives of a type and its extensions.
     pub(super) fn unique_directives_of(&mut self, owner: &'t str, directives: &[Directive<'t>]) {
         let mut seen = self.seen_on_types.remove(owner).unwrap_or_default();
         self.unique_among(&mut seen, directives);

@@ -1,11 +1,11 @@
-//! Which fragments lead to which.
+//! Fragment cycles, and the fragments that operations use.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Checker, DEEPEST, Ending, Fragments, Stop, Told};
 use crate::document::syntax::tree::{Definition, Fragment, Operation, Spread};
 
-/// The spreads that lead to a fragment from another, and the place of each fragment among them.
+/// The spreads that lead from one fragment to another, and the position of each fragment among them.
 #[derive(Default)]
 struct Path<'c, 't> {
     spreads: Vec<&'c Spread<'t>>,
@@ -13,7 +13,7 @@ struct Path<'c, 't> {
 }
 
 impl<'c, 't> Checker<'c, 't> {
-    /// Complains of the ways that lead from a fragment back to it.
+    /// Reports cycles that lead from a fragment back to it.
     pub(super) fn cycles(&mut self, fragment: &'c Fragment<'t>) {
         self.follow(fragment, &mut Path::default());
     }
@@ -47,10 +47,10 @@ impl<'c, 't> Checker<'c, 't> {
     }
 }
 
-/// Which fragments operations use, and how much looking them up may still cost.
+/// The fragments that operations use, with the remaining budget for collecting them.
 pub struct Recursion<'c, 't> {
     fragments: &'c Fragments<'c, 't>,
-    /// By the names that operations spread, sorted: the number of a list.
+    /// By the sorted names that operations spread: the number of a list.
     known: HashMap<Vec<&'t str>, usize>,
     lists: Vec<List<'c, 't>>,
     budget: usize,
@@ -58,7 +58,7 @@ pub struct Recursion<'c, 't> {
 
 struct List<'c, 't> {
     fragments: Vec<&'c Fragment<'t>>,
-    /// The usages of variables in them, once counted.
+    /// Number of variable usages in them, once counted.
     usages: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ impl<'c, 't> Recursion<'c, 't> {
         Some(())
     }
 
-    /// All fragments that the operations use, the number of a list; none if that would take too long.
+    /// All fragments that the operations use, as the number of a list; `None` if the budget is exceeded.
     pub(super) fn of_operations(&mut self, operations: &[&'c Operation<'t>]) -> Option<usize> {
         let mut seen: HashSet<&str> = HashSet::new();
         let mut names: Vec<&'t str> = Vec::new();
@@ -108,7 +108,8 @@ impl<'c, 't> Recursion<'c, 't> {
         &self.lists[list].fragments
     }
 
-    /// Counts the usages of variables in the fragments of a list, and again for each operation that has them.
+    /// Charges the variable usages in the fragments of a list, once for counting and again for each operation
+    /// that has them.
     pub(super) fn pay_for_usages(&mut self, list: usize, counts: impl Iterator<Item = usize>) -> Option<()> {
         let counted = self.lists[list].usages;
         let total = counted.unwrap_or_else(|| counts.sum());
@@ -122,10 +123,10 @@ impl<'c, 't> Recursion<'c, 't> {
 }
 
 impl Ending<'_, '_> {
-    pub(super) fn unused_fragments(&mut self, told: &mut Told<'_>) -> Result<(), Stop> {
+    pub(super) fn unused_fragments(&mut self, report: &mut Told<'_>) -> Result<(), Stop> {
         let definitions = &self.document.definitions;
         let operations: Vec<&Operation<'_>> = self.document.operations().collect();
-        let list = self.recursion.of_operations(&operations).ok_or_else(|| told.aborted())?;
+        let list = self.recursion.of_operations(&operations).ok_or_else(|| report.aborted())?;
         let used: HashSet<&str> =
             self.recursion.list(list).iter().map(|fragment| fragment.name.text).collect();
         for definition in definitions {
@@ -133,7 +134,7 @@ impl Ending<'_, '_> {
                 && !used.contains(fragment.name.text)
             {
                 let message = format!("Fragment \"{}\" is never used.", fragment.name.text);
-                told.add(message, &[fragment.at])?;
+                report.add(message, &[fragment.at])?;
             }
         }
         Ok(())

@@ -1,19 +1,19 @@
-//! How deep a question about the schema may nest its lists.
+//! Limits how deep an introspection query may nest lists.
 
 use std::collections::HashMap;
 
 use super::{Checker, DEEPEST};
 use crate::document::syntax::tree::{Field, Selection, Set};
 
-/// So many lists in lists are too many.
+/// This many nested lists exceed the limit.
 const MOST_LISTS: usize = 3;
 
-/// What is known of fragments, by the depth at which they are entered.
+/// Cached results for fragments, by the depth at which they are entered.
 #[derive(Default)]
 pub struct State<'t> {
     fine: HashMap<&'t str, usize>,
     too_deep: HashMap<&'t str, usize>,
-    /// In a field that was complained of: what is inside is left alone.
+    /// Inside of a field that was reported: its selections are not checked again.
     inside: bool,
 }
 
@@ -23,7 +23,7 @@ impl State<'_> {
     }
 }
 
-/// One look from a field downwards.
+/// One search from a field downwards.
 struct Look<'t> {
     visited: HashMap<&'t str, usize>,
     lists: usize,
@@ -31,7 +31,7 @@ struct Look<'t> {
 }
 
 impl<'c, 't> Checker<'c, 't> {
-    /// Complains of a field with too many lists in lists; tells whether it did.
+    /// Reports a field with too many nested lists; returns whether it did.
     pub(super) fn introspection_depth(&mut self, field: &'c Field<'t>) -> bool {
         if self.introspection.inside || !matches!(field.name, "__schema" | "__type") {
             return false;

@@ -1,7 +1,7 @@
-//! Fields that come under one name in the answer have to be the same.
+//! Fields with the same response name must be the same.
 //!
-//! Fields are compared in the order in which graphql-js compares them, and no two more often: its budget for this work
-//! is ours.
+//! Fields are compared in the order in which graphql-js compares them, and each pair at most as often: we use
+//! the same budget.
 
 mod conflict;
 
@@ -14,17 +14,17 @@ use crate::schema::{FieldDef, Kind, Schema, Shape, TypeId};
 pub use conflict::Conflict;
 use conflict::{abbreviated, same_value};
 
-/// Why comparing ended early.
+/// Why the comparison ended early.
 pub enum Stop {
-    /// It would take too long.
+    /// The budget is exceeded.
     Budget,
-    /// Fragments lead too deep.
+    /// Fragments are nested too deep.
     TooDeep,
 }
 
 type Compared<T> = Result<T, Stop>;
 
-/// A field and the type that it is of.
+/// A field and its parent type.
 #[derive(Clone, Copy)]
 struct Detail<'c, 't> {
     parent: Option<TypeId>,
@@ -32,12 +32,12 @@ struct Detail<'c, 't> {
     definition: Option<&'c FieldDef>,
 }
 
-/// The fields of a set by the name they come under, and the fragments it spreads.
+/// The fields of a selection set by response name, and the fragments it spreads.
 struct Collected<'c, 't> {
     groups: Vec<(&'t str, Rc<[Detail<'c, 't>]>)>,
     index: HashMap<&'t str, usize>,
     fragments: Rc<[&'t str]>,
-    /// Fragments that it was compared with, and whether only as something that excludes it.
+    /// Fragments that it was compared with, and whether only as mutually exclusive.
     compared: HashMap<&'t str, bool>,
     /// Per other collection: the groups that both have.
     shared: HashMap<usize, Rc<[(usize, usize)]>>,
@@ -47,7 +47,7 @@ pub struct Overlap<'c, 't> {
     schema: &'c Schema,
     fragments: &'c Fragments<'c, 't>,
     collected: Vec<Collected<'c, 't>>,
-    /// Numbers of collections by type and place.
+    /// Indices of collections by parent type and offset.
     known: HashMap<(Option<TypeId>, usize), usize>,
     pairs: HashMap<(&'t str, &'t str), bool>,
     budget: usize,
@@ -75,7 +75,7 @@ impl<'c, 't> Overlap<'c, 't> {
         result
     }
 
-    /// The conflicts of a set.
+    /// The conflicts within a selection set.
     pub fn within(&mut self, parent: Option<TypeId>, set: &'c Set<'t>) -> Compared<Vec<Conflict<'t>>> {
         let mut conflicts = Vec::new();
         if all_differ(set) {
@@ -192,7 +192,7 @@ impl<'c, 't> Overlap<'c, 't> {
         Ok(())
     }
 
-    /// The groups that two collections both have.
+    /// The groups that two collections share.
     fn shared(&mut self, one: usize, other: usize) -> Compared<Rc<[(usize, usize)]>> {
         if let Some(known) = self.collected[one].shared.get(&other) {
             return Ok(Rc::clone(known));
@@ -205,7 +205,7 @@ impl<'c, 't> Overlap<'c, 't> {
         Ok(shared)
     }
 
-    /// What keeps two fields from coming under one name.
+    /// The conflict between two fields with the same response name.
     fn conflict(
         &mut self,
         parents_exclude: bool,
@@ -224,14 +224,14 @@ impl<'c, 't> Overlap<'c, 't> {
         if one.is_simple() && other.is_simple() && type_ == other_type && same_name {
             return Ok(None);
         }
-        let told = |reason| Conflict::new(name, reason, one.node.at, other.node.at);
+        let conflict_because = |reason| Conflict::new(name, reason, one.node.at, other.node.at);
         if !exclusive {
             if !same_name {
                 let (one, other) = (abbreviated(one.node.name), abbreviated(other.node.name));
-                return Ok(Some(told(format!("\"{one}\" and \"{other}\" are different fields"))));
+                return Ok(Some(conflict_because(format!("\"{one}\" and \"{other}\" are different fields"))));
             }
             if !self.same_arguments(&one.node.arguments, &other.node.arguments)? {
-                return Ok(Some(told("they have differing arguments".to_owned())));
+                return Ok(Some(conflict_because("they have differing arguments".to_owned())));
             }
         }
         if let (Some(type_), Some(other_type)) = (type_, other_type)
@@ -239,7 +239,7 @@ impl<'c, 't> Overlap<'c, 't> {
         {
             let (type_, other_type) = (self.schema.show(type_), self.schema.show(other_type));
             let reason = format!("they return conflicting types \"{type_}\" and \"{other_type}\"");
-            return Ok(Some(told(reason)));
+            return Ok(Some(conflict_because(reason)));
         }
         let (Some(set), Some(other_set)) = (&one.node.set, &other.node.set) else { return Ok(None) };
         let first = self.collect(type_.map(|type_| type_.named), set);
@@ -331,7 +331,7 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 }
 
-/// Whether a set has only fields, each under a name of its own: then there is nothing to compare.
+/// Whether a set has only fields with distinct response names: then there is nothing to compare.
 fn all_differ<'t>(set: &Set<'t>) -> bool {
     let name = |selection: &Selection<'t>| match selection {
         Selection::Field(field) => Some(field.alias.unwrap_or(field.name)),
@@ -342,7 +342,7 @@ fn all_differ<'t>(set: &Set<'t>) -> bool {
     names.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// A collection in the making.
+/// A collection under construction.
 #[derive(Default)]
 struct Gathered<'c, 't> {
     groups: Vec<(&'t str, Vec<Detail<'c, 't>>)>,

@@ -1,11 +1,11 @@
-//! Values as messages show them.
+//! Prints values for messages.
 
 use std::fmt::Write as _;
 
 use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
-/// The value in GraphQL.
+/// The value as GraphQL text.
 pub fn print(value: &Value<'_>) -> String {
     match &value.literal {
         Literal::Variable(name) => format!("${name}"),

@@ -1,8 +1,8 @@
-//! What might have been meant.
+//! Suggestions for misspelled names.
 
 use std::cmp::Ordering;
 
-/// `Did you mean …?`, or nothing.
+/// `Did you mean …?`, or an empty text.
 pub fn did_you_mean(what: Option<&str>, names: &[&str]) -> String {
     const MOST: usize = 5;
     let quoted: Vec<String> = names.iter().take(MOST).map(|name| format!("\"{name}\"")).collect();
@@ -16,12 +16,12 @@ pub fn did_you_mean(what: Option<&str>, names: &[&str]) -> String {
     format!(" Did you mean {what}{listed}?")
 }
 
-/// What value of an enum might have been meant.
+/// Suggests values of an enum.
 pub fn enum_hint<T>(given: &str, values: &[(Box<str>, T)]) -> String {
     did_you_mean(Some("the enum value"), &similar(given, values.iter().map(|(name, _)| &**name)))
 }
 
-/// The names that are much like `given`, the most alike first.
+/// The names similar to `given`, the most similar first.
 pub fn similar<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let threshold = given.encode_utf16().count() * 2 / 5 + 1;
     let mut measure = Distance::new(given);
@@ -37,7 +37,7 @@ pub fn similar<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Vec
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Sorts by an order that may contradict itself.
+/// Insertion sort, for an order that may be inconsistent.
 pub fn sort<T>(list: &mut [T], mut order: impl FnMut(&T, &T) -> Ordering) {
     for index in 1..list.len() {
         let place = list[..index].partition_point(|known| order(&list[index], known) != Ordering::Less);
@@ -45,7 +45,7 @@ pub fn sort<T>(list: &mut [T], mut order: impl FnMut(&T, &T) -> Ordering) {
     }
 }
 
-/// Names in the order in which people expect them: numbers in them count as numbers.
+/// Natural order of names: digits compare as numbers.
 pub fn natural(one: &str, other: &str) -> Ordering {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let (mut left, mut right) = (0, 0);
@@ -63,7 +63,7 @@ pub fn natural(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len())
 }
 
-/// The number at a place; zeros in front stand for themselves.
+/// The number at an offset; leading zeros stand for themselves.
 fn number(bytes: &[u8], at: &mut usize) -> f64 {
     let mut value = 0.0;
     while let Some(digit) = bytes.get(*at).filter(|byte| byte.is_ascii_digit()) {
@@ -76,7 +76,7 @@ fn number(bytes: &[u8], at: &mut usize) -> f64 {
     value
 }
 
-/// How many letters have to be put in, left out, changed or swapped with the next.
+/// Edit distance: insertions, deletions, substitutions and swaps of neighbours.
 struct Distance<'g> {
     given: &'g str,
     lower: Vec<u8>,
@@ -90,13 +90,13 @@ impl<'g> Distance<'g> {
         Self { given, rows: [row.clone(), row.clone(), row], lower }
     }
 
-    /// The distance, if it is not above the threshold.
+    /// The distance, if it is within the threshold.
     fn to(&mut self, name: &str, threshold: usize) -> Option<usize> {
         if name == self.given {
             return Some(0);
         }
         let name = name.to_ascii_lowercase().into_bytes();
-        // Another case counts as one change.
+        // A different case counts as one edit.
         if name == self.lower {
             return Some(1);
         }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_much_alike_are_suggested_the_most_alike_first() {
+    fn similar_names_are_suggested_the_most_similar_first() {
         let check = |given: &str, names: &[&'static str], expect: &[&str]| {
             assert_eq!(similar(given, names.iter().copied()), expect, "{given}");
         };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_are_listed_as_people_list_things() {
+    fn suggestions_are_joined_with_commas_and_or() {
         let check = |names: &[&str], expect: &str| assert_eq!(did_you_mean(None, names), expect);
         check(&[], "");
         check(&["a"], " Did you mean \"a\"?");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_names_count_as_numbers() {
+    fn digits_in_names_compare_as_numbers() {
         let check = |one: &str, other: &str, expect| assert_eq!(natural(one, other), expect, "{one} {other}");
         check("a2", "a10", Ordering::Less);
         check("a02", "a2", Ordering::Less);

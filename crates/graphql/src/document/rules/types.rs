@@ -1,16 +1,16 @@
-//! Types of values, and what the schema says of a name.
+//! Input types, and look-ups in the schema.
 
 use crate::document::syntax::tree::{Form, Type};
 use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
 
-/// What is around a named type.
+/// A wrapper of a named type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrap {
     List,
     NonNull,
 }
 
-/// A type of values: a name, and what is around it, outermost first.
+/// An input type: a named type and its wrappers, outermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputType {
     pub wraps: Vec<Wrap>,
@@ -18,7 +18,7 @@ pub struct InputType {
 }
 
 impl InputType {
-    /// The type as a request writes it; none if the schema does not know it.
+    /// The type as a request writes it; `None` if the schema does not have it.
     pub fn of(schema: &Schema, type_: &Type<'_>) -> Option<Self> {
         let named = schema.type_id(type_.named().text)?;
         let mut wraps = Vec::new();
@@ -46,12 +46,12 @@ impl InputType {
         Self { wraps: self.wraps[1..].to_vec(), named: self.named }
     }
 
-    /// Without the `!` around it.
+    /// Without the outer `!`.
     pub fn nullable(&self) -> Self {
         if self.is_non_null() { self.inner() } else { self.clone() }
     }
 
-    /// The type of an element, if this is a list that may be null.
+    /// The element type, if this is a nullable list.
     pub fn element(&self) -> Option<Self> {
         (self.wraps.first() == Some(&Wrap::List)).then(|| self.inner())
     }
@@ -64,7 +64,7 @@ impl InputType {
         })
     }
 
-    /// Whether a value of this type always is one of the other.
+    /// Whether every value of this type is one of the other.
     pub fn fits(&self, other: &Self) -> bool {
         self.named == other.named && fits(&self.wraps, &other.wraps)
     }
@@ -81,7 +81,7 @@ fn fits(mine: &[Wrap], theirs: &[Wrap]) -> bool {
     }
 }
 
-/// A field, as far as requests care.
+/// The parts of a field that validation uses.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldInfo<'c> {
     pub name: &'c str,
@@ -89,7 +89,7 @@ pub struct FieldInfo<'c> {
     pub arguments: &'c [ArgumentDef],
 }
 
-/// Questions about the types of a schema.
+/// Type predicates of validation.
 impl Schema {
     pub(super) fn is_input(&self, id: TypeId) -> bool {
         matches!(self.type_(id).kind, Kind::Scalar(_) | Kind::Enum)
@@ -104,7 +104,7 @@ impl Schema {
         self.type_(type_).interfaces.contains(&interface)
     }
 
-    /// Whether some object can be of both types.
+    /// Whether an object can be of both types.
     pub(super) fn overlap(&self, one: TypeId, other: TypeId) -> bool {
         if one == other {
             return true;

@@ -1,4 +1,4 @@
-//! Values and the types they have to be of.
+//! Checks values against their expected types.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::document::syntax::tree::{Literal, Name, Value, Variable};
 use crate::schema::{Kind, Scalar};
 
 impl<'c, 't> Checker<'c, 't> {
-    /// The declaration of a variable.
+    /// Checks the declaration of a variable.
     pub(super) fn variable(&mut self, variable: &'c Variable<'t>) {
         let type_ = InputType::of(self.schema, &variable.type_);
         let input = type_.filter(|type_| {
@@ -30,8 +30,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.directives(&variable.directives, "VARIABLE_DEFINITION", None);
     }
 
-    /// A value where one of the type is wanted; with it, whether there is a default. What is inside of something that
-    /// is already checked, or wrong, is not compared with the type again.
+    /// Checks a value against the expected type, which comes with whether there is a default. A value inside
+    /// of one that is already checked or invalid is not compared with the type again.
     pub(super) fn value(&mut self, value: &'c Value<'t>, wanted: Option<(InputType, bool)>, inside: bool) {
         match &value.literal {
             Literal::Variable(name) => {

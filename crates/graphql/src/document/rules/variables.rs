@@ -7,13 +7,13 @@ use super::{Ending, Stop, Told, Usage};
 use crate::document::syntax::tree::{Definition, Literal, Variable};
 
 impl<'t> Ending<'_, 't> {
-    pub(super) fn variables(&mut self, index: usize, told: &mut Told<'_>) -> Result<(), Stop> {
+    pub(super) fn variables(&mut self, index: usize, report: &mut Told<'_>) -> Result<(), Stop> {
         let Definition::Operation(operation) = &self.document.definitions[index] else { return Ok(()) };
-        let list = self.recursion.of_operations(&[operation]).ok_or_else(|| told.aborted())?;
+        let list = self.recursion.of_operations(&[operation]).ok_or_else(|| report.aborted())?;
         let fragments = self.recursion.list(list);
         let of_fragments: Vec<usize> = fragments.iter().map(|fragment| self.place_of(fragment.at)).collect();
         let counts = of_fragments.iter().map(|index| self.usages[*index].len());
-        self.recursion.pay_for_usages(list, counts).ok_or_else(|| told.aborted())?;
+        self.recursion.pay_for_usages(list, counts).ok_or_else(|| report.aborted())?;
         let usages: Vec<&Usage<'t>> =
             std::iter::once(index).chain(of_fragments).flat_map(|index| &self.usages[index]).collect();
         let declared: HashMap<&str, &Variable<'_>> =
@@ -23,7 +23,7 @@ impl<'t> Ending<'_, 't> {
             if !declared.contains_key(used) {
                 let by = name.map(|name| format!(" by operation \"{name}\"")).unwrap_or_default();
                 let message = format!("Variable \"${used}\" is not defined{by}.");
-                told.add(message, &[*at, operation.at])?;
+                report.add(message, &[*at, operation.at])?;
             }
         }
         let used: HashSet<&str> = usages.iter().map(|usage| usage.name).collect();
@@ -31,12 +31,12 @@ impl<'t> Ending<'_, 't> {
             if !used.contains(variable.text) {
                 let within = name.map(|name| format!(" in operation \"{name}\"")).unwrap_or_default();
                 let message = format!("Variable \"${}\" is never used{within}.", variable.text);
-                told.add(message, &[*at])?;
+                report.add(message, &[*at])?;
             }
         }
         for usage in &usages {
             if let Some(variable) = declared.get(usage.name) {
-                self.position(variable, usage, told)?;
+                self.position(variable, usage, report)?;
             }
         }
         Ok(())
@@ -51,8 +51,13 @@ impl<'t> Ending<'_, 't> {
         self.document.definitions.partition_point(|definition| begins(definition) < at)
     }
 
-    /// Complains of a variable that may hold what is not wanted where it is used.
-    fn position(&self, variable: &Variable<'_>, usage: &Usage<'_>, told: &mut Told<'_>) -> Result<(), Stop> {
+    /// Reports a variable whose type does not fit the position where it is used.
+    fn position(
+        &self,
+        variable: &Variable<'_>,
+        usage: &Usage<'_>,
+        report: &mut Told<'_>,
+    ) -> Result<(), Stop> {
         let Some((wanted, has_default)) = &usage.wanted else { return Ok(()) };
         let Some(type_) = InputType::of(self.schema, &variable.type_) else { return Ok(()) };
         let never_null =
@@ -68,6 +73,6 @@ impl<'t> Ending<'_, 't> {
         let (name, type_, wanted) = (usage.name, type_.show(self.schema), wanted.show(self.schema));
         let message =
             format!("Variable \"${name}\" of type \"{type_}\" used in position expecting type \"{wanted}\".");
-        told.add(message, &[variable.at, usage.at])
+        report.add(message, &[variable.at, usage.at])
     }
 }

@@ -1,4 +1,4 @@
-//! The way through a request, with what is said of operations, fragments and fields.
+//! The walk through a request: checks operations, fragments and fields.
 
 use super::suggest::{did_you_mean, natural, similar, sort};
 use super::types::FieldInfo;
@@ -9,10 +9,10 @@ use crate::document::syntax::tree::{
 };
 use crate::schema::{Shape, TypeId};
 
-/// Where a selection stands.
+/// The context of a selection.
 #[derive(Clone, Copy)]
 struct Scope<'c> {
-    /// The named type of what is selected from, if it is known.
+    /// The named type that is selected from, if it is known.
     type_: Option<TypeId>,
     /// The field that the selection is in.
     field: Option<FieldInfo<'c>>,
@@ -204,8 +204,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.report(message, [field.at]);
     }
 
-    /// The types that an object of an interface may be of and that have the field, and their interfaces that have it:
-    /// those first that most objects are of.
+    /// The object types of an interface that have the field, and those of their interfaces that have it: the
+    /// most frequent first.
     fn having(&self, interface: TypeId, field: &str) -> Vec<&'c str> {
         let schema = self.schema;
         if !schema.is_abstract(interface) {
@@ -269,7 +269,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.set(&inline.set, Scope { type_, ..scope }, true);
     }
 
-    /// Complains if no object is of both types.
+    /// Reports a fragment if no object can be of both types.
     fn possible(&mut self, type_: Option<TypeId>, parent: Option<TypeId>, what: &str, at: usize) {
         if let (Some(type_), Some(parent)) = (type_, parent)
             && !self.schema.overlap(type_, parent)
@@ -283,7 +283,7 @@ impl<'c, 't> Checker<'c, 't> {
         }
     }
 
-    /// Complains of a type that is not known.
+    /// Reports an unknown type.
     pub(super) fn known_type(&mut self, Name { text: name, at }: Name<'t>, in_schema: bool) {
         const STANDARD: [&str; 13] = [
             "String",
@@ -317,7 +317,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.report(format!("Unknown type \"{name}\".{hint}"), [at]);
     }
 
-    /// A part of a schema. Types share the directives of their extensions: `owner` is the type, the schema has no name.
+    /// Checks a part of a schema. Types share the directives of their extensions: `owner` is the type, the
+    /// schema has no name.
     fn schema_node(&mut self, node: &'c SchemaNode<'t>, owner: Option<&'t str>) {
         match owner {
             Some(owner) => self.unique_directives_of(owner, &node.directives),

@@ -1,4 +1,4 @@
-//! What every grammar is made of: one token after the other, and lists of things.
+//! Parser primitives: one token after the other, and lists of items.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::lexer::{self, Kind, Token};
 
 pub type Parsed<T> = Result<T, Fault>;
 
-/// A text, read up to some token.
+/// A text, read up to a token.
 pub struct Parser<'t> {
     text: &'t str,
-    /// The one that comes next.
+    /// The next token.
     pub token: Token,
-    /// How much deeper it may nest.
+    /// Remaining nesting levels.
     left: usize,
-    /// Those met so far.
+    /// The descriptions seen so far.
     pub descriptions: Vec<Range<usize>>,
 }
 
@@ -68,7 +68,7 @@ impl<'t> Parser<'t> {
         if found { self.advance().map(|_| true) } else { Ok(false) }
     }
 
-    /// Whether the token stands for this word, be it a name or a text.
+    /// Whether the token stands for this word, as a name or as a string.
     pub fn means(&self, word: &str) -> bool {
         self.token.value(self.text).is_some_and(|value| value == word)
     }

@@ -1,4 +1,4 @@
-//! The grammar of schemas, which no request may have, but whose own mistakes come first.
+//! The grammar of schemas: requests may not contain any, but their syntax errors are reported first.
 
 use super::cursor::{Parsed, Parser};
 use super::lexer::Kind;
@@ -27,7 +27,7 @@ const LOCATIONS: [&str; 20] = [
     "DIRECTIVE_DEFINITION",
 ];
 
-/// An argument or an input field, with what a directive has to know about it.
+/// An argument or an input field, with what a directive definition needs of it.
 struct Input<'t> {
     name: &'t str,
     required: Option<String>,
@@ -35,7 +35,7 @@ struct Input<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// What the keyword begins.
+    /// The definition that a keyword begins.
     pub fn schema_part(&mut self, word: &str) -> Parsed<Definition<'t>> {
         let at = self.token.start;
         self.description()?;
@@ -48,7 +48,7 @@ impl<'t> Parser<'t> {
         Ok(Definition::Schema(SchemaPart { at, name, is_type, directive: None, node }))
     }
 
-    /// `extend` and what it extends.
+    /// `extend` and the rest of the extension.
     pub fn extension(&mut self) -> Parsed<Definition<'t>> {
         let at = self.token.start;
         let keyword = self.lookahead()?;
@@ -61,14 +61,14 @@ impl<'t> Parser<'t> {
         self.advance()?;
         self.advance()?;
         let (name, node) = self.body(word, true)?;
-        // Something has to be added.
+        // An extension must add something.
         if node.directives.is_empty() && node.children.len() < 2 {
             return Err(self.unexpected(self.token));
         }
         Ok(Definition::Schema(SchemaPart { at, name, is_type: false, directive: None, node }))
     }
 
-    /// The name after a keyword, if the thing has one, and the rest.
+    /// The name after a keyword, if it has one, and the rest.
     fn body(&mut self, word: &str, extends: bool) -> Parsed<(Option<&'t str>, SchemaNode<'t>)> {
         let name = if word == "schema" { None } else { Some(self.name()?.text) };
         let mut children = Vec::new();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_read_to_find_their_mistakes() {
+    fn syntax_errors_in_schemas_are_found() {
         check("\"a\" type A implements & B & C @d { e(f: [G!]! = [1] @h): I \"j\" k: L }", Ok(()));
         check("schema @a { query: B } extend schema { mutation: C } scalar D", Ok(()));
         check("union A = | B | C enum D { E } input F { g: H = 1 } interface I", Ok(()));

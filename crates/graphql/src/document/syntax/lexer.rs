@@ -1,9 +1,9 @@
-//! The words and signs of a text, one at a time.
+//! The tokens of a text, one at a time.
 
 use super::Fault;
 use super::literals::{block_text, number_end, string_end, string_text};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Start,
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As messages name it.
+    /// Its name in messages.
     pub fn describe(self) -> &'static str {
         match self {
             Kind::Start => "<SOF>",
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// A word or a sign.
+/// A token and its range.
 #[derive(Debug, Clone, Copy)]
 pub struct Token {
     pub kind: Kind,
@@ -67,7 +67,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// What it is, with its value, as messages show it.
+    /// Its kind and value, as messages print it.
     pub fn describe(self, text: &str) -> String {
         let name = self.kind.describe();
         match self.value(text) {
@@ -76,7 +76,7 @@ impl Token {
         }
     }
 
-    /// What it stands for; nothing for signs.
+    /// Its value; `None` for punctuators.
     pub fn value(self, text: &str) -> Option<std::borrow::Cow<'_, str>> {
         let written = &text[self.start..self.end];
         match self.kind {
@@ -96,7 +96,7 @@ pub fn next(text: &str, from: usize) -> Result<Token, Fault> {
         let one = |kind| Ok(Token { kind, start: at, end: at + 1 });
         match byte {
             b' ' | b'\t' | b',' | b'\n' | b'\r' => at += 1,
-            // A mark of the byte order.
+            // A byte order mark.
             0xef if bytes[at..].starts_with(&[0xef, 0xbb, 0xbf]) => at += 3,
             b'#' => at += bytes[at..].iter().take_while(|byte| !matches!(byte, b'\n' | b'\r')).count(),
             b'!' => return one(Kind::Bang),
@@ -142,7 +142,7 @@ pub fn next(text: &str, from: usize) -> Result<Token, Fault> {
     Ok(Token { kind: Kind::End, start: bytes.len(), end: bytes.len() })
 }
 
-/// The character at a byte, as messages show it.
+/// The character at an offset, as messages print it.
 pub fn character(text: &str, at: usize) -> String {
     match text[at..].chars().next() {
         None => "<EOF>".to_owned(),

@@ -1,9 +1,9 @@
-//! Numbers and texts: where they end, what is wrong with them, what they stand for.
+//! Number and string literals: their end, their errors, their value.
 
 use super::Fault;
 use super::lexer::character;
 
-/// The end of the number that begins at `start`, and whether it is a fraction.
+/// The end of the number that begins at `start`, and whether it is a float.
 pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
     let bytes = text.as_bytes();
     let digits = |from: usize| match bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count() {
@@ -30,7 +30,7 @@ pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
         let signed = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
         at = digits(at + 1 + usize::from(signed))?;
     }
-    // Nothing may follow that could be taken for a part of it.
+    // No name or dot may follow directly.
     match bytes.get(at) {
         Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') => Err(no_digit(text, at)),
         _ => Ok((at, float)),
@@ -41,7 +41,7 @@ fn no_digit(text: &str, at: usize) -> Fault {
     Fault::new(at, format_args!("Invalid number, expected digit but got: {}.", character(text, at)))
 }
 
-/// The end of the text that begins with a quote, or with three, at `start`.
+/// The end of the string or block string that begins at `start`.
 pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
     let mut at = start + if block { 3 } else { 1 };
@@ -58,7 +58,7 @@ pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, Fault>
     Err(Fault::new(at, "Unterminated string."))
 }
 
-/// What the `\` at `at` and what follows stand for, and how many bytes that is.
+/// The character that the escape at `at` stands for, and its length in bytes.
 fn escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
     let byte = |offset: usize| text.as_bytes().get(at + offset).copied();
     let simple = match byte(1) {
@@ -98,7 +98,7 @@ fn long_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
         }
         let Some(digit) = char::from(byte).to_digit(16) else { break };
         point = point << 4 | digit;
-        // More would not fit.
+        // More digits would overflow.
         if point > i32::MAX.cast_unsigned() {
             break;
         }
@@ -106,7 +106,7 @@ fn long_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
     Err(bad_unicode(text, at, size))
 }
 
-/// `\u00e9`, or two of them for what needs two units.
+/// `\u00e9`, or a surrogate pair of two of them.
 fn short_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
     let unit = |from: usize| {
         let digits = text.as_bytes().get(from..from + 4)?;
@@ -123,13 +123,13 @@ fn short_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
     pair.map(|found| (found, 12)).ok_or_else(|| bad_unicode(text, at, 6))
 }
 
-/// So many UTF-16 units of the text.
+/// This many UTF-16 units of the text.
 fn units(text: &str, at: usize, count: usize) -> String {
     let units: Vec<u16> = text[at..].encode_utf16().take(count).collect();
     String::from_utf16_lossy(&units)
 }
 
-/// What a text in quotes stands for; it has no mistakes.
+/// The value of a valid string literal.
 pub fn string_text(written: &str) -> String {
     let inner = &written[1..written.len() - 1];
     let mut out = String::with_capacity(inner.len());
@@ -143,7 +143,7 @@ pub fn string_text(written: &str) -> String {
     out + rest
 }
 
-/// What a text in three quotes stands for: without the margin that its lines share.
+/// The value of a block string: without the common indentation of its lines.
 pub fn block_text(written: &str) -> String {
     let inner = written[3..written.len() - 3].replace("\\\"\"\"", "\"\"\"").replace("\r\n", "\n");
     let lines: Vec<&str> = inner.split(['\n', '\r']).collect();
@@ -166,13 +166,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stand_for_what_their_escapes_mean() {
+    fn escapes_in_strings_are_decoded() {
         assert_eq!(string_text(r#""a\n\"\u00e9\u{1F600}\uD83D\uDE00z""#), "a\n\"é😀😀z");
         assert_eq!(string_text("\"\""), "");
     }
 
     #[test]
-    fn blocks_lose_the_margin_that_their_lines_share() {
+    fn block_strings_lose_their_common_indentation() {
         let check =
             |inner: &str, expect: &str| assert_eq!(block_text(&format!("\"\"\"{inner}\"\"\"")), expect);
         check("", "");

@@ -8,7 +8,7 @@ use super::tree::{
     Selection, Set, Spread, Task, Type, Value, Variable,
 };
 
-/// The tree of a text that nests no deeper than `deepest`, or the first mistake in it.
+/// Parses a text that nests no deeper than `deepest`; `Err` is its first syntax error.
 pub fn parse(text: &str, deepest: usize) -> Parsed<Document<'_>> {
     let mut parser = Parser::new(text, deepest);
     let definitions = parser.many(Kind::Start, Parser::definition, Kind::End)?;
@@ -190,7 +190,7 @@ impl<'t> Parser<'t> {
         Ok(if required { Type { at, form: Form::NonNull(Box::new(type_)) } } else { type_ })
     }
 
-    /// A value; no variables are in one that is `constant`.
+    /// A value; a `constant` one contains no variables.
     pub fn value(&mut self, constant: bool) -> Parsed<Value<'t>> {
         let token = self.token;
         let written = self.written(token);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mistake_is_told_in_the_words_of_graphql_js() {
+    fn the_first_error_is_reported_in_the_words_of_graphql_js() {
         check("", 0, "Unexpected <EOF>.");
         check("# nothing", 9, "Unexpected <EOF>.");
         check("{", 1, "Expected Name, found <EOF>.");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_not_looked_at() {
+    fn texts_that_nest_too_deep_are_rejected() {
         let nested = |count: usize| format!("{}a{}", "{a".repeat(count), "}".repeat(count));
         assert!(parse(&nested(50), 50).is_ok());
         assert_eq!(parse(&nested(51), 50).map(|_| ()), Err(Fault::TooDeep));

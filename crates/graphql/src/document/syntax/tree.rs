@@ -1,4 +1,4 @@
-//! The parts of a request, each with the byte where it begins.
+//! The syntax tree of a request; each part has the byte offset where it begins.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 /// A whole text.
 #[derive(Debug)]
 pub struct Document<'t> {
-    /// What it defines, in order.
+    /// Its definitions, in order.
     pub definitions: Vec<Definition<'t>>,
-    /// Where it describes something for people.
+    /// The ranges of its descriptions.
     pub descriptions: Vec<Range<usize>>,
 }
 
 impl<'t> Document<'t> {
-    /// Everything that is selected, and every directive on it: what the time of checking it depends on.
+    /// Number of selections and directives, which determines the time of validation.
     pub fn selections(&self) -> usize {
         let each = self.definitions.iter().map(|definition| match definition {
             Definition::Operation(operation) => weight(&operation.directives) + operation.set.selections(),
@@ -39,7 +39,7 @@ impl<'t> Document<'t> {
         used
     }
 
-    /// The operations among them.
+    /// The operations among the definitions.
     pub fn operations(&self) -> impl Iterator<Item = &Operation<'t>> {
         self.definitions.iter().filter_map(|definition| match definition {
             Definition::Operation(operation) => Some(operation),
@@ -49,7 +49,7 @@ impl<'t> Document<'t> {
 }
 
 impl<'t> Set<'t> {
-    /// The spreads in it and in all sets in it: its own first, then those of the last set in it.
+    /// The spreads in it and in all nested sets: its own first, then those of the last nested set.
     pub fn spreads(&self) -> Vec<&Spread<'t>> {
         let mut found = Vec::new();
         let mut sets = vec![self];
@@ -66,25 +66,25 @@ impl<'t> Set<'t> {
     }
 }
 
-/// What stands at the top of a text.
+/// A top-level definition.
 #[derive(Debug)]
 pub enum Definition<'t> {
     /// A query, mutation or subscription.
     Operation(Operation<'t>),
     /// A named fragment.
     Fragment(Fragment<'t>),
-    /// A part of a schema, which no request can use.
+    /// A part of a schema, which requests cannot use.
     Schema(SchemaPart<'t>),
 }
 
-/// A name and its place.
+/// A name and its offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'t> {
     pub text: &'t str,
     pub at: usize,
 }
 
-/// What is to be done.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     Query,
@@ -135,7 +135,7 @@ pub enum Form<'t> {
 }
 
 impl<'t> Type<'t> {
-    /// The name inside of all lists, and its place.
+    /// The named type inside of all wrappers, and its offset.
     pub fn named(&self) -> Name<'t> {
         match &self.form {
             Form::Named(text) => Name { text, at: self.at },
@@ -144,7 +144,7 @@ impl<'t> Type<'t> {
     }
 }
 
-/// Selections in braces.
+/// A selection set: selections in braces.
 #[derive(Debug)]
 pub struct Set<'t> {
     pub at: usize,
@@ -164,7 +164,7 @@ impl Set<'_> {
     }
 }
 
-/// Each repetition of a directive is compared with all the others.
+/// Each repetition of a directive is compared with all others.
 fn weight(directives: &[Directive<'_>]) -> usize {
     directives.len() * directives.len()
 }
@@ -222,7 +222,7 @@ pub struct Value<'t> {
     pub literal: Literal<'t>,
 }
 
-/// A value; text is kept as it is written, quotes included.
+/// A value; strings are kept as written, with quotes.
 #[derive(Debug)]
 pub enum Literal<'t> {
     Variable(&'t str),
@@ -243,32 +243,32 @@ pub struct SchemaPart<'t> {
     pub at: usize,
     /// The schema itself has no name.
     pub name: Option<&'t str>,
-    /// Whether it brings a type of that name into being.
+    /// Whether it defines a type of that name.
     pub is_type: bool,
-    /// For a directive: what uses of it have to keep to.
+    /// For a directive: its definition.
     pub directive: Option<DirectiveRules<'t>>,
     pub node: SchemaNode<'t>,
 }
 
-/// What uses of a directive have to keep to.
+/// The definition of a directive.
 #[derive(Debug)]
 pub struct DirectiveRules<'t> {
     pub repeatable: bool,
     pub locations: Vec<&'t str>,
-    /// Names of the arguments; those that have to be given with their type as it is written.
+    /// Names of the arguments; required ones with their type as written.
     pub arguments: Vec<(&'t str, Option<String>)>,
 }
 
-/// Something in a schema that directives can stand on.
+/// A part of a schema that can have directives.
 #[derive(Debug, Default)]
 pub struct SchemaNode<'t> {
-    /// What directives call such a place.
+    /// The directive location of this part.
     pub location: &'static str,
     pub directives: Vec<Directive<'t>>,
     pub children: Vec<SchemaChild<'t>>,
 }
 
-/// What a node of a schema consists of, in the order in which it is looked at.
+/// A child of a schema node, in the order of validation.
 #[derive(Debug)]
 pub enum SchemaChild<'t> {
     Type(Name<'t>),

@@ -1,18 +1,18 @@
-//! A conflict between fields, and how it is told.
+//! A conflict between fields, and its message.
 
 use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
-/// Longer explanations are cut off.
+/// Maximum length of an explanation; longer ones are truncated.
 const LONGEST: usize = 1_000;
-/// So many places are told of either side.
+/// Maximum number of locations per side.
 const MOST_PLACES: usize = 20;
 
-/// Two fields that cannot come under one name.
+/// Two fields that cannot share a response name.
 pub struct Conflict<'t> {
     name: &'t str,
     reason: String,
-    /// The places of one field and of the fields in it, and those of the other.
+    /// The offsets of one field and of the fields in it, and those of the other.
     sides: [Vec<usize>; 2],
 }
 
@@ -21,7 +21,7 @@ impl<'t> Conflict<'t> {
         Self { name, reason, sides: [vec![one], vec![other]] }
     }
 
-    /// The conflict that those of the fields inside amount to.
+    /// The conflict that results from conflicts of the subfields.
     pub fn of_inner(name: &'t str, one: usize, other: usize, inner: &[Conflict<'_>]) -> Option<Self> {
         if inner.is_empty() {
             return None;
@@ -49,7 +49,7 @@ impl<'t> Conflict<'t> {
         Some(Self { name, reason: abbreviated(&reason), sides })
     }
 
-    /// The message and the places.
+    /// The message and the offsets.
     pub fn told(self) -> (String, Vec<usize>) {
         let Self { name, reason, sides: [one, other] } = self;
         let name = abbreviated(name);
@@ -59,7 +59,7 @@ impl<'t> Conflict<'t> {
     }
 }
 
-/// A text that is not too long; it has no other letters than those of names.
+/// The text, truncated to the maximum length; it is ASCII, as names are.
 pub fn abbreviated(text: &str) -> String {
     match text.get(..LONGEST) {
         Some(start) if text.len() > LONGEST => format!("{start}..."),
@@ -67,7 +67,7 @@ pub fn abbreviated(text: &str) -> String {
     }
 }
 
-/// Whether two values are written alike, but for the order of keys.
+/// Whether two values are equal, except for the order of keys.
 pub fn same_value(one: &Value<'_>, other: &Value<'_>) -> bool {
     match (&one.literal, &other.literal) {
         (Literal::Variable(one), Literal::Variable(other))

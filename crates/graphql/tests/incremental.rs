@@ -1,5 +1,5 @@
-//! Who answers for a bundle beside another one answers what somebody answers who reads it alone.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! An engine that is derived from another one gives the same answers as one that is built from scratch.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build, bu
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::{Scratch, example};
 
-/// Fields of their own, references, and who points at somebody.
+/// Own fields, references and back-references.
 const QUERIES: [&str; 5] = [
     "{ namespaces_v1 { path name description cluster { name } app { name } } }",
     "{ apps_v1 { path name namespaces { path name } } }",
@@ -23,7 +23,7 @@ fn answers(engine: &Engine) -> Vec<String> {
 }
 
 #[test]
-fn what_changed_is_seen_beside_what_did_not() {
+fn a_derived_engine_sees_changed_datafiles() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let (pool, mut memory) = (Pool::default(), Memory::default());
@@ -45,13 +45,13 @@ fn what_changed_is_seen_beside_what_did_not() {
         assert!(text.contains(from), "{text}");
         scratch.write(file, text.replacen(from, to, 1));
         let bundle = Arc::new(build(&BTreeSet::from([scratch.path().join(file)])));
-        assert!(bundle.has_paths_of(engine.bundle()), "it was made of the last one");
+        assert!(bundle.has_paths_of(engine.bundle()), "it was built incrementally");
         let loaded = Arc::new(load(&bundle.to_vec(), &Pool::default()).unwrap());
-        assert!(!loaded.has_paths_of(engine.bundle()), "it was made of bytes");
-        let beside = answers(&engine.beside(loaded).unwrap());
+        assert!(!loaded.has_paths_of(engine.bundle()), "it was loaded from bytes");
+        let from_bytes = answers(&engine.beside(loaded).unwrap());
         engine = engine.beside(Arc::clone(&bundle)).unwrap();
         let now = answers(&engine);
-        assert_eq!(now, beside, "{to}");
+        assert_eq!(now, from_bytes, "{to}");
         assert_eq!(now, answers(&Engine::new(bundle).unwrap()), "{to}");
         let changed: Vec<bool> = now.iter().zip(&before).map(|(now, before)| now != before).collect();
         let expected = [
@@ -65,7 +65,7 @@ fn what_changed_is_seen_beside_what_did_not() {
 }
 
 #[test]
-fn resources_that_come_and_go_are_seen_beside_what_did_not() {
+fn a_derived_engine_sees_added_and_removed_resources() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let pool = Pool::default();
@@ -75,7 +75,7 @@ fn resources_that_come_and_go_are_seen_beside_what_did_not() {
     let first = scratch.path().join("resources/0-first.txt");
     for is_there in [true, false] {
         if is_there {
-            scratch.write("resources/0-first.txt", "nobody names it");
+            scratch.write("resources/0-first.txt", "no datafile names it");
         } else {
             std::fs::remove_file(&first).unwrap();
         }

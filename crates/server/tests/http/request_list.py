@@ -1,4 +1,4 @@
-"""What is asked of the server, in order: a request may need what the ones before it left."""
+"""The requests to the server, in order: a request may depend on the state that earlier ones left."""
 
 import base64
 import gzip
@@ -15,7 +15,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 
 
 def ask(name, method, target, headers=(), body=None, **more):
-    """One request. `Host` and `Content-Length` are the sender's, unless `more` says otherwise."""
+    """One request. The sender adds `Host` and `Content-Length`, unless `more` overrides it."""
     request = {"method": method, "target": target, "headers": [list(header) for header in headers]}
     if isinstance(body, bytes):
         request["body_base64"] = base64.b64encode(body).decode("ascii")
@@ -336,7 +336,7 @@ def paths():
 
 
 def known_answers(tags):
-    """`tags` are those of the answers to /sha256 and to the query by GET."""
+    """`tags` are the entity tags of the answers to /sha256 and to the query by GET."""
     sha, answer = tags["/sha256"], tags["GET"]
     strong = answer.removeprefix("W/")
     target = query(query=QUERY)
@@ -383,7 +383,7 @@ def connections():
 
 
 def first():
-    """What needs no answer to be known."""
+    """The requests that do not depend on earlier answers."""
     yield from bodies()
     yield from fields()
     yield from sizes()

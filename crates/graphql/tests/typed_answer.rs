@@ -1,5 +1,5 @@
-//! Typed answers: from the executor's tree and from JSON text, which have to agree.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Typed answers: from the executor's tree and from JSON text, which must be equal.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 #[path = "queries/namespaces/query.rs"]
 mod namespaces;
@@ -25,7 +25,7 @@ fn request<'r>(operation: &'r str, variables: Option<&'r qontract_bundle::Map>) 
 }
 
 #[test]
-fn the_tree_and_the_text_give_the_same() {
+fn tree_and_json_text_deserialize_to_the_same_value() {
     let engine = engine();
     let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", None)).unwrap();
     let body = engine.answer(request("Namespaces", None)).body;
@@ -47,7 +47,7 @@ fn the_tree_and_the_text_give_the_same() {
 }
 
 #[test]
-fn what_a_condition_leaves_out_is_absent() {
+fn fields_excluded_by_a_condition_are_absent() {
     let engine = engine();
     let variables = Reader::new("{\"withCluster\": false}").whole().unwrap();
     let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", variables.as_map())).unwrap();
@@ -57,19 +57,19 @@ fn what_a_condition_leaves_out_is_absent() {
 }
 
 #[test]
-fn an_error_of_the_answer_is_an_error() {
+fn an_error_in_the_answer_is_an_error() {
     let error = engine().query::<namespaces::Namespaces>(request("Nope", None)).unwrap_err();
     assert!(matches!(error, TypedError::Failed(_)));
     assert_eq!(error.to_string(), "Unknown operation named \"Nope\".");
     let wrong = engine().query::<namespaces::Permissions>(request("Namespaces", None)).unwrap_err();
-    assert!(wrong.to_string().starts_with("the answer is not what the type says"), "{wrong}");
+    assert!(wrong.to_string().starts_with("the answer does not match the Rust type"), "{wrong}");
 }
 
 #[test]
-fn a_check_reads_what_an_answer_reads_and_fails_as_it_does() {
+fn a_check_reads_the_same_schemas_and_fails_with_the_same_errors() {
     let engine = engine();
     for operation in ["Namespaces", "Permissions"] {
-        // Without places, equal objects are repeated and not executed again.
+        // Without provenance, repeated objects are copied and not executed again.
         let request = Request { provenance: false, ..request(operation, None) };
         let mut answered = engine.tree(request).unwrap().schemas;
         let mut checked = engine.check(request).unwrap().schemas;

@@ -1,5 +1,5 @@
-//! Whom a change does not reach is answered about as before.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+//! Elements that a change does not affect have identical answers.
+#![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
     pub mod dice;
@@ -29,12 +29,12 @@ fn engine(bundle: &Value, pool: &Pool) -> Engine {
     Engine::new(Arc::new(loaded(bundle, pool))).unwrap().with_limits(Limits::none())
 }
 
-/// The same beside another one, as a server has it.
-fn beside(base: &Engine, bundle: &Value, pool: &Pool) -> Engine {
+/// The engine derived from another one, as in a server.
+fn derived(base: &Engine, bundle: &Value, pool: &Pool) -> Engine {
     base.beside(Arc::new(loaded(bundle, pool).along(base.bundle()))).unwrap()
 }
 
-/// The bundle with something changed, gone or added.
+/// The bundle with something changed, removed or added.
 fn changed(before: &Value, dice: &mut Dice) -> Value {
     let mut after = before.clone();
     let confs = before["graphql"]["confs"].clone();
@@ -61,8 +61,8 @@ fn changed(before: &Value, dice: &mut Dice) -> Value {
     after
 }
 
-/// The answer about one element of a list, with its errors.
-fn about(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Vec<Value>) {
+/// The answer for one element of a list, with its errors.
+fn answer_for(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Vec<Value>) {
     let only = Entities::from([(list.into(), BTreeSet::from([path.into()]))]);
     let request = Request { query, operation: Some(NAME), only: Some(&only), ..Request::default() };
     let answer: Value = serde_json::from_slice(&engine.answer(request).body).unwrap();
@@ -71,36 +71,37 @@ fn about(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Ve
     (answer["data"].get(list).cloned().unwrap_or_default(), own)
 }
 
-/// Asks two bundles about every element of every list, and compares those that are not reached; tells how many these are, and how many are reached.
+/// Queries two bundles for every element of every list, and compares those that are not affected; returns the
+/// number of these, and the number of affected ones.
 fn check(base: &Engine, head: &Engine, query: &str) -> (usize, usize) {
     let diff = Diff::between(base.bundle(), head.bundle());
-    let mut reached = Entities::new();
+    let mut affected = Entities::new();
     for engine in [base, head] {
         let mut concerned = engine.naming(diff.resources.iter().map(|change| &*change.path));
         concerned.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
         let Some(lists) = engine.reached(Named { query, operation: NAME }, &concerned) else { return (0, 0) };
         for (list, mut paths) in lists {
-            reached.entry(list).or_default().append(&mut paths);
+            affected.entry(list).or_default().append(&mut paths);
         }
     }
     let files = [base, head].into_iter().flat_map(|engine| engine.bundle().datafiles());
     let paths: BTreeSet<&str> = files.map(|file| &*file.path).collect();
-    let (mut spared, mut seen) = (0, 0);
-    for (list, hit) in &reached {
+    let (mut unaffected, mut seen) = (0, 0);
+    for (list, hit) in &affected {
         for path in &paths {
             if hit.contains(*path) {
                 seen += 1;
                 continue;
             }
-            spared += 1;
-            let [old, new] = [base, head].map(|engine| about(engine, query, (list, path)));
+            unaffected += 1;
+            let [old, new] = [base, head].map(|engine| answer_for(engine, query, (list, path)));
             assert_eq!(old, new, "{query}: {list} {path}");
         }
     }
-    (spared, seen)
+    (unaffected, seen)
 }
 
-/// A request that has a name and no variables.
+/// A named request without variables.
 fn named(queries: &mut Queries<'_>) -> Option<String> {
     let (query, _) = queries.request();
     query.starts_with('{').then(|| format!("query {NAME} {query}"))
@@ -110,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn who_is_not_reached_is_answered_about_as_before(seed: u64) {
+    fn elements_that_are_not_affected_have_identical_answers(seed: u64) {
         let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
         let pool = Pool::default();
         let base = engine(&before, &pool);
@@ -121,7 +122,7 @@ proptest! {
             let after = changed(&before, &mut dice);
             let head = match round % 3 {
                 0 => engine(&after, &pool),
-                _ => beside(&base, &after, &pool),
+                _ => derived(&base, &after, &pool),
             };
             if round % 2 == 0 {
                 head.link_beside(&base);
@@ -133,8 +134,8 @@ proptest! {
     }
 }
 
-/// Requests that go far: forward, back, through interfaces, to resources.
-const FAR: [&str; 5] = [
+/// Requests over long paths: forward, back, through interfaces, to resources.
+const LONG_PATH_QUERIES: [&str; 5] = [
     "query Q { others_v1 { name peer { name peer { tags } } } }",
     "query Q { others_v1 { deep { name other { number } } } }",
     "query Q { things_v1 { inners { other { name things { name } } } file { content } } }",
@@ -143,27 +144,27 @@ const FAR: [&str; 5] = [
 ];
 
 #[test]
-fn most_are_not_reached() {
-    let (mut spared, mut reached) = (0, 0);
+fn most_elements_are_not_affected() {
+    let (mut unaffected, mut affected) = (0, 0);
     for seed in 0..80 {
         let mut dice = Dice::new(seed);
         let before: Value = serde_json::from_slice(&world::bundle_of(&mut dice, [12, 6, 6])).unwrap();
         let pool = Pool::default();
         let (base, head) = (engine(&before, &pool), engine(&changed(&before, &mut dice), &pool));
-        for query in FAR {
-            let (more_spared, more_reached) = check(&base, &head, query);
-            (spared, reached) = (spared + more_spared, reached + more_reached);
+        for query in LONG_PATH_QUERIES {
+            let (more_unaffected, more_affected) = check(&base, &head, query);
+            (unaffected, affected) = (unaffected + more_unaffected, affected + more_affected);
         }
     }
     assert!(
-        reached > 200 && spared > 2 * reached,
-        "{reached} reached, {spared} not: too few to mean something"
+        affected > 200 && unaffected > 2 * affected,
+        "{affected} affected, {unaffected} not: too few to be significant"
     );
 }
 
-/// Nothing but a back-reference reads a thing as one that has `extra`.
+/// Only a back-reference reads a thing as a type that has `extra`.
 #[test]
-fn what_is_read_so_by_back_references_alone_is_reached() {
+fn elements_read_only_through_back_references_are_affected() {
     let field = |name: &str, type_: &str| json!({"name": name, "type": type_});
     let back = json!({"schema": "/thing.yml", "subAttr": "other"});
     let bundle = |name: &str| {
@@ -184,5 +185,5 @@ fn what_is_read_so_by_back_references_alone_is_reached() {
     let pool = Pool::default();
     let (base, head) = (engine(&bundle("far"), &pool), engine(&bundle("farther"), &pool));
     let query = "query Q { others { things { extra { name } } } }";
-    assert_eq!(check(&base, &head, query), (1, 2), "the thing is no other, the rest is reached");
+    assert_eq!(check(&base, &head, query), (1, 2), "the thing is not an other, the rest is affected");
 }
