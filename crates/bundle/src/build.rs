@@ -1,8 +1,18 @@
 //! Data repo → bundle.
 //!
-//! Schemas and GraphQL types are read first; then each datafile goes its way alone, in parallel: read, digest,
-//! parse, walk (what it names, how its list items are identified), convert. What files know of each other
-//! (identifiers of files named in lists, back-references of resources) is put in at the end.
+//! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel:
+//! read, hash, parse, walk (which resources it names, how its list items are identified), convert. Facts that
+//! span files (identifiers of files named in lists, back-references of resources) are added at the end.
+//!
+//! **Caching.** With a build cache, the result of the last build is reused at three levels:
+//!
+//! - *Incremental build* (`incremental`): if the caller knows which files changed, only those files are read.
+//! - *Per-file cache* (`cache`): a file with an unchanged file stamp is not read; a file with unchanged
+//!   bytes is not parsed.
+//! - *Bundle*: if no file changed, the last bundle is returned without encoding it.
+//!
+//! The cache is dropped when the layout, a schema or the GraphQL types change, because every datafile depends
+//! on them.
 
 mod archive;
 mod convert;
@@ -32,36 +42,38 @@ use memory::{News, Recollection, Unread, Whole};
 
 pub use memory::{MIN_CACHED_FILES, Memory};
 
-/// What came of a data repo.
+/// The result of building a data repo.
 #[derive(Debug)]
 pub struct Outcome {
     /// The bundle, if there was no error.
     pub built: Option<Bundle>,
-    /// With errors, what could be read in spite of them: good for finding more mistakes, and for nothing else.
+    /// With errors: everything that could be read in spite of them. Use it only to find more mistakes.
     pub partial: Option<Bundle>,
-    /// Everything that was found, in no particular order.
+    /// All findings, in no particular order.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Makes the bundle of a data repo.
+/// Builds the bundle of a data repo.
 ///
-/// **Invariant:** the bytes depend on the files and the stamp alone, not on the order of directories or threads.
+/// **Invariant:** the bytes depend only on the files and the stamp, not on the order of directories or
+/// threads.
 pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
     build_with(repo, stamp, pool, Aids::default())
 }
 
-/// What may help to make a bundle. It is the same without.
+/// Optional inputs of a build. They make it faster; the bundle is the same without them.
 #[derive(Debug, Default)]
 pub struct Aids<'a> {
-    /// What is remembered of the last time, and will be of this one.
+    /// The build cache: read by this build, and replaced by its results.
     pub memory: Option<&'a mut Memory>,
-    /// The only files that may have changed since then, if that is known; they need not be files of the data repo.
+    /// The only paths that may have changed since the cached build, if the caller knows them. Paths outside
+    /// of the data repo are allowed.
     pub told: Option<&'a BTreeSet<PathBuf>>,
-    /// Where the bundle is written to while it is made.
+    /// A file to which the bundle is written while it is encoded.
     pub draft: Option<&'a mut Draft>,
 }
 
-/// Makes the bundle of a data repo, with some help.
+/// Builds the bundle of a data repo with a cache, an incremental build or a streamed output.
 pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Result<Outcome, RepoError> {
     let Aids { mut memory, told, draft } = aids;
     if let (Some(memory), Some(told), None) = (&mut memory, told, &draft)
@@ -73,7 +85,8 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     let layout = repo.layout();
     let mut findings = Vec::new();
     let ground = Ground::read(repo, &mut findings)?;
-    // All of it is taken out, and put back in the end: what ends in between forgets everything.
+    // The whole state is taken out here and put back at the end, so a build that fails in between leaves an
+    // empty cache.
     let known = match &mut memory {
         Some(memory) => memory.take(ground.sum(repo)),
         None => Recollection::default(),
@@ -84,11 +97,11 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     let has_links = ground.has_links || listing.has_links;
     let data_folders = std::mem::take(&mut listing.folders);
     let guide = ground.schemas.guide();
-    let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
-    let data = datafiles::read(listing, &ways, &mut findings);
-    // Only now: of a revision, what is listed is in memory.
+    let context = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
+    let data = datafiles::read(listing, &context, &mut findings);
+    // Not earlier: the listing of a Git revision holds the content of its files in memory.
     let mut listing = match repo.list_again(&layout.resources, Names::All, before(known_resources)) {
-        // The one part that a data repo may do without.
+        // Resources are the only optional part of a data repo.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
@@ -105,7 +118,7 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     };
     let (datafiles, patches) = data.identified(&ground.schemas, &ground.types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
-    // The last bundle may have files of which nothing is known.
+    // The last bundle can have files that are not in the cache.
     let has_same_files =
         |last: &&Bundle| (last.datafiles.len(), last.resources.len()) == (datafiles.len(), resources.len());
     let last = known.last.as_ref().filter(|last| is_same && last.stamp == stamp).filter(has_same_files);
@@ -126,10 +139,10 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     Ok(Outcome { built: Some(built), partial: None, findings })
 }
 
-/// What the walk over datafiles depends on, besides themselves.
+/// Everything that the result of a datafile depends on besides the file itself.
 #[derive(Debug)]
 struct Ground {
-    /// Whether a schema, or the description of the types, is a link.
+    /// Whether a schema or the GraphQL type file is a symbolic link.
     has_links: bool,
     graphql: Option<Value>,
     types: Types,
@@ -153,17 +166,17 @@ impl Ground {
         Ok(Self { has_links, graphql, types, schemas })
     }
 
-    /// What tells it from others.
+    /// The cache key: cached results are valid only for an equal digest.
     fn sum(&self, repo: &Repo) -> Sha256 {
         let mut types = Vec::new();
         json::write_python(self.graphql.as_ref().unwrap_or(&Value::Null), &mut types);
-        // Where the repo is does not matter: files are known by their looks and their bytes.
+        // The location of the repo is not part of the key: files are compared by stamp and content.
         let place = format!("{:?}", repo.layout());
         Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", self.schemas.sums()])
     }
 }
 
-/// What a YAML value says, or `None` if JSON cannot hold it.
+/// Converts a YAML node to a value. `None` if JSON cannot represent it.
 pub fn value_of(node: Node<'_>) -> Option<Value> {
     let additions = convert::Additions::default();
     let mut findings = Vec::new();
@@ -172,7 +185,7 @@ pub fn value_of(node: Node<'_>) -> Option<Value> {
     findings.is_empty().then_some(value)
 }
 
-/// Reads and parses a YAML file. `None` if it has no content or an error.
+/// Reads and parses a YAML file. `None` if it is empty or has an error.
 fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
     match memory::read(file) {
         Ok((bytes, _)) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
@@ -193,7 +206,7 @@ fn unread_file(file: &File, unread: &Unread) -> Diagnostic {
     }
 }
 
-/// Parses the bytes of a YAML file. `None` if it has no content or an error.
+/// Parses the bytes of a YAML file. `None` if it is empty or has an error.
 fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
     let parsed = read(file, bytes);
     let empty = match &parsed.document {
@@ -204,7 +217,8 @@ fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Opt
     if empty {
         let mut finding =
             Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name);
-        // The established bundler leaves such files out, and bundles are the same. Validation makes it an error.
+        // The established bundler leaves empty files out, and bundles must be equal. Validation reports it as
+        // an error.
         finding.severity = Severity::Warning;
         findings.push(finding);
         return None;
@@ -212,7 +226,7 @@ fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Opt
     parsed.document
 }
 
-/// YAML, or strictly JSON if the file's name says so.
+/// Parses YAML, or strict JSON if the file name ends in `.json`.
 fn read(file: &File, bytes: &[u8]) -> Parsed {
     let limits = Limits::default();
     let syntax = Syntax::of(&file.path);
@@ -244,7 +258,7 @@ fn not_a_map(file: &File, document: &YamlDocument) -> Diagnostic {
         .in_file(&file.name)
 }
 
-/// Whether a file is a datafile or schema by its name; a name that is almost one is reported.
+/// Whether a file is a datafile or schema by its name. Reports a name that is almost one.
 fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
     let Some(ending) = repo::document_ending(&file.path) else { return false };
     if ending == ending.to_ascii_lowercase() {
@@ -256,12 +270,12 @@ fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
     false
 }
 
-/// Which `properties` of schemas get the field `__identifier`.
+/// The `properties` of schemas that get the field `__identifier`.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Patches {
-    /// Maps under `properties` that get it.
+    /// Maps under `properties` that get the field.
     properties: BTreeSet<schemas::SchemaId>,
-    /// Schemas that get a `properties` with it.
+    /// Schemas that get a new `properties` map with the field.
     roots: BTreeSet<schemas::SchemaId>,
 }
 

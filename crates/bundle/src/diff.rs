@@ -1,4 +1,4 @@
-//! Two bundles told apart: which datafiles and resources differ, and field by field how.
+//! Compares two bundles: which datafiles and resources differ, and in which fields.
 
 mod align;
 mod fields;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use crate::model::{Bundle, Datafile, Document, Resource};
 
-pub use align::{Step, align};
+pub use align::{MAX_PAIRS, Step, align};
 pub use fields::{FieldChange, fields};
 pub use rename::{OldFile, RenamedFiles, Renames, renames};
 
-/// A thing before and after, at least one of the two.
+/// A value before and after a change. At least one of the two exists.
 #[derive(Clone, Debug)]
 pub enum Change<T> {
     /// Only after.
@@ -26,7 +26,7 @@ pub enum Change<T> {
 }
 
 impl<T> Change<T> {
-    /// Before, if it was there.
+    /// The value before, if it existed.
     pub fn before(&self) -> Option<&T> {
         match self {
             Change::Added(_) => None,
@@ -34,14 +34,14 @@ impl<T> Change<T> {
         }
     }
 
-    /// After, or before if it is gone.
+    /// The value after, or before if it was removed.
     pub fn either(&self) -> &T {
         match self {
             Change::Added(either) | Change::Removed(either) | Change::Changed(_, either) => either,
         }
     }
 
-    /// The same change of something else.
+    /// Applies a function to both values.
     pub fn map<U>(self, with: impl Fn(T) -> U) -> Change<U> {
         match self {
             Change::Added(new) => Change::Added(with(new)),
@@ -50,7 +50,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// After, if it is there.
+    /// The value after, if it exists.
     pub fn after(&self) -> Option<&T> {
         match self {
             Change::Removed(_) => None,
@@ -64,7 +64,7 @@ impl<T> Change<T> {
 pub struct DatafileChange {
     /// Its path.
     pub path: Arc<str>,
-    /// How.
+    /// The change.
     pub change: Change<Arc<Document>>,
 }
 
@@ -73,16 +73,16 @@ pub struct DatafileChange {
 pub struct ResourceChange {
     /// Its path.
     pub path: Box<str>,
-    /// How.
+    /// The change.
     pub change: Change<Arc<Resource>>,
 }
 
-/// What differs between two bundles: first, by path, what changed or is gone, then what is new.
+/// The differences between two bundles: first, by path, changed and removed files, then added files.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
     /// Datafiles.
     pub datafiles: Vec<DatafileChange>,
-    /// Resources. A resource named elsewhere is not a changed resource: only its content counts.
+    /// Resources. Only their content counts, not their back-references.
     pub resources: Vec<ResourceChange>,
     /// Schemas.
     pub schemas: Vec<DatafileChange>,
@@ -91,9 +91,9 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// What differs between `base` and `head`.
+    /// The differences between `base` and `head`.
     ///
-    /// Documents that the bundles share are not looked at, so the cost is that of what differs.
+    /// Documents that the bundles share are not compared, so the cost is proportional to the differences.
     pub fn between(base: &Bundle, head: &Bundle) -> Self {
         let resources = changes(
             base.resources(),
@@ -119,7 +119,7 @@ impl Diff {
         }
     }
 
-    /// Whether the bundles say the same.
+    /// Whether the bundles have the same content.
     pub fn is_empty(&self) -> bool {
         let Self { datafiles, resources, schemas, graphql } = self;
         datafiles.is_empty() && resources.is_empty() && schemas.is_empty() && graphql.is_none()
@@ -127,13 +127,13 @@ impl Diff {
 }
 
 impl DatafileChange {
-    /// The schema of the datafile, after if it is there.
+    /// The schema of the datafile, after the change if it still exists.
     pub fn schema(&self) -> Option<&str> {
         self.change.either().schema()
     }
 }
 
-/// The resources that both bundles have and that other places name, by path: what [`Diff`] leaves out.
+/// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these.
 pub fn named_otherwise<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
     let is_same = |old: &Arc<Resource>, new: &Arc<Resource>| {
         Arc::ptr_eq(old, new) || old.digest == new.digest || old.backrefs == new.backrefs
@@ -145,7 +145,7 @@ pub fn named_otherwise<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<
     })
 }
 
-/// Whether two documents say the same, looking at their values only if nothing quicker tells.
+/// Whether two documents are equal. Values are compared only if pointers and digests differ.
 fn same(old: &Arc<Document>, new: &Arc<Document>) -> bool {
     Arc::ptr_eq(old, new) || old.digest == new.digest || old.value == new.value
 }
@@ -161,7 +161,7 @@ fn document_changes(base: &[Datafile], head: &[Datafile]) -> Vec<DatafileChange>
         .collect()
 }
 
-/// Walks two sorted lists at once.
+/// Compares two sorted lists in one pass.
 fn changes<'a, T>(
     base: &'a [T],
     head: &'a [T],

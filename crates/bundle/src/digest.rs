@@ -1,4 +1,4 @@
-//! SHA-256, which names bundles, files and documents.
+//! SHA-256, the name of bundles, files and documents.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// The digest of all `parts` one after the other.
+    /// The digest of the concatenation of `parts`.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = Hasher::default();
         for part in parts {
@@ -30,7 +30,7 @@ impl Sha256 {
         hasher.finish()
     }
 
-    /// A digest that was made elsewhere.
+    /// Wraps a digest that was computed elsewhere.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -40,7 +40,7 @@ impl Sha256 {
         &self.0
     }
 
-    /// The digest written as 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -73,17 +73,17 @@ impl fmt::Debug for Sha256 {
     }
 }
 
-/// Makes the digest of bytes that come one after the other.
+/// Computes a digest incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct Hasher(sha2::Sha256);
 
 impl Hasher {
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all of them.
+    /// The digest of all bytes.
     pub fn finish(self) -> Sha256 {
         Sha256(self.0.finalize().into())
     }

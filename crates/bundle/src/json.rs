@@ -1,7 +1,7 @@
-//! JSON in the two dialects of the contracts, and its reader.
+//! The JSON parser, and writers for the two dialects of the contracts.
 //!
-//! A bundle is written as Python's `json` does (ASCII, floats as Python prints them); answers and diffs are
-//! written as JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
+//! A bundle is written like Python's `json` does (ASCII, floats as Python prints them); answers and diffs are
+//! written like JavaScript's `JSON.stringify` (numbers and key order of JavaScript).
 
 mod javascript;
 mod python;

@@ -1,8 +1,8 @@
-//! The keys of maps. Maps with the same keys share them.
+//! Interned key sets: maps with the same keys share them.
 //!
-//! A data repo has a hundred thousand maps and some hundred sets of keys. So a map holds its values and a handle to its
-//! keys: it is small, it is read without looking at its keys again, and who asks many maps for the same key looks for
-//! it once per set of keys.
+//! A data repo has a hundred thousand maps and some hundred distinct key sets. So a map holds its values and
+//! a handle to its key set. This makes maps small, and code that looks up the same key in many maps searches
+//! once per key set.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
@@ -34,7 +34,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The keys of a map, ascending by their bytes, each once.
+/// The keys of a map, sorted by their bytes, without duplicates. Interned: equal key sets are usually the
+/// same allocation.
 #[derive(Clone)]
 pub struct Keys(Arc<Set>);
 
@@ -42,20 +43,21 @@ struct Set {
     hash: u64,
     keys: Box<[Key]>,
     is_reference: bool,
-    /// Whether other maps may have them.
+    /// Whether the set is interned.
     is_shared: bool,
-    /// How they are written, if somebody has asked.
+    /// The JSON before each value, computed on first use.
     written: OnceLock<Written>,
 }
 
-/// What stands before each value when a map is written.
+/// The JSON text before each value of a map: `{"a":`, `,"b":` and so on.
 struct Written {
     text: Box<[u8]>,
-    /// Where each part ends.
+    /// The end of each prefix in `text`.
     ends: Box<[usize]>,
 }
 
-/// A map whose keys have more bytes than this is one of a kind: they are not shared, and nobody holds them after it.
+/// Key sets with more bytes than this are not interned: they are unlikely to occur twice, and an interned set
+/// can outlive its map.
 const MOST_SHARED: usize = 4096;
 
 thread_local! {
@@ -70,7 +72,7 @@ impl Handle for Keys {
 }
 
 impl Keys {
-    /// These keys. They must be ascending, each once.
+    /// Interns a key set. The keys must be sorted, without duplicates.
     pub(crate) fn of<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Self {
         debug_assert!(keys.clone().is_sorted_by(|a, b| a < b), "keys are ascending");
         let mut hasher = HASHER.build_hasher();
@@ -89,7 +91,8 @@ impl Keys {
         Self(Arc::new(Set { hash, keys, is_reference, is_shared, written: OnceLock::new() }))
     }
 
-    /// What stands before each value when a map of these keys is written as Python does. Nothing is kept of maps that are one of a kind.
+    /// The JSON text before each value of a map with these keys, in Python's format. `None` if the set is not
+    /// interned.
     pub(crate) fn written(&self) -> Option<impl Iterator<Item = &[u8]>> {
         if !self.0.is_shared {
             return None;
@@ -112,37 +115,37 @@ impl Keys {
         self.0.hash == hash && self.len() == keys.len() && self.all().iter().map(Key::as_str).eq(keys)
     }
 
-    /// Where the value of `key` is in a map of these keys.
+    /// The index of the value of `key` in a map with these keys.
     pub fn place(&self, key: &str) -> Option<usize> {
         self.0.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()
     }
 
-    /// Whether a map of these keys refers to a datafile: `$ref` is its one key.
+    /// Whether a map with these keys is a reference to a datafile: `$ref` is its only key.
     pub fn is_reference(&self) -> bool {
         self.0.is_reference
     }
 
-    /// Whether the two are not only equal but the same. Equal ones mostly are.
+    /// Whether two key sets are the same allocation. Equal interned sets usually are.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A number that only these keys have, as long as somebody holds them.
+    /// A number that identifies this allocation while it is alive.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The keys, ascending.
+    /// The keys, sorted.
     pub(crate) fn all(&self) -> &[Key] {
         &self.0.keys
     }
 
-    /// How many there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.0.keys.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.keys.is_empty()
     }

@@ -1,7 +1,8 @@
-//! A value that is read when somebody looks at it.
+//! Lazy value: parsed on first access.
 //!
-//! Of a large bundle that was kept, one run needs a few documents and the texts of all others. **Invariant:** a text that is held here
-//! is what [`write_python`] writes of its value.
+//! A run needs a few documents of a large cached bundle, and only the text of all others. **Invariant:** the
+//! text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed value can be written
+//! and hashed without parsing.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -11,14 +12,15 @@ use crate::json::{Reader, Shapes, write_python};
 use crate::value::Value;
 use parking_lot::Mutex;
 
-/// A value, or the text that it is read from.
+/// A value, or the JSON text it is parsed from on first access.
 pub struct Later {
     value: OnceLock<Value>,
-    /// Gone as soon as it is read.
+    /// The text, until it is parsed. The lock is held while the text is read or taken, never while it is
+    /// parsed.
     unread: Option<Box<Mutex<Option<Text>>>>,
 }
 
-/// A text among others.
+/// A slice of a shared buffer.
 pub(crate) struct Text {
     pub all: Arc<String>,
     pub place: Range<usize>,
@@ -31,23 +33,24 @@ impl Text {
 }
 
 thread_local! {
-    /// What maps have looked like so far.
+    /// The map shapes seen by this thread, reused between parses.
     static SHAPES: std::cell::RefCell<Shapes> = std::cell::RefCell::default();
 }
 
 impl Later {
-    /// The value of a text that was written of one.
+    /// Creates a lazy value from the JSON text of a value.
     pub(crate) fn of(text: Text) -> Self {
         Self { value: OnceLock::new(), unread: Some(Box::new(Mutex::new(Some(text)))) }
     }
 
-    /// Does something with the text, if nobody has read it.
+    /// Calls `with` on the text, if the value is not parsed yet. Holds the lock during the call.
     fn unread<T>(&self, with: impl FnOnce(&mut Option<Text>) -> Option<T>) -> Option<T> {
         let unread = self.unread.as_ref().filter(|_| self.value.get().is_none())?;
         with(&mut unread.lock())
     }
 
-    /// Whether the text of the value may contain these characters, which need no escapes in JSON. A value that was not read yet stays unread.
+    /// Whether the JSON text of the value may contain `characters`, which must not need escapes. Does not
+    /// parse the value; returns true if it is parsed already.
     pub fn may_contain(&self, characters: &str) -> bool {
         self.unread(|text| text.as_ref().map(|text| text.as_str().contains(characters))).unwrap_or(true)
     }
@@ -62,13 +65,13 @@ impl Later {
                 SHAPES.replace(reader.into_shapes());
                 value.ok()
             });
-            // A text that was written of a value can be read.
-            debug_assert!(value.is_some(), "a text that was written of a value");
+            // The text was written from a value, so it can be parsed.
+            debug_assert!(value.is_some(), "the text was written from a value");
             value.unwrap_or(Value::Null)
         })
     }
 
-    /// Writes the value as Python does.
+    /// Writes the value as JSON in Python's format, without parsing it.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let written = self.unread(|text| {
             out.extend_from_slice(text.as_ref()?.as_str().as_bytes());
@@ -79,14 +82,14 @@ impl Later {
         }
     }
 
-    /// The texts at these keys of a map, without reading the rest of it. The keys must be ascending.
+    /// The strings at these keys of a map, without parsing the rest of it. The keys must be sorted.
     pub fn texts<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
         let peeked = self.unread(|text| peek(text.as_ref()?.as_str(), keys));
         peeked.unwrap_or_else(|| keys.map(|key| self.get(key).and_then(Value::as_str).map(str::to_owned)))
     }
 }
 
-/// The texts at these keys of the map that a text is.
+/// Extracts the strings at these keys from the text of a map.
 fn peek<const N: usize>(text: &str, keys: [&str; N]) -> Option<[Option<String>; N]> {
     let mut found = [const { None }; N];
     let mut reader = Reader::new(text);
@@ -100,7 +103,7 @@ fn peek<const N: usize>(text: &str, keys: [&str; N]) -> Option<[Option<String>; 
                 reader.skip_range().ok()?;
             }
         } else if keys.last().is_none_or(|last| key.as_ref() > *last) {
-            // They are ascending.
+            // Keys are sorted.
             break;
         } else {
             reader.skip_range().ok()?;
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_read_it_knows_the_same() {
+    fn a_value_that_is_not_parsed_gives_the_same_answers() {
         let (unread, read) = (later(), Later::from(Reader::new(TEXT).whole().expect("JSON")));
         let texts = |later: &Later| {
             later.texts(["$file_sha256sum", "$other", "$schema", "Name", "__identifier", "z"])
@@ -162,14 +165,14 @@ mod tests {
             String::from_utf8(text).expect("text")
         };
         assert_eq!((written(&unread), written(&read)), (TEXT.to_owned(), TEXT.to_owned()));
-        assert!(unread.value.get().is_none(), "nobody has read it");
+        assert!(unread.value.get().is_none(), "not parsed yet");
         assert_eq!(unread, read);
         assert_eq!(written(&unread), TEXT);
         assert_eq!(texts(&unread), texts(&read));
     }
 
     #[test]
-    fn what_is_read_holds_no_text() {
+    fn a_parsed_value_drops_its_text() {
         let later = later();
         assert_eq!(later.get("Name"), Some(&Value::Int(7)));
         assert!(later.unread.as_ref().is_some_and(|text| text.lock().is_none()));

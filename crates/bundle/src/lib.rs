@@ -1,9 +1,9 @@
-//! Data repo → bundle: validated bytes with a name, the SHA-256 of themselves.
+//! Data repo → bundle: validated bytes, named by their own SHA-256.
 //!
-//! The road: [`repo`] finds the files of a directory or of a Git revision, [`mod@build`] turns them into a [`Bundle`]
-//! and its bytes, [`mod@load`] turns bytes into a bundle again, [`store`] keeps them on disk, and [`diff`] tells two
-//! bundles apart. The model (value, json, digest, model, types, diff) is pure; only [`repo`], [`store`] and what is remembered of
-//! files ([`mod@build`]) touch the disk, and only [`repo`] runs `git`.
+//! [`repo`] lists the files of a directory or a Git revision, [`mod@build`] turns them into a [`Bundle`] and
+//! its bytes, [`mod@load`] turns bytes back into a bundle, [`store`] writes them to disk, and [`diff`]
+//! compares two bundles. The model (value, json, digest, model, types, diff) is pure. Only [`repo`],
+//! [`store`] and the build cache in [`mod@build`] access the disk, and only [`repo`] runs `git`.
 
 pub mod build;
 pub mod diff;

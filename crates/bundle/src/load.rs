@@ -1,4 +1,4 @@
-//! Bytes → bundle. Takes the bundles of other makers too.
+//! Bytes → bundle. Also loads bundles from other programs.
 
 mod cut;
 
@@ -15,16 +15,16 @@ use crate::json::{Fault, Reader};
 use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
 use crate::value::{Map, Value};
 
-/// Why bytes are no bundle.
+/// The reason why bytes are not a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The bytes do not come.
+    /// The bytes cannot be read.
     #[error("the bundle cannot be read")]
     Source(#[source] std::io::Error),
     /// The bytes are not UTF-8.
     #[error("the bundle is not UTF-8 text from byte {offset} on")]
     Encoding {
-        /// The first byte that is none.
+        /// The first invalid byte.
         offset: usize,
     },
     /// The text is not JSON.
@@ -33,31 +33,31 @@ pub enum LoadError {
     /// A document is not JSON.
     #[error("`{path}` in the bundle is not valid JSON")]
     Document {
-        /// Which document.
+        /// Path of the document.
         path: String,
-        /// What is wrong in it, counted from its start.
+        /// The error, with an offset from the start of the document.
         #[source]
         fault: Fault,
     },
-    /// A part is missing, or not of the form it must have.
+    /// A part is missing or has the wrong type.
     #[error("`{part}` is missing in the bundle, or not {form}")]
     Form {
-        /// Which part.
+        /// Name of the part.
         part: String,
-        /// What it must be.
+        /// The expected type.
         form: &'static str,
     },
 }
 
-/// About how many bytes are read in one go.
+/// Approximate number of bytes per batch.
 pub(crate) const BATCH: usize = 512 << 10;
 
-/// Reads a bundle; what `pool` already has is shared, not read.
+/// Loads a bundle. Documents that `pool` already has are shared, not parsed.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
     load_from(&mut &*bytes, pool)
 }
 
-/// The same of bytes that come one after the other: they are never in memory all at once.
+/// Loads a bundle from a reader, in batches: the whole text is never in memory at once.
 pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError> {
     load_in_batches(source, BATCH, pool)
 }
@@ -66,7 +66,8 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
     let used = Mutex::new(Vec::new());
     let mut cutter = Cutter::new(source, size, &used);
     let (made, given, known) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // So many batches are with other threads; beyond that, whoever cuts reads as well.
+    // Maximum number of batches handed to other threads. Above it, the splitting thread parses the batch
+    // itself, which bounds the memory.
     let most = 2 * rayon::current_num_threads();
     rayon::in_place_scope(|scope| {
         let mut number = 0;
@@ -108,7 +109,7 @@ fn pop<T>(all: &Mutex<Vec<T>>) -> Option<T> {
     all.lock().pop()
 }
 
-/// What was read of a batch, piece by piece.
+/// A parsed piece of a batch.
 enum One {
     Opened(Part),
     Datafile(Datafile),
@@ -119,7 +120,7 @@ enum One {
     Timestamp(String),
 }
 
-/// Reads the texts of a batch.
+/// Parses the documents of a batch.
 struct Reading<'a, 'p> {
     pool: &'p Pool,
     reader: Reader<'a>,
@@ -168,7 +169,7 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn resource(&mut self, path: &str, text: &'a str) -> Result<Arc<Resource>, LoadError> {
-        // The path is part of what is shared, and the key of the map decides on it.
+        // The path is part of the shared value, and the key of the map defines it.
         let digest = Resource::digest_of(path, text.as_bytes());
         self.pool.resource(digest, || {
             let whole = self.reader.again(text);
@@ -179,7 +180,7 @@ impl<'a> Reading<'a, '_> {
     }
 }
 
-/// The parts of a bundle, as far as they have come.
+/// The parts of a bundle that were read so far.
 #[derive(Default)]
 struct Parts {
     datafiles: Option<Vec<Datafile>>,
@@ -213,7 +214,7 @@ impl Parts {
         Ok(Bundle {
             sha,
             stamp: Stamp { commit, timestamp },
-            graphql: self.graphql.ok_or_else(|| missing("graphql", "there"))?,
+            graphql: self.graphql.ok_or_else(|| missing("graphql", "a JSON value"))?,
             datafiles: sorted(self.datafiles.ok_or_else(|| part(Part::Data))?, |datafile| &datafile.path),
             resources: sorted(self.resources.ok_or_else(|| part(Part::Resources))?, |resource| {
                 &resource.path
@@ -224,7 +225,7 @@ impl Parts {
     }
 }
 
-/// By path; of equal paths the last one stays, as in every reader of JSON.
+/// Sorts by path. Of equal paths, the last one counts, as in every JSON parser.
 fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
     if !all.is_sorted_by(|a, b| path(a) < path(b)) {
         all.reverse();
@@ -240,7 +241,7 @@ fn stamp(key: &str, text: &str) -> Result<String, LoadError> {
     text.ok_or_else(|| LoadError::Form { part: key.to_owned(), form: "a string" })
 }
 
-/// The resource that a map of a bundle describes.
+/// The resource in a map of a bundle.
 pub(crate) fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
     let text = |key: &str| map.get(key)?.as_str();
     let mut backrefs = Vec::new();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_text_is_cut_makes_no_difference() {
+    fn the_batch_size_makes_no_difference() {
         let whole = shown(1 << 20, TEXT).expect("a bundle");
         let paths: Vec<_> = ["/b", "/é😀é", "/r", "/s"].map(|path| whole.find(&format!("\"{path}\""))).into();
         assert!(paths.iter().all(Option::is_some) && !whole.contains("/gone"), "{whole}");
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_wrong_is_wrong_at_the_same_byte_wherever_it_is_cut() {
+    fn an_error_is_at_the_same_byte_for_every_batch_size() {
         let broken = (0..TEXT.trim_end().len())
             .filter(|end| TEXT.is_char_boundary(*end))
             .map(|end| TEXT[..end].to_owned());
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told_at_their_place() {
+    fn bytes_that_are_not_utf8_are_reported_with_their_offset() {
         let at = TEXT.find("other").expect("a key");
         let mut bytes = TEXT.as_bytes().to_vec();
         bytes[at] = 0xff;
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_fails_is_told() {
+    fn a_read_error_of_the_source_is_reported() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
@@ -328,8 +329,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_twice_must_be_right_twice() {
+    fn a_document_given_twice_is_checked_twice() {
         let twice = TEXT.replacen("\"/b\" : {}", "\"/b\" : 5", 1);
-        assert!(shown(1 << 20, twice).expect_err("5 is no object").contains("/b"));
+        assert!(shown(1 << 20, twice).expect_err("5 is not an object").contains("/b"));
     }
 }

@@ -1,4 +1,4 @@
-//! The bundle in memory: immutable, its documents shared.
+//! The bundle in memory: immutable, with shared documents.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,19 +10,19 @@ use crate::digest::Sha256;
 use crate::later::Later;
 use crate::value::Value;
 
-/// Which commit a bundle was made of.
+/// The commit that a bundle was made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// The commit, as given.
     pub commit: String,
-    /// Its time in seconds since 1970, as given.
+    /// Its timestamp in seconds since 1970, as given.
     pub timestamp: String,
 }
 
-/// A value and the digest of the JSON text it was written in.
+/// A value and the digest of its JSON text.
 ///
-/// **Invariant:** equal digests mean equal values. Unequal digests do not mean unequal values: a bundle of
-/// another maker may be laid out otherwise.
+/// **Invariant:** equal digests mean equal values. Unequal digests do not mean unequal values: a bundle from
+/// another program may be formatted differently.
 #[derive(Debug, PartialEq)]
 pub struct Document {
     /// The value.
@@ -37,7 +37,7 @@ impl Document {
         self.value.get("$schema")?.as_str()
     }
 
-    /// Whether the document names this schema. Documents that do not are left unread.
+    /// Whether the document names this schema. Documents that do not are not parsed.
     pub fn is_of(&self, schema: &str) -> bool {
         self.value.may_contain(schema) && self.schema() == Some(schema)
     }
@@ -48,18 +48,18 @@ impl Document {
 pub struct Datafile {
     /// Path within `data/`, with a leading slash.
     pub path: Arc<str>,
-    /// What it says.
+    /// Its content.
     pub document: Arc<Document>,
 }
 
-/// Where a resource is named.
+/// A reference to a resource from a datafile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backref {
     /// Path of the datafile.
     pub path: String,
     /// Schema of the datafile.
     pub datafile_schema: String,
-    /// Where in it, for example `openshiftResources.[6].path`.
+    /// Position in the datafile, for example `openshiftResources.[6].path`.
     pub jsonpath: String,
 }
 
@@ -72,9 +72,9 @@ pub struct Resource {
     pub content: Box<str>,
     /// Digest of the file.
     pub sha256sum: Box<str>,
-    /// The schema that its text names, for YAML files.
+    /// The schema that its text names, if it is a YAML file.
     pub schema: Option<Box<str>>,
-    /// Where it is named.
+    /// The references to it.
     pub backrefs: Vec<Backref>,
     /// Digest of its path and its JSON text in the bundle.
     pub digest: Sha256,
@@ -101,8 +101,8 @@ pub struct Bundle {
     pub(crate) places: ByPath,
 }
 
-/// Where datafiles are, by path; made when it is asked for the first time. Only bundles that have all paths of datafiles and of resources in common
-/// share it.
+/// Indexes of datafiles by path, computed on first use. Shared only between bundles with the same paths of
+/// datafiles and resources.
 pub(crate) type ByPath = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {
@@ -111,7 +111,7 @@ impl Bundle {
         self.sha
     }
 
-    /// The commit it was made of.
+    /// The commit it was made from.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
     }
@@ -126,18 +126,19 @@ impl Bundle {
         Some(&self.datafiles[self.place(path)?].document)
     }
 
-    /// Where the datafile at `path` is among all.
+    /// The index of the datafile at `path`.
     pub fn place(&self, path: &str) -> Option<usize> {
         let paths = || self.datafiles.iter().enumerate().map(|(place, file)| (Arc::clone(&file.path), place));
         self.places.get_or_init(|| paths().collect()).get(path).copied()
     }
 
-    /// Whether it surely has the same datafiles and resources, by path, because one was made of the other, or [along](Self::along) it.
+    /// Whether both bundles certainly have the same paths of datafiles and resources, because one was built
+    /// from the other or [shares paths with it](Self::along). `false` does not mean that they differ.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.places, &other.places)
     }
 
-    /// The same bundle, which shares with another one the paths of files that both have.
+    /// Shares the path allocations, and if all paths are equal also the path index, with another bundle.
     #[must_use]
     pub fn along(mut self, other: &Self) -> Self {
         share_paths(&mut self.schemas, &other.schemas);
@@ -175,7 +176,7 @@ impl Bundle {
     }
 }
 
-/// Lets files that are in both lists have the same path in memory; whether all of them are in both.
+/// Replaces equal paths by the allocations of `others`. Returns whether both lists have the same paths.
 fn share_paths(files: &mut [Datafile], others: &[Datafile]) -> bool {
     let (mut shared, count) = (0, files.len());
     let mut others_left = others.iter().peekable();
@@ -194,12 +195,12 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
     Some(&sorted[place])
 }
 
-/// What is in memory, by digest.
+/// Live values by digest.
 type Table<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
-/// Documents and resources that are in memory, by digest, so that bundles share what they have in common.
+/// Interns documents and resources by digest, so that bundles share what they have in common.
 ///
-/// **Invariant:** the pool keeps nothing alive: what no bundle holds any more is gone.
+/// **Invariant:** the pool keeps nothing alive: it holds weak references only.
 #[derive(Debug, Default)]
 pub struct Pool {
     documents: Mutex<Table<Document>>,
@@ -207,7 +208,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The document of `digest`, made by `make` unless some bundle has it.
+    /// The document with this digest; calls `make` if no live bundle has it.
     pub fn document<E>(
         &self,
         digest: Sha256,
@@ -216,7 +217,7 @@ impl Pool {
         self.later(digest, || make().map(Later::from))
     }
 
-    /// The same, of a value that may have to be read.
+    /// The document with this digest, with a lazy value; calls `make` if no live bundle has it.
     pub(crate) fn later<E>(
         &self,
         digest: Sha256,
@@ -225,7 +226,7 @@ impl Pool {
         shared(&self.documents, digest, || Ok(Document { value: make()?, digest }))
     }
 
-    /// The resource of `digest`, made by `make` unless some bundle has it.
+    /// The resource with this digest; calls `make` if no live bundle has it.
     pub fn resource<E>(
         &self,
         digest: Sha256,
@@ -234,7 +235,7 @@ impl Pool {
         shared(&self.resources, digest, make)
     }
 
-    /// Forgets what no bundle holds any more.
+    /// Removes the entries of values that are no longer alive.
     pub fn sweep(&self) {
         fn sweep<T>(table: &Mutex<Table<T>>) {
             let mut table = table.lock();
@@ -246,7 +247,7 @@ impl Pool {
         sweep(&self.resources);
     }
 
-    /// How many documents and resources are alive.
+    /// Number of live documents and resources.
     pub fn len(&self) -> usize {
         self.sweep();
         self.documents.lock().len() + self.resources.lock().len()
@@ -268,7 +269,7 @@ fn shared<T, E>(
     }
     let made = Arc::new(make()?);
     let mut table = table.lock();
-    // Somebody may have made it meanwhile: then theirs is shared.
+    // The lock was released while the value was made, so another thread may have inserted it.
     if let Some(alive) = table.get(&digest).and_then(Weak::upgrade) {
         return Ok(alive);
     }

@@ -1,24 +1,24 @@
-//! Numbers, digests and texts as bytes, one after the other: for what only this program reads again.
+//! Private binary encoding of numbers, digests and texts, for files that only this program reads.
 
 use std::io;
 
 use crate::digest::Sha256;
 
-/// Puts things one after the other.
+/// Encodes values one after the other.
 #[derive(Default)]
 pub struct Packer {
-    /// What comes before `bytes`, in pieces that are never copied into one.
+    /// Bytes that precede `bytes`, in pieces that are never copied into one buffer.
     before: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
 impl Packer {
-    /// A number.
+    /// Appends a number as 8 bytes.
     pub fn number(&mut self, number: u64) {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A count, or a place: mostly a small number, which takes few bytes.
+    /// Appends a count or an index as a variable-length number: small ones take few bytes.
     pub fn count(&mut self, count: usize) {
         let mut rest = count as u64;
         while rest >= 0x80 {
@@ -28,18 +28,18 @@ impl Packer {
         self.bytes.push(u8::try_from(rest).unwrap_or_default());
     }
 
-    /// A digest.
+    /// Appends a digest.
     pub fn digest(&mut self, digest: Sha256) {
         self.bytes.extend_from_slice(digest.as_bytes());
     }
 
-    /// A text.
+    /// Appends a text.
     pub fn text(&mut self, text: &str) {
         self.count(text.len());
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Something that may be missing.
+    /// Appends an optional value.
     pub fn option<T>(&mut self, one: Option<T>, pack: impl FnOnce(&mut Self, T)) {
         self.bytes.push(u8::from(one.is_some()));
         if let Some(one) = one {
@@ -47,26 +47,26 @@ impl Packer {
         }
     }
 
-    /// Things of one kind.
+    /// Appends a list.
     pub fn list<T>(&mut self, all: impl ExactSizeIterator<Item = T>, mut pack: impl FnMut(&mut Self, T)) {
         self.count(all.len());
         all.for_each(|one| pack(self, one));
     }
 
-    /// What others have packed.
+    /// Appends the output of another encoder, with its length.
     pub fn packed(&mut self, other: &Packer) {
         self.count(other.len());
         other.pieces().for_each(|piece| self.bytes.extend_from_slice(piece));
     }
 
-    /// A list of what others have packed, which is not copied.
+    /// Appends a list of outputs of other encoders, without copying them.
     pub fn packed_list(&mut self, all: Vec<Packer>) {
         self.count(all.len());
         for other in all {
             self.count(other.len());
             self.before.push(std::mem::replace(&mut self.bytes, other.bytes));
             let last = self.before.len();
-            // What comes before its bytes comes behind ours.
+            // The pieces of the other encoder follow the bytes of this one.
             self.before.splice(last..last, other.before);
         }
     }
@@ -79,7 +79,8 @@ impl Packer {
         self.pieces().map(<[u8]>::len).sum()
     }
 
-    /// All of it, to be kept; `by` names the program, as another one may pack otherwise.
+    /// The encoded bytes with a checksum. `by` identifies the program, because another version may use
+    /// another format.
     pub fn sealed(self, by: &str) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(self.len() + 64);
         // Writing to memory does not fail.
@@ -87,7 +88,7 @@ impl Packer {
         sealed
     }
 
-    /// Writes all of it, to be kept; see [`sealed`](Self::sealed).
+    /// Writes the encoded bytes with a checksum; see [`sealed`](Self::sealed).
     pub fn write_sealed(self, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let by = Sha256::of(by.as_bytes());
         let sum = Sha256::of_parts([by.as_bytes().as_slice()].into_iter().chain(self.pieces()));
@@ -97,14 +98,15 @@ impl Packer {
     }
 }
 
-/// Takes things out in the order they were put in.
+/// Decodes values in the order in which they were encoded. Every method returns `None` if the bytes are
+/// malformed.
 #[derive(Clone, Copy)]
 pub struct Unpacker<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Unpacker<'a> {
-    /// What the same program has sealed, if it is whole.
+    /// Opens sealed bytes. `None` if they are incomplete, corrupt or from another program.
     pub fn open(bytes: &'a [u8], by: &str) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk::<32>()?;
         if Sha256::of(rest).as_bytes() != sum {
@@ -114,7 +116,7 @@ impl<'a> Unpacker<'a> {
         (sealed.digest()? == Sha256::of(by.as_bytes())).then_some(sealed)
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes are decoded.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -132,12 +134,12 @@ impl<'a> Unpacker<'a> {
         Some(bytes)
     }
 
-    /// A number.
+    /// Decodes a number.
     pub fn number(&mut self) -> Option<u64> {
         self.chunk().map(u64::from_le_bytes)
     }
 
-    /// A count, or a place.
+    /// Decodes a count or an index.
     pub fn count(&mut self) -> Option<usize> {
         let mut count = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -150,17 +152,17 @@ impl<'a> Unpacker<'a> {
         None
     }
 
-    /// A digest.
+    /// Decodes a digest.
     pub fn digest(&mut self) -> Option<Sha256> {
         self.chunk().map(Sha256::from_bytes)
     }
 
-    /// A text.
+    /// Decodes a text.
     pub fn text(&mut self) -> Option<&'a str> {
         str::from_utf8(self.bytes()?).ok()
     }
 
-    /// Something that may be missing.
+    /// Decodes an optional value.
     pub fn option<T>(&mut self, unpack: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.chunk()? {
             [0] => Some(None),
@@ -169,7 +171,7 @@ impl<'a> Unpacker<'a> {
         }
     }
 
-    /// Things of one kind.
+    /// Decodes a list.
     pub fn list<T, L: FromIterator<T>>(
         &mut self,
         mut unpack: impl FnMut(&mut Self) -> Option<T>,
@@ -177,7 +179,7 @@ impl<'a> Unpacker<'a> {
         (0..self.count()?).map(|_| unpack(self)).collect()
     }
 
-    /// What others have packed.
+    /// Decodes the output of another encoder.
     pub fn packed(&mut self) -> Option<Self> {
         self.bytes().map(|rest| Self { rest })
     }
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_comes_out_if_it_is_whole() {
+    fn complete_data_round_trips_and_truncated_data_is_refused() {
         let mut packer = Packer::default();
         packer.number(u64::MAX);
         let counts = [0, 0x7f, 0x80, 300, usize::MAX];

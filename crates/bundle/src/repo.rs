@@ -1,4 +1,4 @@
-//! The files of a data repo: in a directory, or in a Git revision without a checkout.
+//! Lists and reads the files of a data repo: in a directory, or in a Git revision without a checkout.
 
 mod directory;
 mod disk;
@@ -23,22 +23,23 @@ pub use revision::{GitError, Revision, head_stamp, merge_base};
 pub use sight::Sight;
 pub use stamp::RepoStamp;
 
-/// Most bytes of one file of a data repo.
+/// Maximum size of one file of a data repo, in bytes.
 pub const MOST_BYTES: u64 = 8 << 20;
 
-/// Most levels of folders below a part of a data repo.
+/// Maximum depth of directories below a part of a data repo.
 pub const MAX_DEPTH: usize = 64;
 
-/// A data repo, wherever it is.
+/// A data repo in a directory, in four separate directories, or in a Git revision.
 #[derive(Clone, Debug)]
 pub struct Repo {
     tree: Tree,
     layout: Layout,
-    /// Where people read findings.
+    /// The directory that file names in findings are relative to.
     seen_from: Option<SeenFrom>,
 }
 
-/// Two absolute paths: files are named relative to the first, and are below the second.
+/// Two absolute paths: `root` is the directory of the data repo, and files in findings are named relative to
+/// `folder`.
 #[derive(Clone, Debug)]
 struct SeenFrom {
     folder: String,
@@ -47,9 +48,9 @@ struct SeenFrom {
 
 #[derive(Clone, Debug)]
 enum Tree {
-    /// A directory. Links may lead anywhere within it.
+    /// A directory. Symbolic links may point anywhere within it.
     Directory(PathBuf),
-    /// Four places that have nothing in common. Links stay within their own.
+    /// Four separate locations. Symbolic links must stay within their own.
     Places,
     /// A revision of a Git repository.
     Revision(Revision),
@@ -58,9 +59,9 @@ enum Tree {
 /// A file of a data repo.
 #[derive(Debug)]
 pub struct File {
-    /// Path within its folder, with a leading slash: how the bundle calls it.
+    /// Path within its part, with a leading slash: its name in the bundle.
     pub path: String,
-    /// Path within the data repo: how people call it.
+    /// Path within the data repo: its name in messages.
     pub name: String,
     content: Content,
 }
@@ -72,18 +73,18 @@ enum Content {
     TooLarge(u64),
 }
 
-/// What came of reading a file.
+/// The bytes of a file, or its size if it is too large.
 pub enum Bytes<'a> {
     /// Its bytes.
     Whole(Cow<'a, [u8]>),
-    /// It has more bytes than a file may have.
+    /// It has this many bytes, more than a file may have.
     TooLarge(u64),
 }
 
-/// Which files of a folder are asked for.
+/// Selects files of a directory by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// YAML and JSON; what is wrong with other files is not reported.
+    /// YAML and JSON files; problems with other files are not reported.
     Documents,
     /// Every file.
     All,
@@ -95,31 +96,32 @@ impl Names {
     }
 }
 
-/// The ending of a YAML or JSON file, in whatever case.
+/// The extension of a YAML or JSON file, in upper or lower case.
 pub(crate) fn document_ending(name: &str) -> Option<&str> {
     let (_, ending) = name.rsplit_once('.')?;
     ["yml", "yaml", "json"].iter().any(|known| known.eq_ignore_ascii_case(ending)).then_some(ending)
 }
 
-/// The files of a folder, by path, and what was wrong with the others.
+/// The files of a directory, sorted by path, and findings about files that cannot be read.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Files that can be read.
     pub files: Vec<File>,
-    /// Links that lead nowhere, names that are no text, and the like.
+    /// Broken links, names that are not UTF-8, and similar problems.
     pub findings: Vec<Diagnostic>,
-    /// Whether one of the files is a link: it changes with another.
+    /// Whether one of the files is a symbolic link. A link changes when its target does, which its own stamp
+    /// does not show.
     pub has_links: bool,
-    /// Folders that need not be listed again, if that was to be remembered.
+    /// Directories to cache for the next listing; empty without a [`Before`].
     pub folders: Folders,
 }
 
-/// What is remembered of folders from listing to listing.
+/// The previous listing: lets unchanged directories be taken from the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
-    /// Those that were listed before.
+    /// The cached directories.
     pub folders: &'a Folders,
-    /// A time before anything was looked at.
+    /// A time before anything was read. Stamps that are not older than this are not trusted.
     pub begun: SystemTime,
 }
 
@@ -129,40 +131,40 @@ pub enum RepoError {
     /// A folder or file of the layout is missing.
     #[error("there is no `{name}` in the data repo")]
     Missing {
-        /// Which one.
+        /// Its name in the layout.
         name: String,
     },
     /// A folder cannot be listed.
     #[error("cannot list `{name}`")]
     List {
-        /// Which one.
+        /// Its name.
         name: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Git did not answer.
+    /// Git failed.
     #[error("cannot read the Git revision")]
     Git(#[from] GitError),
 }
 
 impl Repo {
-    /// The data repo in a directory.
+    /// Creates a data repo from a directory.
     pub fn directory(root: impl Into<PathBuf>, layout: Layout) -> Self {
         Self { tree: Tree::Directory(root.into()), layout: layout.normal(), seen_from: None }
     }
 
-    /// A data repo whose parts are at any four places.
+    /// Creates a data repo whose four parts are at unrelated locations.
     pub fn places(layout: Layout) -> Self {
         Self { tree: Tree::Places, layout, seen_from: None }
     }
 
-    /// The data repo in a Git revision.
+    /// Creates a data repo from a Git revision.
     pub fn revision(revision: Revision, layout: Layout) -> Self {
         Self { tree: Tree::Revision(revision), layout: layout.normal(), seen_from: None }
     }
 
-    /// The data repo in a directory, whose files are named relative to `folder` in text for people.
+    /// Names files relative to `folder` in messages. Only for a data repo in a directory.
     #[must_use]
     pub fn seen_from(mut self, folder: &Path) -> Self {
         let text = |path: &Path| path.canonicalize().ok()?.to_str().map(str::to_owned);
@@ -172,7 +174,7 @@ impl Repo {
         self
     }
 
-    /// The directory that it is in, if it is in one.
+    /// The directory of the data repo, if it is in one.
     pub fn folder(&self) -> Option<&Path> {
         match &self.tree {
             Tree::Directory(root) => Some(root),
@@ -180,17 +182,18 @@ impl Repo {
         }
     }
 
-    /// Where its parts are.
+    /// The locations of its parts.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The files of the folder `name`.
+    /// Lists the files of the part `name`.
     pub fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
         self.list_again(name, names, None)
     }
 
-    /// The same, for who has listed it before.
+    /// Lists the files of the part `name`; directories with an unchanged stamp are taken from the previous
+    /// listing.
     pub fn list_again(
         &self,
         name: &str,
@@ -231,14 +234,14 @@ impl Repo {
         }
     }
 
-    /// Whether `name` is a link, or below one.
+    /// Whether `name` is a symbolic link, or below one.
     pub(crate) fn leads_elsewhere(&self, name: &str) -> bool {
         let Some(root) = self.folder() else { return false };
         let real = |path: &Path| path.canonicalize().ok();
         real(&root.join(name)) != real(root).map(|root| root.join(name))
     }
 
-    /// The single file `name`; a link that must not be followed is a finding.
+    /// The single file `name`. A link that must not be followed is a finding.
     pub fn file(&self, name: &str) -> Result<Result<File, Box<Diagnostic>>, RepoError> {
         let content = match &self.tree {
             Tree::Directory(root) => directory::file(&root.join(name), Some(root), name)?,
@@ -268,7 +271,7 @@ impl Sources for Repo {
 }
 
 impl File {
-    /// The file at `place` on disk, which has this name in the data repo and this path in its part.
+    /// A file on disk, with its name in the data repo and its path in its part.
     pub(crate) fn on_disk(name: String, path: &str, place: DiskPath) -> Self {
         Self { path: path.to_owned(), name, content: Content::OnDisk(place) }
     }
@@ -278,7 +281,7 @@ impl File {
         Self { path: path.to_owned(), name, content: Content::InMemory(Vec::new()) }
     }
 
-    /// How it looks, if it is on disk and looks tell anything there.
+    /// Its file stamp, if it is on disk and the platform has stamps.
     pub fn sight(&self) -> Option<Sight> {
         match &self.content {
             Content::OnDisk(place) => place.sight(),
@@ -286,7 +289,7 @@ impl File {
         }
     }
 
-    /// Whether two files have the same path and the same bytes; one that cannot be read is not the same as any other.
+    /// Whether two files have the same path and bytes. A file that cannot be read equals no other.
     fn is_same(&self, other: &Self) -> bool {
         self.path == other.path
             && match (self.read(), other.read()) {
@@ -296,12 +299,12 @@ impl File {
             }
     }
 
-    /// Its bytes.
+    /// Reads its bytes.
     pub fn read(&self) -> io::Result<Bytes<'_>> {
         self.look().map(|(bytes, _)| bytes)
     }
 
-    /// Its bytes, and how it looked before they were read.
+    /// Reads its bytes, and its file stamp as it was before the read.
     pub(crate) fn look(&self) -> io::Result<(Bytes<'_>, Option<Sight>)> {
         match &self.content {
             Content::InMemory(bytes) => Ok((Bytes::Whole(Cow::Borrowed(bytes)), None)),
@@ -318,32 +321,32 @@ impl File {
     }
 }
 
-/// Whether a file or folder of this name is passed over.
+/// Whether a file or directory of this name is ignored.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
 
-/// Whether a path of the data repo has a part that is passed over.
+/// Whether a path of the data repo has an ignored component.
 pub(crate) fn has_hidden_part(path: &str) -> bool {
     path.split('/').any(is_hidden)
 }
 
 fn link_outside(name: &str, target: &str) -> Diagnostic {
-    let message = format!("the link leads to `{target}`, which is not part of the data repo");
+    let message = format!("the link points to `{target}`, which is not part of the data repo");
     Diagnostic::new(code::LINK_OUTSIDE, message).in_file(name)
 }
 
 fn link_broken(name: &str, target: &str, why: &str) -> Diagnostic {
-    Diagnostic::new(code::LINK_BROKEN, format!("the link leads to `{target}`, {why}")).in_file(name)
+    Diagnostic::new(code::LINK_BROKEN, format!("the link points to `{target}`, {why}")).in_file(name)
 }
 
-/// A folder that is nested too deeply to be listed.
+/// Reports a directory that is nested too deeply to be listed.
 fn too_deep(name: &str) -> Diagnostic {
     let message = format!("the folder is nested more than {MAX_DEPTH} levels deep, and is not read");
     Diagnostic::new(code::FOLDER_DEPTH, message).in_file(name).hint("move it up, or remove it")
 }
 
-/// A file that cannot be read.
+/// Reports a file that cannot be read.
 pub(crate) fn unreadable(name: &str, why: &str) -> Diagnostic {
     Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {why}")).in_file(name)
 }

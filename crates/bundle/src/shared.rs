@@ -1,10 +1,11 @@
-//! Things of which the process has one each, however often they are made.
+//! Interning: one allocation per distinct value in the process.
 //!
-//! A table finds the one; each thread remembers what it found last, so that it need not ask the others. Many threads may ask at
-//! once, so the table is in parts, by hash.
+//! A table of shards, each with its own lock, finds the value by hash. In front of it, each thread has a
+//! small direct-mapped cache, so that most lookups take no lock.
 //!
-//! **Invariant:** what nobody has any more is forgotten before the table has doubled. Some thousand small things may stay for
-//! good, so nothing large may be shared.
+//! **Invariant:** values that are no longer used are removed before a shard has doubled in size. The thread
+//! caches and a minimum per shard can keep some thousand values alive indefinitely, so only small values may
+//! be interned.
 
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -14,22 +15,24 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-/// Hashes what is shared.
+/// Hashes interned values.
 pub static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// A handle to something that many can hold.
+/// A reference-counted handle to an interned value.
 pub trait Handle: Clone {
-    /// How many handles there are.
+    /// Number of live handles, including those of the table and of thread caches.
     fn holders(&self) -> usize;
 }
 
-/// How many things a thread remembers.
+/// Number of slots of a thread's cache.
 const REMEMBERED: usize = 1024;
 
-/// What a thread found last, and the hash of each: who looks for another need not look at it.
+/// A thread's cache: one slot per hash modulo the number of slots, with the full hash to skip most
+/// comparisons.
 pub type Recent<T> = RefCell<Vec<Option<(u64, T)>>>;
 
-/// The one thing for which `is` holds; `hash` is its hash, and `make` makes it if there is none.
+/// Interns a value: returns the value for which `is` holds, or inserts the result of `make`. `hash` is its
+/// hash. Holds the lock of one shard while `is` and `make` run.
 pub fn one<T: Handle + 'static>(
     recent: &'static LocalKey<Recent<T>>,
     table: &Table<T>,
@@ -52,10 +55,10 @@ pub fn one<T: Handle + 'static>(
     })
 }
 
-/// All that there is.
+/// All interned values, in shards by hash.
 pub struct Table<T>([Mutex<Part<T>>; PARTS]);
 
-/// In so many parts.
+/// Number of shards.
 const PARTS: usize = 16;
 
 impl<T> Default for Table<T> {
@@ -64,15 +67,15 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// What there is of some hashes.
+/// The interned values of one shard.
 struct Part<T> {
-    /// With their hashes.
+    /// Values with their hashes.
     known: HashTable<(u64, T)>,
-    /// How many there were after the last look for those that nobody has any more.
+    /// Number of values after the last sweep.
     swept: usize,
 }
 
-/// So few are never swept.
+/// A shard with fewer values is never swept.
 const FEW: usize = 4096 / PARTS;
 
 impl<T> Default for Part<T> {
@@ -110,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_forgotten() {
+    fn unused_values_are_swept() {
         let mut part = Part::default();
         let mut one = |text: &str| {
-            // A hash that does not tell them apart well.
+            // A hash with many collisions.
             let hash = text.len() as u64;
             let found: Arc<str> = part.one(hash, |known: &Arc<str>| **known == *text, || text.into());
             (found, part.known.len())

@@ -1,4 +1,4 @@
-//! Bundles on disk, and files that are replaced as a whole.
+//! Writes bundles to disk, and replaces files atomically.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Bundle;
 
-/// Writes a bundle so that `path` has either all of it or what it had before.
+/// Writes a bundle so that `path` has either all of it or its previous content.
 pub fn write(bundle: &Bundle, path: &Path) -> io::Result<()> {
     replace(path, &|out| bundle.write_to(out))
 }
 
-/// The same, for a file that nobody else may read, whoever could before.
+/// Replaces a file atomically, and makes it readable only by its owner, whatever its permissions were.
 pub fn replace_private(
     path: &Path,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
@@ -19,9 +19,10 @@ pub fn replace_private(
     replace_as(path, Readers::Owner, content)
 }
 
-/// Writes a file so that `path` has either all of it or what it had before.
+/// Replaces a file so that `path` has either all of the new content or its previous content.
 ///
-/// A link stays a link: what it leads to is replaced. What is no file, such as a pipe, is written to.
+/// A symbolic link stays: its target is replaced. Anything but a regular file, such as a pipe, is written to
+/// directly.
 pub fn replace(
     path: &Path,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
@@ -29,12 +30,12 @@ pub fn replace(
     replace_as(path, Readers::AsBefore, content)
 }
 
-/// Who may read a file.
+/// The read permission of a replaced file.
 #[derive(Clone, Copy, Debug)]
 enum Readers {
-    /// Whoever could before; of a new file, everybody.
+    /// The permissions of the previous file; a new file is readable by everyone.
     AsBefore,
-    /// Its owner.
+    /// Only the owner.
     Owner,
 }
 
@@ -48,21 +49,22 @@ fn replace_as(
     draft.persist()
 }
 
-/// A file that is written beside the one that it will replace.
+/// A temporary file that atomically replaces another file when it is finished.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
     out: Out,
     readers: Readers,
-    /// Whether a bundle was written to it, whole.
+    /// Whether a complete bundle was written to it.
     whole: bool,
 }
 
 #[derive(Debug)]
 enum Out {
-    /// A file beside it.
+    /// A temporary file in the same directory.
     Beside(io::BufWriter<tempfile::NamedTempFile>),
-    /// Itself: it is no file, such as a pipe. It is opened when there is something to write, as somebody may wait for it.
+    /// The target itself, because it is not a regular file (a pipe, for example). Opened at the first write,
+    /// as opening a pipe can block.
     Itself(PathBuf, Option<fs::File>),
 }
 
@@ -86,7 +88,8 @@ impl io::Write for Out {
     }
 }
 
-/// The error without the path of the temporary file, which means nothing to the user: the caller names the file.
+/// The error without the path of the temporary file, which means nothing to the user; the caller names the
+/// file.
 fn without_path(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((cause, _)) => io::Error::new(error.kind(), cause),
@@ -95,7 +98,7 @@ fn without_path(error: io::Error) -> io::Error {
 }
 
 impl Draft {
-    /// A draft of the bundle at `path`.
+    /// Creates a temporary file for the bundle at `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
         Self::of(path, Readers::AsBefore)
     }
@@ -116,7 +119,8 @@ impl Draft {
         Ok(Self { path, out, readers, whole: false })
     }
 
-    /// Where a bundle is written to while it is made; nothing if it has to be checked first, as whoever reads a pipe reads it at once.
+    /// The output for a bundle that is written while it is encoded. `None` if it must be validated first: the
+    /// reader of a pipe would consume it at once.
     pub(crate) fn early(&mut self) -> Option<(&mut (dyn io::Write + Send), &mut bool)> {
         match &mut self.out {
             Out::Beside(out) => Some((out, &mut self.whole)),
@@ -124,10 +128,10 @@ impl Draft {
         }
     }
 
-    /// Puts the bundle where it belongs; it is written now, unless it was while it was made.
+    /// Moves the bundle to its path. Writes it first, unless it was written while it was encoded.
     pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
         if !self.whole {
-            // What was begun and could not be written is not gone on with.
+            // A partial write is discarded.
             if matches!(self.out, Out::Beside(_)) {
                 self = Self::of(&self.path, self.readers)?;
             }
@@ -143,7 +147,7 @@ impl Draft {
             Out::Itself(_, out) => return out.map_or(Ok(()), |mut out| out.flush()),
         };
         file.as_file().sync_all()?;
-        // A temporary file is private; a bundle is as public as its folder.
+        // A temporary file is private; a bundle is as public as its directory.
         #[cfg(unix)]
         if matches!(readers, Readers::AsBefore) {
             use std::os::unix::fs::PermissionsExt as _;

@@ -11,9 +11,9 @@ use crate::value::{Map, Value};
 pub struct Types {
     /// Sorted by name.
     all: Vec<Type>,
-    /// Places among all.
+    /// Indexes into `all`.
     by_name: HashMap<Box<str>, usize, RandomState>,
-    /// Places among all, by the schema of their datafiles.
+    /// Indexes into `all`, by the schema of the datafiles.
     by_schema: HashMap<Box<str>, usize, RandomState>,
 }
 
@@ -22,24 +22,24 @@ pub struct Types {
 pub struct Type {
     /// Its name.
     pub name: Box<str>,
-    /// Its fields, in the order of the file; a field given twice counts as given last.
+    /// Its fields, in the order of the file. If a field is given twice, the last one counts.
     pub fields: Vec<Field>,
-    /// Where a field is, by name.
+    /// Index of each field, by name.
     places: HashMap<Box<str>, usize, RandomState>,
-    /// Schema of the datafiles that are of this type.
+    /// Schema of the datafiles of this type.
     pub datafile: Option<Box<str>>,
     /// Whether it is an interface.
     pub is_interface: bool,
     /// The interface it implements.
     pub interface: Option<Box<str>>,
-    /// How an interface finds the type of an object.
+    /// How the concrete type of an object is found, for an interface.
     pub resolve: Option<Resolve>,
 }
 
-/// Names of types, by the value of the field that tells them.
+/// Type names, by the value of the discriminator field.
 pub type TypesByValue = BTreeMap<Box<str>, Box<str>>;
 
-/// How an interface finds the type of an object.
+/// How the concrete type of an object of an interface is found.
 #[derive(Debug)]
 pub enum Resolve {
     /// By the value of one of its fields.
@@ -51,7 +51,7 @@ pub enum Resolve {
     },
     /// By its `$schema`.
     Schema,
-    /// In a way nobody knows.
+    /// An unknown strategy.
     Unknown(Box<str>),
 }
 
@@ -63,7 +63,7 @@ pub struct Field {
     pub name: Box<str>,
     /// Name of its type.
     pub type_name: Box<str>,
-    /// Where its type is among all, if it is described.
+    /// Index of its type among all types, if the type is described.
     type_place: Option<usize>,
     /// A list of that type.
     pub is_list: bool,
@@ -71,39 +71,39 @@ pub struct Field {
     pub is_required: bool,
     /// Its type is an interface.
     pub is_interface: bool,
-    /// Can be searched by.
+    /// Can be used as a search argument.
     pub is_searchable: bool,
-    /// Unique in all of the data.
+    /// Unique in the whole data.
     pub is_unique: bool,
     /// Unique in its list.
     pub is_context_unique: bool,
     /// Names a resource, or lists all of them.
     pub is_resource: bool,
-    /// Answered with the resource that it names.
+    /// Resolved to the resource that it names.
     pub resolve_resource: bool,
-    /// Answered with the datafiles that point here.
+    /// Resolved to the datafiles that refer to the object.
     pub synthetic: Option<Synthetic>,
     /// Lists all datafiles of this schema.
     pub datafile_schema: Option<Box<str>>,
 }
 
-/// Which datafiles point at an object.
+/// Selects the datafiles that refer to an object.
 #[derive(Debug)]
 pub struct Synthetic {
     /// Their schema.
     pub schema: Box<str>,
-    /// Where in them the reference stands, dots between keys.
+    /// Path of the reference in them, with dots between keys.
     pub sub_attr: Box<str>,
 }
 
 impl Types {
     /// Reads the types of a bundle's `graphql` document: `{confs: […]}`, or a bare list.
     ///
-    /// What does not have the form of a type or field is passed over: [`mod@crate::build`] reports it.
+    /// Malformed types and fields are skipped: [`mod@crate::build`] reports them.
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
-        // In the order of the file: of two types for one schema the last one counts.
+        // In the order of the file: of two types for one schema, the last one counts.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
@@ -129,12 +129,12 @@ impl Types {
         Self { by_schema: by_schema.collect(), all, by_name }
     }
 
-    /// The type of this name.
+    /// The type with this name.
     pub fn get(&self, name: &str) -> Option<&Type> {
         Some(&self.all[*self.by_name.get(name)?])
     }
 
-    /// The type of datafiles of this schema.
+    /// The type of datafiles with this schema.
     pub fn by_schema(&self, schema: &str) -> Option<&Type> {
         Some(&self.all[*self.by_schema.get(schema)?])
     }
@@ -181,7 +181,7 @@ impl Type {
         })
     }
 
-    /// The field of this name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         Some(&self.fields[*self.places.get(name)?])
     }
@@ -191,7 +191,7 @@ impl Type {
         self.fields.iter().filter(|field| field.identifies())
     }
 
-    /// For an interface by the value of a field: that field, and the types by value.
+    /// The discriminator field of an interface that is resolved by field value, and the types by value.
     pub fn field_map(&self) -> Option<(&str, &TypesByValue)> {
         match &self.resolve {
             Some(Resolve::FieldMap { field, types }) if self.is_interface => Some((field, types)),
@@ -237,7 +237,7 @@ impl Field {
         })
     }
 
-    /// Whether it tells an object of a list from the others: unique in all of the data is unique in a list too.
+    /// Whether the field identifies an object within its list: being unique in the whole data implies it.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

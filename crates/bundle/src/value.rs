@@ -1,4 +1,4 @@
-//! The values of a bundle: JSON, immutable, keys sorted.
+//! The values of a bundle: immutable JSON with sorted keys.
 
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -23,7 +23,7 @@ pub enum Value {
     BigInt(Box<str>),
     /// A number with a point or an exponent; always finite.
     Float(f64),
-    /// Text. Up to 24 bytes stand in the value itself.
+    /// Text. Up to 24 bytes are stored inline.
     Str(CompactString),
     /// Values in order.
     List(Box<[Value]>),
@@ -31,23 +31,24 @@ pub enum Value {
     Map(Map),
 }
 
-/// Values by key, sorted by key. Copies share the values; references to the same path do, whoever made them.
+/// Values by key, sorted by key. Clones share the values; references to the same path share them too
+/// (interned).
 #[derive(Clone)]
 pub struct Map {
     keys: Keys,
-    /// **Invariant:** as many as there are keys, in their order.
+    /// **Invariant:** one value per key, in the order of the keys.
     values: Values,
 }
 
 type Values = ThinArc<(), Value>;
 
-/// References to longer paths are not shared, so that nobody holds them after their map.
+/// References to longer paths are not interned: an interned value can outlive its map.
 const LONGEST_SHARED: usize = 1024;
 
 thread_local! {
     static RECENT: Recent<Values> = const { Recent::new(Vec::new()) };
 }
-/// The values of all maps that are references.
+/// The interned values of all maps that are references.
 static REFERENCES: LazyLock<Table<Values>> = LazyLock::new(Table::default);
 
 impl Handle for Values {
@@ -57,12 +58,12 @@ impl Handle for Values {
 }
 
 impl Value {
-    /// Text.
+    /// Creates a text value.
     pub fn str(text: &str) -> Self {
         Value::Str(text.into())
     }
 
-    /// The text, if it is one.
+    /// The text, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(text) => Some(text),
@@ -70,7 +71,7 @@ impl Value {
         }
     }
 
-    /// The map, if it is one.
+    /// The map, if this is one.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Value::Map(map) => Some(map),
@@ -78,7 +79,7 @@ impl Value {
         }
     }
 
-    /// The values of the list, if it is one.
+    /// The items, if this is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
             Value::List(items) => Some(items),
@@ -112,16 +113,16 @@ impl Value {
 }
 
 impl Map {
-    /// A map of `entries` in any order; of equal keys the last one stays.
+    /// Creates a map of `entries` in any order. Of equal keys, the last one counts.
     pub fn new<K: AsRef<str>>(mut entries: Vec<(K, Value)>) -> Self {
         Self::drain(&mut entries, 0)
     }
 
-    /// The same of the entries from `start` on, which are taken away.
+    /// Creates a map of the entries from `start` on, and removes them from the vector.
     pub(crate) fn drain<K: AsRef<str>>(entries: &mut Vec<(K, Value)>, start: usize) -> Self {
         if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
             entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
-            // Equal keys stand together, the last given last: that one is kept.
+            // Equal keys are adjacent and in the given order; the last one is kept.
             let mut kept = start;
             for next in start + 1..entries.len() {
                 kept += usize::from(entries[next].0.as_ref() != entries[kept].0.as_ref());
@@ -133,7 +134,8 @@ impl Map {
         Self::with_values(keys, entries.drain(start..).map(|(_, value)| value))
     }
 
-    /// A map of these keys and, in their order, of the values from `start` on, which are taken away.
+    /// Creates a map of these keys and, in the same order, the values from `start` on, which are removed from
+    /// the vector.
     pub(crate) fn of(keys: &Keys, values: &mut Vec<Value>, start: usize) -> Self {
         Self::with_values(keys.clone(), values.drain(start..))
     }
@@ -151,7 +153,7 @@ impl Map {
         Self { keys, values: Values::from_header_and_iter((), values) }
     }
 
-    /// The values of a reference.
+    /// The interned values of a reference.
     fn reference(path: &CompactString) -> Values {
         let is = |known: &Values| matches!(&known.slice, [Value::Str(text)] if text == path);
         let make = || ThinArc::from_header_and_iter((), [Value::Str(path.clone())].into_iter());
@@ -163,17 +165,18 @@ impl Map {
         self.at(self.keys.place(key)?)
     }
 
-    /// The value at a [place](Keys::place) of its keys.
+    /// The value at an [index](Keys::place) of its keys.
     pub fn at(&self, place: usize) -> Option<&Value> {
         self.values.slice.get(place)
     }
 
-    /// A number that only maps of the same values have, as long as somebody holds them.
+    /// A number that identifies the allocation of the values while it is alive. Equal numbers mean equal
+    /// values.
     pub fn id(&self) -> usize {
         self.values.slice.as_ptr().addr()
     }
 
-    /// Its keys, to look for many of them at once.
+    /// Its key set, for lookups of the same key in many maps.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
@@ -188,12 +191,12 @@ impl Map {
         &self.values.slice
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.values.slice.len()
     }
 
-    /// Whether there is no key.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.values.slice.is_empty()
     }

@@ -1,8 +1,8 @@
-//! A datafile, walked along its JSON schema and its GraphQL type: what both building and validating go by.
+//! Walks a datafile along its JSON Schema and its GraphQL type. Both building and validation use it.
 //!
-//! The walk follows the schema only where a field's own schema is plain to see: `properties`, `items`, a `$ref`
-//! to a whole file, a `oneOf` that an interface field or the presence of `$ref` decides. It goes over YAML trees
-//! and over the values of a bundle alike, see [`Tree`]; who walks says what to do in a [`Visitor`].
+//! The walk follows the schema only where the schema of a field is unambiguous: `properties`, `items`, a
+//! `$ref` to a whole file, a `oneOf` that is decided by an interface field or by the presence of `$ref`. It
+//! works on YAML trees and on bundle values, see [`Tree`]; a [`Visitor`] defines the actions.
 
 mod guide;
 
@@ -15,10 +15,10 @@ use crate::value::Value;
 
 pub use guide::{Guide, Place};
 
-/// How a schema marks a field that names a resource.
+/// The `$ref` by which a schema marks a field that names a resource.
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
 
-/// What a node of a tree is, as far as the walk cares.
+/// The kind of a node, as far as the walk needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape<'a> {
     /// Values by key.
@@ -29,12 +29,12 @@ pub enum Shape<'a> {
     Str(&'a str),
     /// A number, or a boolean, which is 0 or 1.
     Number(f64),
-    /// Nothing.
+    /// Null.
     Null,
 }
 
 impl Shape<'_> {
-    /// Whether the established tools take the value for one that is given.
+    /// Whether the established tools treat the value as set.
     fn is_truthy(self) -> bool {
         match self {
             Shape::Str(text) => !text.is_empty(),
@@ -46,13 +46,13 @@ impl Shape<'_> {
 
 /// A tree of maps, lists and scalars.
 pub trait Tree<'a>: Copy {
-    /// What this node is.
+    /// The kind of this node.
     fn shape(self) -> Shape<'a>;
 
     /// The value of `key`, if this is a map that has it.
     fn get(self, key: &str) -> Option<Self>;
 
-    /// Keys and values, if this is a map, in the order of the tree.
+    /// Keys and values in document order, if this is a map.
     fn entries(self) -> impl Iterator<Item = (&'a str, Self)>;
 
     /// The values, if this is a list.
@@ -135,12 +135,12 @@ impl<'a> Tree<'a> for Node<'a> {
     }
 }
 
-/// A step of a path through a datafile.
+/// A segment of a path through a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'d> {
-    /// To the value of a key.
+    /// The value of a key.
     Key(&'d str),
-    /// To an item of a list.
+    /// An item of a list.
     Index(usize),
 }
 
@@ -161,18 +161,18 @@ pub fn jsonpath(path: &[Step<'_>]) -> String {
     text
 }
 
-/// Where the walk is in schema and type.
+/// The position of the walk in the schema and the type.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'s, S> {
-    /// The type that has the field; of a list item of an interface, its concrete type.
+    /// The type that has the field; for a list item of an interface, its concrete type.
     pub type_: Option<&'s Type>,
-    /// The field whose value this is; none at the top, and for an object whose interface was resolved.
+    /// The field with this value. `None` at the top, and for an object whose interface was resolved.
     pub field: Option<&'s Field>,
     /// The schema of the value.
     pub schema: Option<Place<'s, S>>,
     /// The schema whose `oneOf` led to `schema`.
     pub one_of: Option<Place<'s, S>>,
-    /// The file in which `schema` stands.
+    /// The schema file that contains `schema`.
     pub schema_path: Option<&'s str>,
 }
 
@@ -183,25 +183,25 @@ impl<S: Copy> At<'_, S> {
     }
 }
 
-/// A value of the walk: the way to it, and where it is in schema and type.
+/// A visited value, with its path and its position in schema and type.
 pub struct Visited<'w, 's, 'd, S, D> {
-    /// The way from the top.
+    /// The path from the top.
     pub path: &'w [Step<'d>],
     /// The value.
     pub value: D,
-    /// Its place in schema and type.
+    /// Its position in schema and type.
     pub at: At<'s, S>,
 }
 
-/// A field of a map: its key, its value, and where that is.
+/// A field of a map: its key, its value, and the position of the value.
 pub type Child<'s, 'd, S, D> = (&'d str, D, At<'s, S>);
 
-/// What is done on the way.
+/// Actions of a walk.
 pub trait Visitor<'s, 'd, S, D> {
-    /// A map that stands in a list; comes before what is in it. Most have no use for it.
+    /// Called for a map in a list, before its fields are visited. Does nothing by default.
     fn item(&mut self, _item: Visited<'_, 's, 'd, S, D>, _fields: &[Child<'s, 'd, S, D>]) {}
 
-    /// A scalar, and the place of the map or list it stands in.
+    /// Called for a scalar, with the position of the map or list that contains it.
     fn leaf(&mut self, leaf: Visited<'_, 's, 'd, S, D>, parent: Option<At<'s, S>>);
 }
 
@@ -297,7 +297,7 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
         self.arrive(At { type_, field, schema, one_of: None, ..at }, value)
     }
 
-    /// The place of `value`, its interface and its schema resolved.
+    /// The position of `value`, after resolving its interface and its schema.
     fn arrive<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, value: D) -> At<'s, S> {
         let field_type = at.field.and_then(|field| self.types.of_field(field));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
@@ -316,7 +316,7 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
     }
 }
 
-/// Follows `$ref` and decides `oneOf`; also the schema whose `oneOf` an interface decided.
+/// Follows `$ref` and decides `oneOf`. Also records the schema whose `oneOf` an interface decided.
 fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
     at: At<'s, S>,
     value: D,
@@ -345,7 +345,7 @@ fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
     }
 }
 
-/// The place with the whole file that `schema` refers to, or with `schema` itself.
+/// The position of the whole file that `schema` refers to, or of `schema` itself.
 fn follow<'s, S: Copy>(at: At<'s, S>, schema: Place<'s, S>) -> At<'s, S> {
     match schema.whole() {
         Some((path, whole)) => At { schema: Some(whole), schema_path: Some(path), ..at },

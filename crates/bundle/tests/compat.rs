@@ -69,18 +69,18 @@ fn a_loaded_bundle_is_the_built_one_and_shares_its_documents() {
 }
 
 #[test]
-fn a_bundle_of_another_layout_says_the_same() {
+fn a_bundle_with_other_whitespace_has_the_same_content() {
     let pool = Pool::default();
     let (bundle, bytes) = built("repo", FIRST, &pool);
     let parsed: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
     let spread = serde_json::to_vec_pretty(&parsed).expect("JSON");
     let loaded = load(&spread, &pool).expect("a bundle with blanks in it");
-    assert_ne!(loaded.sha(), bundle.sha(), "its name is that of its own bytes");
+    assert_ne!(loaded.sha(), bundle.sha(), "its name is the digest of its own bytes");
     assert!(Diff::between(&bundle, &loaded).is_empty());
 }
 
 #[test]
-fn what_is_no_bundle_is_refused_with_the_part_that_is_wrong() {
+fn an_invalid_bundle_is_refused_with_the_invalid_part() {
     let around = |data: &str, resources: &str| {
         format!(
             r#"{{"data":{data},"git_commit":"","git_commit_timestamp":"","graphql":[],"resources":{resources},"schemas":{{}}}}"#

@@ -1,4 +1,4 @@
-//! Diffs are byte for byte what the server's `/diff` endpoint answers.
+//! Diffs are byte for byte the answers of the server's `/diff` endpoint.
 
 use std::fs;
 

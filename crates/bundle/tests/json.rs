@@ -1,4 +1,4 @@
-//! The JSON dialects are those of Python and JavaScript; what is read back is what was written.
+//! The JSON dialects are those of Python and JavaScript, and values survive a round trip.
 
 use proptest::prelude::*;
 use qontract_bundle::json::{Reader, write_javascript, write_python};
@@ -49,7 +49,7 @@ fn floats_are_written_as_each_language_does() {
 }
 
 #[test]
-fn large_whole_numbers_stay_exact_but_for_javascript() {
+fn large_whole_numbers_stay_exact_except_in_javascript() {
     let large = Value::BigInt("123456789012345678901234567890".into());
     assert_eq!(python(&large), "123456789012345678901234567890");
     assert_eq!(read(&python(&large)), Some(large.clone()));
@@ -73,7 +73,7 @@ fn strings_are_escaped_as_each_language_does() {
 }
 
 #[test]
-fn texts_that_are_no_json_are_refused() {
+fn texts_that_are_not_json_are_refused() {
     let refused = [
         "",
         " ",
@@ -115,7 +115,7 @@ fn the_writer_agrees_with_python_itself() {
     use std::process::{Command, Stdio};
     let interpreter =
         std::env::var("QONTRACT_PYTHON").expect("QONTRACT_PYTHON: run `cargo xtask test`, or set it");
-    // Values from a fixed walk over the bits of floats, written here, read and written again there.
+    // Floats with pseudo-random bits, written here, parsed and written by Python.
     let mut bits: u64 = 0x0123_4567_89ab_cdef;
     let mut values = Vec::new();
     while values.len() < 20_000 {
@@ -165,7 +165,7 @@ proptest! {
     #[test]
     fn texts_are_accepted_or_refused_as_serde_json_does(text in r#"[\[\]{}:,"\\ 0-9eE+.\-tfn ruela/]{0,24}"#) {
         let theirs = serde_json::from_str::<serde_json::Value>(&text);
-        // Not a number for it, a large whole number for us.
+        // Out of range for `serde_json`, a large whole number for this parser.
         let number_out_of_range = theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
         prop_assert_eq!(read(&text).is_some(), theirs.is_ok() || (number_out_of_range && read(&text).is_some()));
     }

@@ -1,4 +1,4 @@
-//! What is part of a data repo and what is not, in a folder and in a Git revision alike.
+//! The files that belong to a data repo: the same in a directory and in a Git revision.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn folder(path: &Path) -> Outcome {
     build(&Repo::directory(path, Layout::default()), Stamp::default(), &Pool::default()).expect("a data repo")
 }
 
-/// The committed state of the folder, read through Git.
+/// The committed state of the directory, read through Git.
 fn revision(scratch: &Scratch) -> Outcome {
     let revision = Revision::open(scratch.path(), "HEAD").expect("a commit");
     build(&Repo::revision(revision, Layout::default()), Stamp::default(), &Pool::default())
@@ -29,7 +29,8 @@ fn bytes(outcome: &Outcome) -> String {
     String::from_utf8(built.to_vec()).expect("ASCII")
 }
 
-/// The same findings, and the same bytes if there is no error, from the folder and from its commit.
+/// Asserts the same findings, and the same bytes if there is no error, from the directory and from its
+/// commit.
 fn check(scratch: &Scratch, expect: &[&str]) -> Outcome {
     let outcome = folder(scratch.path());
     assert_eq!(findings(&outcome), expect);
@@ -47,7 +48,7 @@ fn repo() -> Scratch {
 }
 
 #[test]
-fn dot_files_and_dot_folders_are_passed_over() {
+fn dot_files_and_dot_folders_are_ignored() {
     let scratch = repo();
     let before = bytes(&folder(scratch.path()));
     scratch.write("data/.hidden.yml", "not: [yaml");
@@ -150,7 +151,7 @@ fn a_part_may_be_a_link_within_the_repo() {
 }
 
 #[test]
-fn links_and_odd_files_that_are_no_documents_are_passed_over_among_datafiles() {
+fn links_that_do_not_look_like_documents_are_ignored_among_datafiles() {
     let scratch = repo();
     scratch.link("data/teams-of-old", "teams");
     scratch.link("data/broken", "nowhere");
@@ -158,7 +159,7 @@ fn links_and_odd_files_that_are_no_documents_are_passed_over_among_datafiles() {
 }
 
 #[test]
-fn a_pipe_for_a_file_is_a_finding_and_not_a_wait() {
+fn a_pipe_in_place_of_a_file_is_a_finding_and_does_not_block() {
     let scratch = repo();
     scratch.remove("graphql-schemas/schema.yml");
     for name in ["graphql-schemas/schema.yml", "data/pipe.yml"] {
@@ -170,7 +171,7 @@ fn a_pipe_for_a_file_is_a_finding_and_not_a_wait() {
 }
 
 #[test]
-fn names_that_are_no_text_are_reported_by_folder_and_revision_alike() {
+fn names_that_are_not_utf8_are_reported_for_directories_and_revisions() {
     use std::os::unix::ffi::OsStrExt as _;
     let scratch = repo();
     for name in [b"data/x\xff.yml", b"data/x\xfe.yml"] {
@@ -226,7 +227,7 @@ fn a_data_repo_may_be_a_folder_of_its_git_repository() {
 }
 
 #[test]
-fn the_order_in_which_files_were_made_does_not_matter() {
+fn the_order_in_which_files_were_created_does_not_matter() {
     let names = |scratch: &Scratch, reverse: bool| {
         let mut numbers: Vec<u32> = (0..60).collect();
         if reverse {
@@ -256,7 +257,7 @@ fn back_references_are_sorted_by_path_and_keep_the_order_of_the_file() {
 }
 
 #[test]
-fn a_type_may_be_told_by_a_number() {
+fn a_discriminator_may_be_a_number() {
     let scratch = repo();
     let schema = scratch.read("schemas/tiny/app-1.yml").replace(
         "  parameters: {type: object}\n",
@@ -284,7 +285,7 @@ fn a_type_may_be_told_by_a_number() {
 }
 
 #[test]
-fn an_alias_gets_the_identifier_of_what_it_stands_for() {
+fn an_alias_gets_the_identifier_of_its_anchor() {
     let scratch = repo();
     let text = "$schema: /tiny/app-1.yml\nname: x\nteam: {$ref: /teams/core.yml}\n\
                 parameters: {first: &e {name: api, provider: http}}\nendpoints:\n- *e\n";
@@ -308,7 +309,7 @@ fn the_example_is_bundled_without_findings() {
 fn a_generated_corpus_is_bundled_under_the_public_schemas() {
     let Some(schemas) = public_schemas() else {
         return not_tested(
-            "the public schemas are not beside this checkout (QONTRACT_PUBLIC_SCHEMAS names them)",
+            "the public schemas are not next to this checkout (set QONTRACT_PUBLIC_SCHEMAS to their path)",
         );
     };
     let scratch = Scratch::copy_of(&schemas);

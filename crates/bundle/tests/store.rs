@@ -1,4 +1,4 @@
-//! A bundle file is replaced as a whole, links stay links, and what is no file is written to.
+//! A bundle file is replaced atomically, links stay links, and pipes are written to directly.
 
 use std::fs;
 
@@ -46,11 +46,11 @@ fn a_pipe_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn a_draft_that_nothing_was_written_to_is_written_at_the_end() {
+fn an_empty_draft_is_written_when_it_is_finished() {
     let scratch = Scratch::new();
     let path = scratch.path().join("bundle.json");
     let draft = store::Draft::beside(&path).expect("a draft");
-    assert!(!path.exists(), "nothing is there before it is whole");
+    assert!(!path.exists(), "nothing exists at the path before it is complete");
     draft.finish(&made()).expect("it can be written");
     assert_eq!(fs::read(&path).expect("a file"), made().to_vec());
     drop(store::Draft::beside(&path).expect("a draft"));

@@ -1,22 +1,22 @@
 //! The table of codes: every kind of finding, once.
 //!
-//! The long text of a code is `codes/Qnnnn.md` beside this crate's sources; its example is run by a test of the
-//! binary, so that what the text promises is what the program says.
+//! The long text of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs its example, so that
+//! the text and the program agree.
 //!
-//! | range | what |
+//! | range | findings about |
 //! |---|---|
-//! | Q1000–Q1999 | one YAML file, taken by itself |
+//! | Q1000–Q1999 | a single YAML file |
 //! | Q2000–Q2039 | the data repo as a whole, and bundles |
 //! | Q2040–Q2099 | references, uniqueness, resources and templates |
-//! | Q3000–Q3099 | datafiles by their JSON schemas |
-//! | Q3100–Q3199 | JSON schemas and GraphQL types themselves |
-//! | Q4000–Q4999 | what is allowed and probably not meant |
+//! | Q3000–Q3099 | datafiles and their JSON Schemas |
+//! | Q3100–Q3199 | JSON Schemas and GraphQL types themselves |
+//! | Q4000–Q4999 | valid data that is probably a mistake |
 
 use std::fmt;
 
 use crate::diagnostic::Severity;
 
-/// The number of a kind of finding, shown as `Q1001`.
+/// The number of a kind of finding, displayed as `Q1001`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u16);
 
@@ -25,14 +25,14 @@ pub struct Code(u16);
 pub struct Entry {
     /// The code itself.
     pub code: Code,
-    /// How bad findings of this code are.
+    /// The default severity of its findings.
     pub severity: Severity,
     /// The long text, in Markdown; its first line is the title.
     pub text: &'static str,
 }
 
 impl Entry {
-    /// The first line of the long text, without the mark of the heading.
+    /// The first line of the long text, without the heading mark.
     pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
@@ -42,10 +42,10 @@ impl Code {
     /// The row of this code.
     pub fn entry(self) -> &'static Entry {
         let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
-        &TABLE[row.expect("codes are made by the table alone")]
+        &TABLE[row.expect("only the table makes codes")]
     }
 
-    /// The code written as `Q1001`, if there is one.
+    /// Parses a code such as `Q1001`. `None` if the table does not have it.
     ///
     /// ```
     /// use qontract_diagnostics::Code;
@@ -109,9 +109,9 @@ table! {
     YAML_DUPLICATE_ANCHOR = 1013 Error;
     /// A merge key that cannot merge.
     YAML_MERGE = 1014 Error;
-    /// A construct that readers of YAML take differently.
+    /// A construct on which YAML parsers disagree.
     YAML_AMBIGUOUS = 1015 Error;
-    /// Infinity or not-a-number, which JSON cannot hold.
+    /// Infinity or not-a-number, which JSON cannot represent.
     YAML_NOT_FINITE = 1016 Error;
     /// A file whose top level is not a map.
     NOT_A_MAP = 2001 Error;
@@ -137,9 +137,9 @@ table! {
     SCHEMA_WITHOUT_PROPERTIES = 2011 Error;
     /// A folder that is nested too deeply.
     FOLDER_DEPTH = 2012 Error;
-    /// A reference to a datafile that is not there.
+    /// A reference to a datafile that does not exist.
     DANGLING_REFERENCE = 2041 Error;
-    /// A resource that is named but not there.
+    /// A reference to a resource that does not exist.
     MISSING_RESOURCE = 2042 Error;
     /// A reference to a datafile of another kind.
     OTHER_SCHEMA = 2043 Error;
@@ -147,11 +147,11 @@ table! {
     UNFIT_TARGET = 2044 Error;
     /// A value that must be unique and is not.
     NOT_UNIQUE = 2045 Error;
-    /// Two items of a list that cannot be told apart.
+    /// Two items of a list with the same identity.
     NOT_UNIQUE_IN_LIST = 2046 Error;
     /// A namespace that is declared more than once.
     DUPLICATE_NAMESPACE = 2047 Error;
-    /// Two clusters that have one server.
+    /// Two clusters with the same server.
     SAME_SERVER = 2048 Error;
     /// A resource that names a schema and cannot be read.
     RESOURCE_NOT_CHECKED = 2050 Warning;
@@ -163,9 +163,9 @@ table! {
     NOT_AN_OBJECT = 2062 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
-    /// A field that the schema does not know.
+    /// A field that the schema does not define.
     UNKNOWN_FIELD = 3002 Error;
-    /// A field that is required.
+    /// A required field that is missing.
     MISSING_FIELD = 3003 Error;
     /// A value that is not among the allowed ones.
     NOT_ALLOWED = 3004 Error;
@@ -195,27 +195,27 @@ table! {
     TOO_COMPLEX = 3016 Error;
     /// A datafile without a schema.
     NO_SCHEMA = 3020 Error;
-    /// A schema that is not there.
+    /// A schema that does not exist.
     UNKNOWN_SCHEMA = 3021 Error;
     /// A schema that would have to be fetched.
     SCHEMA_ADDRESS = 3022 Error;
     /// A schema named without its leading slash.
     SCHEMA_WITHOUT_SLASH = 3023 Warning;
-    /// A schema that is no JSON Schema.
+    /// A schema that is not a valid JSON Schema.
     SCHEMA_FORM = 3101 Error;
-    /// A schema whose own schema is not there.
+    /// A schema whose own schema does not exist.
     UNKNOWN_METASCHEMA = 3102 Error;
-    /// A `$ref` of a schema that leads to nothing, or back to itself.
+    /// A `$ref` of a schema that points to nothing, or back to itself.
     SCHEMA_REFERENCE = 3103 Error;
-    /// A `$schemaRef` that names no schema.
+    /// A `$schemaRef` to a schema that does not exist.
     SCHEMA_REF_UNKNOWN = 3104 Error;
-    /// A pattern that is no regular expression.
+    /// A pattern that is not a regular expression.
     BAD_PATTERN = 3105 Error;
-    /// A pattern that does not say what was meant.
+    /// A pattern that probably does not match what was meant.
     ODD_PATTERN = 3106 Warning;
-    /// A word in a schema that is no keyword.
+    /// A word in a schema that is not a keyword.
     UNKNOWN_KEYWORD = 3107 Warning;
-    /// The schema of a field beside `properties`.
+    /// The schema of a field next to `properties` instead of in it.
     MISPLACED_SCHEMA = 3108 Warning;
     /// A value that an enum lists twice.
     REPEATED_ENUM = 3109 Warning;
@@ -223,7 +223,7 @@ table! {
     GRAPHQL_TYPE = 3120 Error;
     /// A GraphQL interface that is not described.
     GRAPHQL_INTERFACE = 3121 Error;
-    /// A GraphQL type of datafiles that have no schema.
+    /// A GraphQL type for a datafile schema that does not exist.
     GRAPHQL_SCHEMA = 3122 Error;
     /// A type or field that is described twice.
     GRAPHQL_TWICE = 3123 Warning;
@@ -239,13 +239,13 @@ table! {
     UNIQUE_COMPLEX = 3128 Error;
     /// Types that are not a GraphQL schema.
     GRAPHQL_SCHEMA_FORM = 3129 Error;
-    /// A scalar that readers of YAML take differently.
+    /// A scalar on which YAML 1.1 and 1.2 disagree.
     SCALAR_DIALECT = 4001 Warning;
-    /// A resource that nothing names.
+    /// A resource without references.
     UNUSED_RESOURCE = 4002 Warning;
     /// Two paths that differ only by case.
     PATHS_BY_CASE = 4003 Warning;
-    /// An approval that no longer holds.
+    /// An approval that has expired.
     APPROVAL_EXPIRED = 4010 Warning;
     /// An approval for an integration that the data does not define.
     APPROVAL_INTEGRATION = 4011 Warning;

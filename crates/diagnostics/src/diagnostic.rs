@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::place::{Place, Span};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The data cannot be used as it is.
@@ -13,7 +13,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word that stands before the code.
+    /// The word before the code in messages.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -22,45 +22,45 @@ impl Severity {
     }
 }
 
-/// Something else worth knowing about a finding, optionally at another place.
+/// Additional information about a finding, optionally at another location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// What to know, one sentence.
+    /// The information, one sentence.
     pub text: String,
-    /// Where, if it is somewhere else than the finding itself.
+    /// Its location, if it is not that of the finding.
     pub place: Option<Place>,
 }
 
-/// A finding about data: what, where, why, and what to do.
+/// A finding about data: what is wrong, where, why, and how to fix it.
 ///
 /// ```
 /// use qontract_diagnostics::{Diagnostic, Span, code};
 /// let finding = Diagnostic::new(code::YAML_SYNTAX, "expected `:`")
-///     .at(Span::new(3, 4))
-///     .in_file("data/apps/billing.yml")
-///     .hint("add the missing colon");
+/// .at(Span::new(3, 4))
+/// .in_file("data/apps/billing.yml")
+/// .hint("add the missing colon");
 /// assert_eq!(finding.code.to_string(), "Q1001");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which kind of mistake; `qontract explain CODE` tells more.
+    /// The kind of mistake; `qontract explain CODE` explains it.
     pub code: Code,
-    /// How bad it is: the code's own severity, unless the finding is worse or less bad than others of its code.
+    /// The severity: that of the code, unless the finding differs from others with its code.
     pub severity: Severity,
     /// One line: what is wrong. Lower case, no full stop, values in backticks.
     pub message: String,
-    /// A few words under the marked text.
+    /// A few words below the marked text.
     pub label: String,
-    /// Where it is.
+    /// Its location.
     pub place: Place,
-    /// More to know.
+    /// Additional information.
     pub notes: Vec<Note>,
-    /// What to do.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// A finding without a place.
+    /// Creates a finding without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -73,14 +73,14 @@ impl Diagnostic {
         }
     }
 
-    /// The same finding at these bytes.
+    /// Sets the span.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.place.span = Some(span);
         self
     }
 
-    /// The same finding in this file; a note at another span of the same file gets the name too.
+    /// Sets the file, also for notes at another span of the same file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.place.file = file.into();
@@ -94,28 +94,28 @@ impl Diagnostic {
         self
     }
 
-    /// The same finding about the value at this JSON pointer.
+    /// Sets the JSON pointer of the value.
     #[must_use]
     pub fn about(mut self, pointer: impl Into<String>) -> Self {
         self.place.pointer = Some(pointer.into());
         self
     }
 
-    /// The same finding with words under the marked text.
+    /// Sets the words below the marked text.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// The same finding with a note.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(Note { text: text.into(), place: None });
         self
     }
 
-    /// The same finding with a note at another place of the same file.
+    /// Adds a note at another span of the same file.
     #[must_use]
     pub fn note_at(mut self, text: impl Into<String>, span: Span) -> Self {
         let place = Place { span: Some(span), ..Place::default() };
@@ -123,14 +123,14 @@ impl Diagnostic {
         self
     }
 
-    /// The same finding with a note at any place.
+    /// Adds a note at any location.
     #[must_use]
     pub fn note_in(mut self, text: impl Into<String>, place: Place) -> Self {
         self.notes.push(Note { text: text.into(), place: Some(place) });
         self
     }
 
-    /// The same finding with a way out.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

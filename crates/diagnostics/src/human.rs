@@ -1,8 +1,8 @@
-//! Times as people read them.
+//! Formats durations, times and digests for people.
 
 use std::time::Duration;
 
-/// A duration in one word: `34ms`, `1.2s`, `2m05s`, `1h02m`, `3d04h`.
+/// Formats a duration as one word: `34ms`, `1.2s`, `2m05s`, `1h02m`, `3d04h`.
 pub fn duration(duration: Duration) -> String {
     let (millis, seconds) = (duration.as_millis(), duration.as_secs());
     match seconds {
@@ -15,12 +15,12 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A time in seconds since 1970, as RFC 3339 has it; empty if the calendar does not have it.
+/// Formats a time in seconds since 1970 as RFC 3339; empty if it is out of range.
 pub fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
 }
 
-/// The abbreviation of a sha or commit.
+/// Abbreviates a SHA or commit.
 pub fn short_sha(sha: &str) -> String {
     sha.chars().take(7).collect()
 }

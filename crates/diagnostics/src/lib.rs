@@ -1,10 +1,10 @@
-//! Findings about data, and how they are shown.
+//! Findings about data, and their output formats.
 //!
-//! A [`Diagnostic`] says what is wrong, where, and what to do about it. Findings are collected, never thrown: a
-//! file with three mistakes yields three of them. The text a person sees is made in [`render`], the machine's
-//! form is [`record::Record`], and what a code means at length is in [`code`].
+//! A [`Diagnostic`] describes what is wrong, where, and how to fix it. Findings are collected, never thrown:
+//! a file with three mistakes yields three of them. [`render`] formats them for people, [`record::Record`]
+//! for machines, and [`code`] has the long text of each code.
 //!
-//! This crate is pure: it reads no files. Whoever renders hands in the texts through [`Sources`].
+//! This crate is pure: it reads no files. The caller passes the texts of files through [`Sources`].
 
 pub mod code;
 mod diagnostic;

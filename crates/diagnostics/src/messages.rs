@@ -1,12 +1,12 @@
-//! Where libraries send messages for the user.
+//! The sink for messages of libraries to the user.
 
 use crate::{Report, Sources};
 
-/// Receives notes and findings for the user. Libraries do not print themselves; the binary shows messages on stderr.
+/// Receives notes and findings for the user. Libraries do not print; the binary prints messages to stderr.
 pub trait MessageSink: Send + Sync {
-    /// A line about what is going on: `note: …`, `warning: …`.
+    /// Receives a line about the progress: `note: …`, `warning: …`.
     fn note(&self, line: &str);
 
-    /// Findings, with their lines where `sources` has them.
+    /// Receives findings; `sources` has the texts of the files for code frames.
     fn report(&self, report: &Report, sources: &dyn Sources);
 }

@@ -1,4 +1,4 @@
-//! Where something stands: byte spans in a file, turned into lines and columns late.
+//! Source locations: byte spans in a file, converted to lines and columns late.
 
 /// A range of bytes in one file. Files are limited to far less than 4 GiB, so 32 bits are enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,7 +10,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span from byte offsets; offsets past 4 GiB are clamped, which no accepted file reaches.
+    /// Creates a span from byte offsets. Offsets above 4 GiB are clamped; no accepted file reaches them.
     pub fn new(start: usize, end: usize) -> Self {
         let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Self { start: narrow(start), end: narrow(end.max(start)) }
@@ -22,14 +22,14 @@ impl Span {
     }
 }
 
-/// A file, and optionally the bytes in it that are meant.
+/// A location in a file: the file, and optionally a span and a JSON pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Path as the user knows it, relative to the data repo; empty while the finding has no file yet.
+    /// Path relative to the data repo; empty until the finding is assigned to a file.
     pub file: String,
-    /// The bytes that are meant; `None` means the file as a whole.
+    /// The bytes; `None` means the whole file.
     pub span: Option<Span>,
-    /// JSON pointer of the value that is meant, where there is one.
+    /// JSON pointer of the value, if there is one.
     pub pointer: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Position {
 
 /// The line and column of byte `offset` of `text`. Offsets past the end give the end.
 ///
-/// For many offsets of one text, make a [`LineIndex`] once.
+/// For many offsets of one text, create a [`LineIndex`] once.
 ///
 /// ```
 /// use qontract_diagnostics::position;
@@ -58,21 +58,21 @@ pub fn position(text: &str, offset: usize) -> Position {
     at(text, line, line_start, offset)
 }
 
-/// Where the lines of a text begin, so that the position of an offset is found by binary search.
+/// The line starts of a text, to find the position of an offset by binary search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineIndex {
-    /// The offset of the first byte of each line but the first.
+    /// The offset of the first byte of each line except the first.
     starts: Vec<u32>,
 }
 
 impl LineIndex {
-    /// The index of a text.
+    /// Indexes a text.
     pub fn new(text: &str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self { starts: newlines.filter_map(|(offset, _)| u32::try_from(offset + 1).ok()).collect() }
     }
 
-    /// The line and column of byte `offset` of the text that the index was made from; equal to [`position`].
+    /// The line and column of byte `offset` of the indexed text; equal to [`position`].
     pub fn position(&self, text: &str, offset: usize) -> Position {
         let offset = char_boundary(text, offset);
         let line = self.line(offset);
@@ -80,13 +80,13 @@ impl LineIndex {
         at(text, line, line_start, offset)
     }
 
-    /// The number of lines that end before this offset.
+    /// Number of lines that end before this offset.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= offset)
     }
 }
 
-/// The offset, or the start of the character that it is in; at most the end of the text.
+/// The offset, or the start of the character that contains it; at most the end of the text.
 pub(crate) fn char_boundary(text: &str, offset: usize) -> usize {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {

@@ -1,4 +1,4 @@
-//! Findings as machines read them: one JSON object each.
+//! Findings for machines: one JSON object each.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::place::Place;
 use crate::report::{Omitted, Remembered, Report, Sources};
 
-/// A finding with its lines worked out.
+/// A finding with line numbers.
 #[derive(Debug, Serialize)]
 pub struct Record {
     /// `Q1001`
@@ -15,21 +15,21 @@ pub struct Record {
     pub severity: &'static str,
     /// What is wrong, one line.
     pub message: String,
-    /// Where.
+    /// Its location.
     #[serde(flatten)]
     pub place: PlaceRecord,
-    /// Words under the marked text.
+    /// Words below the marked text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// More to know.
+    /// Additional information.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<NoteRecord>,
-    /// What to do.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// A place with its lines worked out; lines are absent where the text cannot be had.
+/// A location with line numbers; they are absent if the text is not available.
 #[derive(Debug, Serialize)]
 pub struct PlaceRecord {
     /// Path relative to the data repo.
@@ -55,9 +55,9 @@ pub struct PlaceRecord {
 /// A note of a finding.
 #[derive(Debug, Serialize)]
 pub struct NoteRecord {
-    /// What to know.
+    /// The information.
     pub text: String,
-    /// Where, if elsewhere.
+    /// Its location, if it is not that of the finding.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceRecord>,
 }
@@ -73,9 +73,9 @@ pub fn records(report: &Report, max: usize, sources: &dyn Sources) -> Vec<Record
 pub struct OmittedRecord {
     /// Path relative to the data repo.
     pub file: String,
-    /// How many errors are not listed.
+    /// Number of errors that are not listed.
     pub errors: usize,
-    /// How many warnings are not listed.
+    /// Number of warnings that are not listed.
     pub warnings: usize,
 }
 

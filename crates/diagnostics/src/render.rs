@@ -1,4 +1,4 @@
-//! Findings as people read them: one line what, a code frame, notes, and the hint last.
+//! Renders findings for people: the message, a code frame, notes, and the hint last.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,26 +10,28 @@ use crate::place::{Place, Span, char_boundary};
 use crate::report::{Remembered, Report, Sources, Text};
 use crate::shown::{shown, shown_lines};
 
-/// Lines longer than this are not shown in a frame: they would bury the message.
+/// Longer lines are not shown in a frame: they would hide the message.
 const LONGEST_LINE: usize = 1_000;
-/// A frame shows at most this many lines of a span.
+/// Maximum number of lines of a span in a frame.
 const MOST_LINES: usize = 6;
 
-/// Whether the text may carry terminal colours.
+/// Whether the text has terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// Terminal escape codes; the printer strips them where they do not belong.
+    /// With terminal escape codes; the printer strips them if the output is not a terminal.
     Styled,
     /// Plain text.
     Plain,
 }
 
-/// All findings, an empty line after each; of a file with more than a report holds, how many there are.
+/// Renders all findings, with an empty line after each. For a file with more findings than a report holds,
+/// adds the number of the others.
 pub fn text(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
     first(report, usize::MAX, sources, colour)
 }
 
-/// The first `max` findings, an empty line after each; of a file with more than a report holds, how many there are.
+/// Renders the first `max` findings, with an empty line after each. For a file with more findings than a
+/// report holds, adds the number of the others.
 pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
     let sources = Remembered::new(sources);
     let (mut out, mut left) = (String::new(), max);
@@ -51,7 +53,7 @@ pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour)
     out
 }
 
-/// One finding, without a final newline.
+/// Renders one finding, without a final newline.
 pub fn one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> String {
     render(finding, &Remembered::new(sources), colour)
 }
@@ -82,7 +84,7 @@ fn render(finding: &Diagnostic, sources: &Remembered<'_>, colour: Colour) -> Str
     out
 }
 
-/// Adds the lines that `place` is about, or just its file where there are none to show.
+/// Adds the code frame of `place`, or only its file if the lines cannot be shown.
 fn framed<'a>(
     group: Group<'a>,
     place: &'a Place,
@@ -112,7 +114,7 @@ fn framed<'a>(
     group.element(snippet.path(file).annotation(annotation))
 }
 
-/// The few lines of a file that a frame shows.
+/// The lines of a file in a code frame.
 struct Frame {
     text: String,
     first_line: usize,
@@ -120,7 +122,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// The lines that `span` touches, or `None` if they are too long to show.
+    /// The lines of `span`, or `None` if they are too long to show.
     fn cut(Text { text, lines }: &Text, span: Span) -> Option<Self> {
         let (start, end) = (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -137,7 +139,7 @@ impl Frame {
             return None;
         }
         let first_line = lines.line(from) + 1;
-        // An escape is longer than what it stands for: the mark moves with it.
+        // An escape is longer than its character, so the mark is moved.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]

@@ -1,4 +1,4 @@
-//! Findings collected and put in order.
+//! A report: collected findings, sorted and limited per file.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -7,24 +7,25 @@ use std::rc::Rc;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::place::LineIndex;
 
-/// Where the texts of files come from when findings are rendered.
+/// Provides the texts of files for rendering findings.
 pub trait Sources {
-    /// The text of `file`, if it can still be had.
+    /// The text of `file`, if it is available.
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
 
-    /// How the file is called in text for people: its name in the data repo, unless that leads nowhere from where they are.
+    /// The name of the file in messages: its name in the data repo, or a path that works from the user's
+    /// directory.
     fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
         Cow::Borrowed(file)
     }
 }
 
-/// The texts of other sources with their lines, kept as long as the same file is asked for.
+/// Caches the text and line index of the last file, because findings are sorted by file.
 pub(crate) struct Remembered<'a> {
     sources: &'a dyn Sources,
     last: RefCell<Option<(String, Option<Rc<Text>>)>>,
 }
 
-/// The text of a file, and where its lines begin.
+/// The text of a file and its line index.
 pub(crate) struct Text {
     pub text: String,
     pub lines: LineIndex,
@@ -45,13 +46,13 @@ impl<'a> Remembered<'a> {
         last.as_ref().and_then(|(_, text)| text.clone())
     }
 
-    /// How the file is called in text for people.
+    /// The name of the file in messages.
     pub(crate) fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
         self.sources.display(file)
     }
 }
 
-/// One text for every file, for tests.
+/// A source with the same text for every file, for tests.
 #[cfg(test)]
 pub(crate) struct One(pub &'static str);
 
@@ -62,7 +63,7 @@ impl Sources for One {
     }
 }
 
-/// No texts at all: findings are shown without lines and frames.
+/// A source without texts: findings are shown without lines and code frames.
 pub struct NoSources;
 
 impl Sources for NoSources {
@@ -71,31 +72,32 @@ impl Sources for NoSources {
     }
 }
 
-/// Most findings of one file that a report holds; the others are only counted.
+/// Maximum number of findings of one file in a report; the others are only counted.
 pub const MAX_PER_FILE: usize = 100;
 
-/// Findings of one file that a report does not hold.
+/// Findings of one file that a report omits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omitted {
     /// The file.
     pub file: String,
-    /// How many of them are errors.
+    /// Number of errors.
     pub errors: usize,
-    /// How many of them are warnings.
+    /// Number of warnings.
     pub warnings: usize,
 }
 
 impl Omitted {
-    /// How many findings there are.
+    /// Number of findings.
     pub fn count(&self) -> usize {
         self.errors + self.warnings
     }
 }
 
-/// Findings in the order of files and places, at most [`MAX_PER_FILE`] of each file.
+/// Findings sorted by file and position, at most [`MAX_PER_FILE`] per file.
 ///
-/// One mistake made everywhere in a file is shown often enough, and a hostile file does not make a report large. Of a file with too many
-/// findings, errors are kept before warnings. **Invariant:** the order does not depend on the order in which findings were pushed.
+/// A mistake repeated everywhere in a file is shown often enough, and a hostile file must not make a report
+/// large. If a file has too many findings, errors are kept before warnings. **Invariant:** the order does not
+/// depend on the order of the input.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Diagnostic>,
@@ -103,7 +105,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of `findings`.
+    /// Creates the report of `findings`.
     pub fn new(mut findings: Vec<Diagnostic>) -> Self {
         findings.sort_by(|a, b| order(a).cmp(&order(b)));
         findings.dedup();
@@ -130,17 +132,17 @@ impl Report {
         &self.omitted
     }
 
-    /// How many findings of a file the report does not hold.
+    /// Number of findings of a file that the report omits.
     pub fn omitted_of(&self, file: &str) -> usize {
         self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, Omitted::count)
     }
 
-    /// How many findings there are, with those that the report does not hold.
+    /// Number of findings, including omitted ones.
     pub fn len(&self) -> usize {
         self.findings.len() + self.omitted.iter().map(Omitted::count).sum::<usize>()
     }
 
-    /// How many findings have this severity, with those that the report does not hold.
+    /// Number of findings with this severity, including omitted ones.
     pub fn count(&self, severity: Severity) -> usize {
         let omitted = self.omitted.iter().map(|omitted| match severity {
             Severity::Error => omitted.errors,
@@ -154,7 +156,7 @@ impl Report {
         self.count(Severity::Error) > 0
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
@@ -164,7 +166,7 @@ impl Report {
         self.findings.chunk_by(|a, b| a.place.file == b.place.file)
     }
 
-    /// One line that counts: `2 errors, 1 warning in 3 files`.
+    /// One line with the counts: `2 errors, 1 warning in 3 files`.
     pub fn summary(&self) -> String {
         let mut files: Vec<&str> = self.findings.iter().map(|finding| finding.place.file.as_str()).collect();
         files.dedup();
@@ -182,13 +184,13 @@ impl Report {
     }
 }
 
-/// `1 file`, `2 files`.
+/// A count with its noun: `1 file`, `2 files`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Removes findings of one file until it has at most [`MAX_PER_FILE`]: the last warnings first, then the last errors. Returns what was
-/// removed.
+/// Removes findings of one file until it has at most [`MAX_PER_FILE`]: the last warnings first, then the last
+/// errors. Returns the number of removed findings.
 fn cap(findings: &mut Vec<Diagnostic>) -> Option<Omitted> {
     if findings.len() <= MAX_PER_FILE {
         return None;
@@ -211,7 +213,7 @@ fn cap(findings: &mut Vec<Diagnostic>) -> Option<Omitted> {
     Some(Omitted { file, errors: errors - kept_errors, warnings: warnings - kept_warnings })
 }
 
-/// By file, then place; findings about the whole file come first.
+/// Sorts by file, then position; findings about the whole file come first.
 fn order(finding: &Diagnostic) -> impl Ord + '_ {
     let place = &finding.place;
     (
@@ -231,7 +233,7 @@ mod tests {
     use crate::place::Span;
 
     #[test]
-    fn findings_come_out_in_file_order_whatever_order_they_went_in() {
+    fn findings_are_sorted_by_file_for_every_input_order() {
         let at = |file: &str, start| {
             Diagnostic::new(code::YAML_SYNTAX, "x").in_file(file).at(Span::new(start, start + 1))
         };
@@ -242,10 +244,10 @@ mod tests {
         assert_eq!(report.summary(), "3 errors in 2 files");
     }
 
-    /// How many errors and warnings of a file are kept, and how many are left out.
+    /// Checks how many errors and warnings of a file are kept, and how many are omitted.
     fn check(errors: usize, warnings: usize, kept: (usize, usize), omitted: Option<(usize, usize)>) {
         let at = |code, start| Diagnostic::new(code, "x").in_file("a").at(Span::new(start, start));
-        // Warnings stand before the errors.
+        // Warnings come before the errors.
         let mut findings: Vec<_> = (0..warnings).map(|start| at(code::YAML_DUPLICATE_KEY, start)).collect();
         findings.extend((0..errors).map(|start| at(code::YAML_SYNTAX, 10_000 + start)));
         findings.push(Diagnostic::new(code::YAML_SYNTAX, "x").in_file("b"));

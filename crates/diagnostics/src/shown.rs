@@ -1,22 +1,24 @@
-//! Text from data, made safe to look at: on a terminal, in a page, in a comment.
+//! Sanitises text from the data before it is displayed: on a terminal, in a page, in a comment.
 //!
-//! A character is *unsafe* if it commands what displays it, or makes people see something else than a program reads:
+//! A character is *unsafe* if it controls the program that displays it, or if people see a text that differs
+//! from what a program reads:
 //!
-//! | characters | what they do |
+//! | characters | effect |
 //! |---|---|
-//! | C0, DEL, C1 | command terminals: colours, titles, the cursor, the clipboard |
-//! | U+061C, U+200E–200F, U+202A–202E, U+2066–2069 | change the direction, so that text is seen in another order |
+//! | C0, DEL, C1 | control terminals: colours, titles, the cursor, the clipboard |
+//! | U+061C, U+200E–200F, U+202A–202E, U+2066–2069 | change the direction, so that text is displayed in another order |
 //! | U+2028, U+2029 | break lines where programs see none |
-//! | U+00AD, U+180E, U+200B, U+2060–2064, U+206A–206F, U+FEFF, U+FFF9–FFFB, U+E0000–E0FFF without variation selectors | are invisible: two names look the same, or hold text that is not seen |
-//! | U+200C, U+200D beside ASCII, or at an end | join letters; ASCII has none to join |
+//! | U+00AD, U+180E, U+200B, U+2060–2064, U+206A–206F, U+FEFF, U+FFF9–FFFB, U+E0000–E0FFF without variation selectors | are invisible: two names look the same, or contain hidden text |
+//! | U+200C, U+200D next to ASCII, or at an end | join letters; ASCII letters do not join |
 //!
-//! The two joiners stay between other characters, as Persian, Indic scripts and emoji are written with them, and variation selectors stay everywhere: they choose a form of the
-//! character before them.
+//! The two joiners are allowed between other characters, because Persian, Indic scripts and emoji need them.
+//! Variation selectors are allowed everywhere: they select a form of the character before them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with unsafe characters written as escapes, ends of lines among them: a file's name or a key must not command the terminal, or begin a line of its own.
+/// Escapes unsafe characters, including line breaks: a file name or a key must not control the terminal or
+/// start a new line.
 ///
 /// ```
 /// use qontract_diagnostics::shown;
@@ -28,9 +30,9 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false, |character, out| out.extend(character.escape_default()))
 }
 
-/// `text` with unsafe characters written as escapes; it keeps its lines and tabs.
+/// Escapes unsafe characters, but keeps line breaks and tabs.
 ///
-/// This is the net below [`shown`]: text that was put together from lines of ours and from data.
+/// A safety net behind [`shown`], for text that is composed of our own lines and of data.
 ///
 /// ```
 /// assert_eq!(qontract_diagnostics::shown_lines("a\r\n\tb\u{9b}c\rd"), "a\r\n\tb\\u{9b}c\\rd");
@@ -39,7 +41,8 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     escaped(text, keeps_line, |character, out| out.extend(character.escape_default()))
 }
 
-/// A JSON text with unsafe characters written as escapes of JSON. It is the same value: in JSON they stand in strings only.
+/// Escapes unsafe characters in a JSON text with JSON escapes. The value is unchanged, because in JSON they
+/// occur only in strings.
 ///
 /// ```
 /// let json = "{\n  \"a\": \"\u{7f}\u{202e}\u{e0041}\"\n}";
@@ -54,7 +57,7 @@ pub fn shown_json(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// The text of a double-quoted scalar of YAML with unsafe characters written as escapes of YAML. It is the same value.
+/// Escapes unsafe characters in a double-quoted YAML scalar with YAML escapes. The value is unchanged.
 ///
 /// ```
 /// let shown = qontract_diagnostics::shown_yaml("\"\u{7f}\u{202e}\u{e0041}\"");
@@ -74,7 +77,7 @@ pub fn shown_yaml(quoted: &str) -> Cow<'_, str> {
     )
 }
 
-/// Whether [`shown`] leaves a text as it is.
+/// Whether [`shown`] returns the text unchanged.
 ///
 /// ```
 /// assert!(qontract_diagnostics::is_safe("ordinary text"));
@@ -84,7 +87,7 @@ pub fn is_safe(text: &str) -> bool {
     first_unsafe(text, &|_| false).is_none()
 }
 
-/// A character, with those before and after it.
+/// A character with its neighbours.
 #[derive(Clone, Copy)]
 struct InText {
     before: Option<char>,
@@ -92,7 +95,7 @@ struct InText {
     after: Option<char>,
 }
 
-/// The characters of a text, with their places.
+/// The characters of a text with their offsets.
 fn characters(text: &str) -> impl Iterator<Item = (usize, InText)> {
     let mut before = None;
     text.char_indices().map(move |(start, character)| {
@@ -103,7 +106,7 @@ fn characters(text: &str) -> impl Iterator<Item = (usize, InText)> {
     })
 }
 
-/// Whether a character is kept where lines are: an end of a line, or a tab.
+/// Whether a character is a line break or a tab, which are kept in multi-line text.
 fn keeps_line(one: InText) -> bool {
     matches!(one.character, '\n' | '\t') || one.character == '\r' && one.after == Some('\n')
 }
@@ -134,7 +137,7 @@ fn is_unsafe(one: InText) -> bool {
 }
 
 fn first_unsafe(text: &str, keeps: &impl Fn(InText) -> bool) -> Option<usize> {
-    // Most text is printable ASCII, and that is seen at a glance.
+    // Most text is printable ASCII: a fast path.
     let start = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte))?;
     let rest = characters(text).skip_while(|(place, _)| *place < start);
     rest.filter(|(_, one)| is_unsafe(*one) && !keeps(*one)).map(|(place, _)| place).next()
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_stay_where_they_join() {
+    fn joiners_are_kept_between_characters_that_join() {
         check(
             "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
             "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_kept_only_where_lines_are() {
+    fn line_breaks_are_kept_only_in_multi_line_text() {
         check("a\nb\tc", "a\\nb\\tc");
         assert_eq!(shown_lines("a\nb\tc\r\n"), "a\nb\tc\r\n");
         assert_eq!(shown_lines("a\rb"), "a\\rb");

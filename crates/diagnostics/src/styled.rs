@@ -4,31 +4,32 @@ use crate::render::{Colour, first, text};
 use crate::report::{Report, Sources};
 use crate::shown::shown_lines;
 
-/// Text with terminal styles of ours, in which data is escaped.
+/// Text with our own terminal styles, in which data is escaped.
 ///
-/// Only this module makes such a text: findings are rendered with their styles, and everything else is added with [`push`](Self::push), which escapes it. Whatever is printed without styles
-/// goes through [`shown_lines`], which lets no style pass.
+/// Only this module creates such text: findings are rendered with their styles, and everything else is added
+/// with [`push`](Self::push), which escapes it. Text without styles is printed through [`shown_lines`], which
+/// escapes all styles.
 #[derive(Clone, Debug, Default)]
 pub struct Styled(String);
 
-/// How a piece of text looks on a terminal.
+/// The style of a piece of text on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As the terminal shows text.
+    /// The default style of the terminal.
     Plain,
     /// A heading.
     Bold,
-    /// Less important than the text around it.
+    /// Less important than its context.
     Dim,
-    /// Something that is added.
+    /// An addition.
     Added,
-    /// Something that changes.
+    /// A change.
     Changed,
-    /// Something that is removed.
+    /// A removal.
     Removed,
-    /// Something that failed.
+    /// An error.
     Error,
-    /// Something that needs attention.
+    /// A warning.
     Warning,
 }
 
@@ -49,12 +50,12 @@ impl Style {
 }
 
 impl Styled {
-    /// All findings of a report, and a line that counts them.
+    /// All findings of a report, and a line with their counts.
     pub fn report(report: &Report, sources: &dyn Sources) -> Self {
         Self(format!("{}{}\n", text(report, sources, Colour::Styled), report.summary()))
     }
 
-    /// The first `max` findings of a report, an empty line after each.
+    /// The first `max` findings of a report, with an empty line after each.
     pub fn first(report: &Report, max: usize, sources: &dyn Sources) -> Self {
         Self(first(report, max, sources, Colour::Styled))
     }
@@ -84,7 +85,7 @@ impl Styled {
         self.0.push_str(&other.0);
     }
 
-    /// Whether there is no text.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -99,7 +100,7 @@ impl Styled {
         let mut pieces = self.0.split("\u{1b}[");
         let mut out = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
-            // Data is escaped, so that every escape character starts a style of ours.
+            // Data is escaped, so every escape character starts one of our own styles.
             out.push_str(piece.split_once('m').map_or("", |(_, text)| text));
         }
         out
@@ -127,7 +128,7 @@ mod tests {
         for style in styles {
             text.push(style, "");
         }
-        assert!(text.is_empty(), "nothing in a style is nothing");
+        assert!(text.is_empty(), "empty text adds no style");
         for style in styles {
             text.push(style, "m[1m\n");
         }

@@ -1,24 +1,26 @@
-//! "Did you mean": the nearest of the words that would have been right, by edit distance. The one place that looks for it.
+//! Suggestions ("did you mean"): the closest valid word by edit distance. The only implementation in the
+//! workspace, except for that of graphql-js.
 
 use std::cell::Cell;
 
-/// Longest word, in bytes, that another is suggested for.
+/// Maximum length of a word, in bytes, for which a suggestion is searched.
 const LONGEST: usize = 1_000;
 
-/// The edit distance up to which a difference is a typing error.
+/// Maximum edit distance of a typing error.
 const MAX_TYPING_ERROR: usize = 2;
 
-/// How many words may still be compared. When that is used up, nothing is suggested any more: nobody reads so far.
+/// Budget of word comparisons. When it is used up, no more suggestions are made: a long list of them helps no
+/// reader.
 #[derive(Debug)]
 pub struct Patience(Cell<usize>);
 
 impl Patience {
-    /// For so many words.
+    /// Creates a budget for this many comparisons.
     pub fn new(words: usize) -> Self {
         Self(Cell::new(words))
     }
 
-    /// What is found by comparing `words`, as long as it lasts.
+    /// Calls `find`, which compares `words` words, if the budget allows it.
     pub fn lasts<T>(&self, words: usize, find: impl FnOnce() -> Option<T>) -> Option<T> {
         let left = self.0.get().checked_sub(words);
         self.0.set(left.unwrap_or_default());
@@ -26,7 +28,7 @@ impl Patience {
     }
 }
 
-/// `` did you mean `name`? `` for the candidate nearest to `written`, if one is near enough.
+/// `` did you mean `name`? `` for the candidate closest to `written`, if one is close enough.
 ///
 /// ```
 /// use qontract_diagnostics::suggest::did_you_mean;
@@ -37,8 +39,8 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The candidate that `written` is most likely meant to be: one that differs by a typing error, else one that contains all of its words, else the
-/// nearest.
+/// The candidate that `written` most likely means: one that differs by a typing error, else one that contains
+/// all of its words, else the closest.
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let most = max_distance(written);
@@ -62,12 +64,12 @@ fn with_words_of<'c>(written: &str, candidates: &[&'c str]) -> Option<&'c str> {
     others.filter(has_all).min_by_key(|candidate| candidate.len()).copied()
 }
 
-/// The candidate nearest to `written`, if one is near enough to be what was meant.
+/// The candidate closest to `written`, if one is close enough to be meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     within(max_distance(written), written, candidates)
 }
 
-/// The edit distance up to which a candidate is near enough to be what was meant.
+/// Maximum edit distance of a candidate that may be meant.
 fn max_distance(written: &str) -> usize {
     (written.chars().count() / 3).clamp(1, 6)
 }
@@ -92,13 +94,14 @@ fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &
     best.map(|(_, candidate)| candidate)
 }
 
-/// The path nearest to `written`: without its ending or its leading slash, by its text, or by its last step in another folder.
+/// The path closest to `written`: with a missing extension or leading slash, by edit distance, or with the
+/// same file name in another folder.
 pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     if let Some(path) = paths.clone().find(|path| is_same_but_ending(written, path)) {
         return Some(path);
     }
     let last = written.rsplit('/').next().unwrap_or(written);
-    // Most of a path is its folders: only what is left may differ.
+    // Most of a path is its folders, so the limit depends on the file name only.
     let most = (last.chars().count() / 5).clamp(1, 4);
     within(most, written, paths.clone()).or_else(|| {
         let mut same = paths.filter(|path| path.rsplit('/').next() == Some(last) && !last.is_empty());
@@ -106,7 +109,7 @@ pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Cl
     })
 }
 
-/// Whether `path` is `written` with the ending of a datafile, or with a leading slash, or with both.
+/// Whether `path` is `written` with a datafile extension, a leading slash, or both.
 fn is_same_but_ending(written: &str, path: &str) -> bool {
     let stem = |path: &str| {
         let ending = [".yml", ".yaml", ".json"].into_iter().find(|ending| path.ends_with(ending));
@@ -117,15 +120,15 @@ fn is_same_but_ending(written: &str, path: &str) -> bool {
     path != written && !plain.is_empty() && (plain == stem || plain == whole)
 }
 
-/// How many characters are to be added, dropped, changed or swapped with their neighbour, if `most` are enough.
+/// The edit distance (additions, deletions, changes and swaps of neighbours), if it is at most `most`.
 fn distance(most: usize, a: &str, b: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // What two paths have in common at both ends costs nothing and is most of them.
+    // A common prefix and suffix cost nothing, and are most of two paths.
     let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
     let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
-    // More than `most` is all the same, and so is what lies further than that from the diagonal.
+    // Distances above `most` are not distinguished, so cells further than that from the diagonal are skipped.
     let over = most + 1;
     if a.len().abs_diff(b.len()) > most {
         return None;
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_is_meant_if_it_is_near() {
+    fn the_closest_word_is_suggested_if_it_is_close() {
         check("naem", &["name", "game"], Some("name"));
         check("$scemaRef", &["$schemaRef", "$ref"], Some("$schemaRef"));
         check("minimal", &["minimum", "maximum"], Some("minimum"));
@@ -192,7 +195,7 @@ mod tests {
         check("kafka-topics", None);
         // A name is not its own suggestion.
         assert_eq!(nearest_name("a-b", ["a-b"]), None);
-        // Two typing errors are near, three are not: then the words decide.
+        // Two typing errors are close enough; with three, the words decide.
         assert_eq!(nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcdxy"]), Some("team-abcdxy"));
         assert_eq!(
             nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcxyz"]),
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_is_given_up_only_where_it_is_too_long() {
+    fn a_distance_is_none_only_above_the_limit() {
         let check = |a: &str, b: &str, expect: usize| {
             assert_eq!(distance(expect, a, b), Some(expect), "{a} {b}");
             assert_eq!(distance(expect - 1, a, b), None, "{a} {b}");
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
+    fn a_spent_budget_makes_no_suggestions() {
         let patience = Patience::new(5);
         assert_eq!(patience.lasts(3, || Some(1)), Some(1));
         assert_eq!(patience.lasts(3, || Some(1)), None);

@@ -1,4 +1,4 @@
-//! The strings of JSON: which bytes stand for themselves, and how the others are escaped.
+//! JSON strings: which bytes need no escape, and how the others are escaped.
 
 /// Appends `text` in quotes, everything but printable ASCII escaped, as `json.dumps` does.
 ///
@@ -49,14 +49,14 @@ pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
     })
 }
 
-/// How many bytes at the front stand for themselves in a string of JSON. Reads eight at a time, because most texts have
-/// nothing to escape.
+/// Number of leading bytes that need no escape in a JSON string. Checks eight bytes at a time, because most
+/// texts have nothing to escape.
 #[inline]
 pub fn plain_prefix(bytes: &[u8]) -> usize {
     run(bytes, |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\'))
 }
 
-/// How many bytes at the front stand for themselves where everything but printable ASCII is escaped.
+/// Number of leading bytes that need no escape where everything but printable ASCII is escaped.
 #[inline]
 pub fn ascii_prefix(bytes: &[u8]) -> usize {
     let odd =
@@ -66,17 +66,17 @@ pub fn ascii_prefix(bytes: &[u8]) -> usize {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// The highest bit of each byte that is less than `least`; others may be set behind such a byte only.
+/// Sets the highest bit of each byte less than `least`. Other bits may be set only after such a byte.
 fn below(word: u64, least: u64) -> u64 {
     word.wrapping_sub(ONES * least) & !word & (ONES << 7)
 }
 
-/// The highest bit of each byte that is `byte`; others may be set behind such a byte only.
+/// Sets the highest bit of each byte equal to `byte`. Other bits may be set only after such a byte.
 fn is(word: u64, byte: u8) -> u64 {
     below(word ^ (ONES * u64::from(byte)), 1)
 }
 
-/// How many bytes come before the first in which `odd` sets a bit.
+/// Number of bytes before the first one in which `odd` sets a bit.
 #[inline]
 fn run(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
@@ -87,7 +87,7 @@ fn run(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
         }
         at += 8;
     }
-    // The rest, filled up with what is never odd.
+    // The rest, padded with a byte that needs no escape.
     let rest = &bytes[at..];
     let mut word = [b' '; 8];
     word[..rest.len()].copy_from_slice(rest);
@@ -99,7 +99,7 @@ mod tests {
     use super::{ascii_prefix, plain_prefix};
 
     #[test]
-    fn every_byte_that_must_be_escaped_is_found_wherever_it_stands() {
+    fn every_byte_that_must_be_escaped_is_found_at_every_position() {
         for length in 0..20 {
             assert_eq!(plain_prefix(&vec![b'x'; length]), length);
             for at in 0..length {

@@ -1,9 +1,9 @@
-//! Floats as Python prints them.
+//! Prints floats like Python.
 
-/// The shortest digits that read back as the same number.
+/// The shortest digits that parse back to the same number.
 ///
-/// Python and JavaScript agree on them; they differ only in where they switch to an exponent, so the caller decides on the
-/// layout.
+/// Python and JavaScript agree on them and differ only in when they use an exponent, so the caller chooses
+/// the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortestDigits {
     /// Whether it has a minus sign.
@@ -18,8 +18,8 @@ impl ShortestDigits {
     /// The digits of a finite number.
     pub fn of(value: f64) -> Self {
         let shortest = Self::parse(&format!("{value:e}"));
-        // Halfway between two shortest forms both languages take the even one, and the format above does not.
-        // Only numbers with nearly all digits can lie there.
+        // Halfway between two shortest forms, both languages take the even one; Rust's formatting does not.
+        // Only numbers with nearly all digits can be such ties.
         if shortest.digits.len() >= 15 {
             let text = format!("{value:.*e}", shortest.digits.len() - 1);
             if text.parse() == Ok(value) {
@@ -38,7 +38,7 @@ impl ShortestDigits {
         Self { negative, digits, exponent: exponent.parse().expect("a small whole number") }
     }
 
-    /// `123.45`, with zeros filled in; `point_zero` adds `.0` to whole numbers.
+    /// Writes `123.45`, filled up with zeros; `point_zero` adds `.0` to whole numbers.
     pub fn positional(&self, point_zero: bool, out: &mut Vec<u8>) {
         let digits = &self.digits;
         let whole = usize::try_from(self.exponent + 1).unwrap_or(0);
@@ -59,7 +59,7 @@ impl ShortestDigits {
         }
     }
 
-    /// `1.5e+20`; Python writes the exponent with at least two digits.
+    /// Writes `1.5e+20`; Python uses at least two digits for the exponent.
     pub fn scientific(&self, exponent_width: usize, out: &mut Vec<u8>) {
         out.push(self.digits[0]);
         if self.digits.len() > 1 {

@@ -1,7 +1,7 @@
-//! JSON as Python's `json` module writes it, to the byte: ASCII, floats as `repr` prints them.
+//! Writes JSON like Python's `json` module, to the byte: ASCII, floats as `repr` prints them.
 //!
-//! The one implementation for bundles, hashes of objects, stored state and templates. [`to_string`] writes a value of
-//! `serde_json`; what has values of its own uses [`Writer`], or [`write_str`] and [`write_float`].
+//! The only implementation for bundles, object hashes, stored state and templates. [`to_string`] writes a
+//! `serde_json` value; other value types use [`Writer`], or [`write_str`] and [`write_float`].
 
 pub mod escape;
 mod float;

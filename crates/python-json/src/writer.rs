@@ -1,4 +1,4 @@
-//! Writes JSON value by value, with Python's separators, on one line or indented.
+//! Streaming JSON writer with Python's separators, on one line or indented.
 
 use std::fmt::Display;
 
@@ -19,17 +19,18 @@ pub fn to_string(value: &Value) -> String {
     writer.finish()
 }
 
-/// Writes one value. Brackets, keys and items are written in the order of the calls, with the separators between them.
+/// Writes one value. Brackets, keys and items are written in the order of the calls, with separators between
+/// them.
 #[derive(Debug)]
 pub struct Writer<'i> {
     out: Vec<u8>,
     indent: Option<&'i str>,
-    /// For each bracket that is open, whether something stands in it.
+    /// For each open bracket, whether it has an item.
     open: Vec<bool>,
 }
 
 impl<'i> Writer<'i> {
-    /// On one line, or with each item on a line of its own, indented by this text.
+    /// Writes on one line, or each item on its own line, indented by this text.
     pub fn new(indent: Option<&'i str>) -> Self {
         Self { out: Vec::new(), indent, open: Vec::new() }
     }
@@ -54,7 +55,8 @@ impl<'i> Writer<'i> {
         self.raw(&number.to_string());
     }
 
-    /// A number with a point, or one of the three that Python writes though JSON does not have them.
+    /// A number with a point, or one of the three values that Python writes although JSON has no syntax for
+    /// them.
     pub fn float(&mut self, number: f64) {
         if number.is_nan() {
             self.raw("NaN");
@@ -76,7 +78,7 @@ impl<'i> Writer<'i> {
         self.open.push(false);
     }
 
-    /// Goes to the next item of a list, or to the next key of an object.
+    /// Starts the next item of a list, or the next key of an object.
     pub fn item(&mut self) {
         let is_first = self.open.last_mut().is_none_or(|filled| !std::mem::replace(filled, true));
         if !is_first {
@@ -85,7 +87,7 @@ impl<'i> Writer<'i> {
         self.break_line();
     }
 
-    /// Goes to the next key of an object, and writes it.
+    /// Starts the next field of an object, and writes its key.
     pub fn key(&mut self, key: &str) {
         self.item();
         self.str(key);
@@ -100,7 +102,7 @@ impl<'i> Writer<'i> {
         self.raw(bracket.encode_utf8(&mut [0; 4]));
     }
 
-    /// A value of `serde_json`, the keys of its objects sorted.
+    /// A `serde_json` value, with sorted object keys.
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.null(),
@@ -116,7 +118,8 @@ impl<'i> Writer<'i> {
                 self.close(']');
             }
             Value::Object(map) => {
-                // Whatever the order of the map: Python sorts by characters, which is the order of their bytes.
+                // Sorted independently of the map's order. Python sorts by code points, which is the order of
+                // UTF-8 bytes.
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by_key(|(key, _)| key.as_str());
                 self.open('{');

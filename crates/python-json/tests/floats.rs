@@ -1,4 +1,5 @@
-//! Floats are printed as `CPython` prints them. Python is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! Floats are printed like `CPython` prints them. Python is the real one, started as a process
+//! (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::Write as _;
@@ -6,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use qontract_python_json::float_repr;
 
-/// Prints the `repr` of each number, which comes as the digits of its bits.
+/// Prints the `repr` of each number, given as the decimal value of its bits.
 const PRINT: &str = "import struct, sys
 for line in sys.stdin:
     print(repr(struct.unpack('<d', struct.pack('<Q', int(line)))[0]))
 ";
 
-/// So many random numbers are compared, and as many with few digits behind the point, where ties are.
+/// Number of random floats to compare, and again as many with few digits after the point, where ties occur.
 const CASES: usize = 25_000;
 
 #[test]

@@ -1,11 +1,11 @@
-//! Which bytes a file may hold at all.
+//! The characters that a file may contain.
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
 use crate::Syntax;
 use crate::limits::Limits;
 
-/// The text of `bytes`, if every reader of the language takes it as the same characters.
+/// The text of `bytes`, if every parser of the language reads it as the same characters.
 pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
     if bytes.len() > limits.bytes {
         let message = format!("the file has {} bytes, more than the {} allowed", bytes.len(), limits.bytes);
@@ -17,12 +17,12 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
         let finding = Diagnostic::new(code::YAML_ENCODING, message).at(Span::new(at, at + 1));
         Box::new(finding.hint("save the file as UTF-8"))
     })?;
-    // Almost all files: decided without looking at characters.
+    // Almost all files: accepted without decoding characters.
     if is_unsuspicious(bytes) {
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
-        // They end no line in JSON.
+        // These are not line breaks in JSON.
         if syntax == Syntax::Json && matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}') {
             continue;
         }
@@ -33,19 +33,19 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
     Ok(text)
 }
 
-/// Whether no byte belongs to a character that needs a closer look: a control character but the line feed, or one
-/// that begins with a byte of U+0085, U+2028, U+FEFF and the like.
+/// Whether no byte belongs to a character that must be checked: a control character except the line feed, or
+/// a character that starts with a byte of U+0085, U+2028, U+FEFF and similar.
 fn is_unsuspicious(bytes: &[u8]) -> bool {
     let is_suspicious =
         |byte: u8| (byte < b' ' && byte != b'\n') || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef);
-    // Chunks of one size without a way out in the middle: many bytes are looked at in one go.
+    // Chunks of a fixed size without an early exit, so that the compiler vectorises the loop.
     let (chunks, rest) = bytes.as_chunks::<64>();
     let any = |chunk: &[u8; 64]| chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte));
     !chunks.iter().any(any) && !rest.iter().any(|byte| is_suspicious(*byte))
 }
 
-/// Whether all characters may stand in the middle of a line, line feeds and tabs aside: none controls, none marks
-/// the order of bytes.
+/// Whether all characters are allowed within a line, line feeds and tabs aside: no control characters and no
+/// byte order marks.
 pub(crate) fn are_legible(text: &str) -> bool {
     let is_legible = |character: char| match character {
         '\u{feff}' => false,
@@ -77,7 +77,7 @@ fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
     }
 }
 
-/// What readers of YAML take differently.
+/// Reports a construct on which YAML parsers disagree.
 pub(crate) fn ambiguous(span: Span, what: &str, hint: &str) -> Diagnostic {
     Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint)
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_without_a_closer_look_are_allowed() {
+    fn characters_that_skip_the_check_are_allowed() {
         for character in '\0'..=char::MAX {
             let text = format!("x{character}x");
             if is_unsuspicious(text.as_bytes()) {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn legible_is_what_is_allowed_within_a_line() {
+    fn the_valid_charset_is_what_is_allowed_within_a_line() {
         for character in ('\0'..=char::MAX).filter(|character| *character != '\r') {
             let text = format!("x{character}x");
             let allowed = judge(1, character, text.as_bytes()).is_none();

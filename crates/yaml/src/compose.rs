@@ -1,4 +1,4 @@
-//! Events → tree: anchors, aliases, merge keys, limits, and the findings about them.
+//! Events → tree: handles anchors, aliases, merge keys and limits, and reports findings about them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax,
         composer.findings.push(*finding);
     }
     let Composer { document, mut findings, .. } = composer;
-    // One mistake made everywhere is shown often enough; a hostile file does not fill the memory.
+    // A mistake repeated everywhere is reported often enough, and a hostile file must not fill the memory.
     let first_error = findings.iter().position(Diagnostic::is_error);
     if let Some(error) = first_error.filter(|error| *error >= MOST_FINDINGS) {
         findings.swap(error, MOST_FINDINGS - 1);
@@ -42,10 +42,10 @@ pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax,
     Parsed { document: whole.then_some(document), findings }
 }
 
-/// Most findings about one file.
+/// Maximum number of findings about one file.
 const MOST_FINDINGS: usize = 1_000;
 
-/// What a value costs once every alias in it is expanded.
+/// The size of a value with all aliases expanded.
 #[derive(Clone, Copy, Default)]
 struct Weight {
     values: u64,
@@ -53,22 +53,22 @@ struct Weight {
     depth: u16,
 }
 
-/// A list or map that is not finished.
+/// A list or map that is not complete.
 struct Frame {
     kind: FrameKind,
     start: Span,
     anchor: Option<AnchorId>,
-    /// Where its children begin on the stack of unfinished children.
+    /// Index of its first child on the stack of pending children.
     base: usize,
 }
 
 enum FrameKind {
     List,
-    /// With the key whose value comes next.
+    /// With the key of the next value.
     Map(Option<(Key, Span)>),
 }
 
-/// A value behind an anchor: known only once it is complete.
+/// The value of an anchor: available only once it is complete.
 enum Anchored {
     Open,
     Complete(NodeId),
@@ -76,7 +76,7 @@ enum Anchored {
 
 struct Composer<'t> {
     source: &'t str,
-    /// Not needed for texts that are settled.
+    /// `None` for texts without differences between YAML 1.1 and 1.2.
     watch: Option<Watch<'t>>,
     syntax: Syntax,
     limits: &'t Limits,
@@ -91,12 +91,12 @@ struct Composer<'t> {
     started: bool,
 }
 
-/// A finding after which the rest of the file makes no sense.
+/// A finding that ends parsing: the rest of the file has no meaning.
 type Fatal = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
     fn new(source: &'t str, watch: Option<Watch<'t>>, syntax: Syntax, limits: &'t Limits) -> Self {
-        // About a value for every twenty bytes: most files then grow nothing while they are read.
+        // About one value per twenty bytes: most files then need no reallocation.
         let values = source.len() / 20 + 8;
         let document = Document {
             slots: Vec::with_capacity(values),
@@ -151,9 +151,11 @@ impl<'t> Composer<'t> {
         let usual = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         let after = self.source.as_bytes().get(span.end as usize);
         if !usual || after.is_some_and(|byte| !byte.is_ascii_whitespace()) {
-            let finding =
-                Diagnostic::new(code::YAML_AMBIGUOUS, format!("readers differ on where `&{name}` ends"));
-            let hint = "name anchors with letters, digits, `_` and `-`, and leave a blank after them";
+            let finding = Diagnostic::new(
+                code::YAML_AMBIGUOUS,
+                format!("YAML parsers disagree on where `&{name}` ends"),
+            );
+            let hint = "name anchors with letters, digits, `_` and `-`, and put a space after them";
             self.findings.push(finding.at(span).hint(hint));
         }
         if let Some(first) = self.anchor_names.get(&name) {
@@ -223,7 +225,7 @@ impl<'t> Composer<'t> {
         let scalar = match (style, self.syntax) {
             (Style::Plain, Syntax::Yaml) => scalar::resolve(text),
             (Style::Plain, Syntax::Json) => scalar::resolve_json(text)
-                .ok_or_else(|| Box::new(Diagnostic::new(code::YAML_SYNTAX, "this is no JSON").at(span)))?,
+                .ok_or_else(|| Box::new(Diagnostic::new(code::YAML_SYNTAX, "this is not JSON").at(span)))?,
             (Style::Quoted | Style::Block, _) => Scalar::Str,
         };
         if self.expects_key() {
@@ -263,7 +265,7 @@ impl<'t> Composer<'t> {
             if text.len() > 60 { &format!("{}…", text.chars().take(60).collect::<String>()) } else { text };
         let (code, message) = match scalar {
             Scalar::Date => (code::YAML_DATE, format!("`{shown}` is a date in YAML 1.1")),
-            Scalar::Merge => (code::YAML_MERGE, "`<<` stands where a value is expected".to_owned()),
+            Scalar::Merge => (code::YAML_MERGE, "`<<` is used where a value is expected".to_owned()),
             Scalar::Default => (code::YAML_AMBIGUOUS, "`=` is a special value in YAML 1.1".to_owned()),
             _ => (code::YAML_NUMBER, format!("`{shown}` has the form of a number, but no value")),
         };
@@ -312,7 +314,7 @@ impl<'t> Composer<'t> {
                 self.close_map(frame.base)
             }
         };
-        // A flow collection ends with its bracket; a block collection with its last value.
+        // A flow collection ends with its bracket, a block collection with its last value.
         let stop = if end.end > end.start { end.end } else { last.map_or(frame.start.end, |last| last.end) };
         let span = Span { start: frame.start.start, end: stop.max(frame.start.start) };
         self.check_weight(weight, span)?;
@@ -334,7 +336,8 @@ impl<'t> Composer<'t> {
         (Slot::List(Stretch { start, end: narrow(self.document.items.len()) }), weight, last)
     }
 
-    /// What merge keys copy counts too, before it is copied: a few lines can ask for billions of entries.
+    /// Counts entries copied by merge keys before they are copied: a few lines can demand billions of
+    /// entries.
     fn check_merge(&self, base: usize, span: Span) -> Result<(), Fatal> {
         let raw = &self.entries[base..];
         if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {
@@ -371,7 +374,7 @@ impl<'t> Composer<'t> {
         }
         if weight.values > self.limits.values || weight.text > self.limits.text {
             let message = format!(
-                "with its aliases this is more than {} values or {} MiB of text",
+                "with its aliases expanded this is more than {} values or {} MiB of text",
                 self.limits.values,
                 self.limits.text >> 20
             );
@@ -388,7 +391,7 @@ impl<'t> Composer<'t> {
         )
     }
 
-    /// Hands a complete value to the list or map it belongs to.
+    /// Adds a complete value to its parent list or map.
     fn deliver(&mut self, node: NodeId) -> Result<(), Fatal> {
         let span = self.document.spans[node.0 as usize];
         match self.frames.last_mut() {
@@ -399,7 +402,7 @@ impl<'t> Composer<'t> {
             Some(Frame { kind: FrameKind::List, .. }) => self.items.push(node),
             Some(Frame { kind: FrameKind::Map(pending), .. }) => match pending.take() {
                 Some((key, key_span)) => self.entries.push(RawEntry { key, key_span, value: node }),
-                // A list or map as a key, reported when it was opened.
+                // A list or map as a key, already reported when it was opened.
                 None => *pending = Some((Key::Refused, span)),
             },
         }

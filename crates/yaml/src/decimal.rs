@@ -1,6 +1,6 @@
-//! Whole numbers of any size, as the decimal text that JSON writes.
+//! Whole numbers of any size, as the decimal text of JSON.
 
-/// The most digits a number may have: what the data's other readers take.
+/// Maximum number of digits: the limit of the data's other parsers.
 pub const MOST_DIGITS: usize = 4_300;
 
 /// A whole number being built digit by digit, in limbs of nine decimal digits, lowest first.

@@ -1,7 +1,7 @@
-//! Where YAML 1.2, which the parser speaks, and YAML 1.1, which the data is written in, part ways.
+//! Compatibility checker for YAML 1.1, the language of the data, on top of a YAML 1.2 parser.
 //!
-//! The parser reports no such place; this watch follows its scalars through the source and looks at what lies
-//! between them. It either mends the difference or refuses the construct.
+//! The parser does not report where the two versions differ. The checker follows its scalars through the
+//! source and inspects the text between them. It either corrects the difference or refuses the construct.
 
 use qontract_diagnostics::{Diagnostic, Span};
 
@@ -9,35 +9,35 @@ use crate::Syntax;
 use crate::characters;
 use crate::events::Style;
 
-/// Follows the scalars of one text, in order.
+/// Checks the scalars of one text, in order.
 pub struct Watch<'t> {
     source: &'t str,
     syntax: Syntax,
-    /// Up to here the source was looked at.
+    /// The source is checked up to here.
     seen: usize,
-    /// The scalar before `seen`: how it is written, and whether on several lines.
+    /// The scalar before `seen`: its style, and whether it spans several lines.
     last: Option<(Style, bool)>,
-    /// Open brackets.
+    /// Number of open brackets.
     flow_depth: usize,
-    /// Whether anything but blanks and comments was met.
+    /// Whether anything but whitespace and comments was seen.
     content: bool,
 }
 
-/// What [`Watch::gap`] met on the way.
+/// The result of [`Watch::gap`].
 #[derive(Default)]
 struct Gap {
-    /// Where a `|` or `>` stands.
+    /// Offset of a `|` or `>`.
     block_header: Option<usize>,
 }
 
 impl<'t> Watch<'t> {
-    /// A watch at the start of `source`.
+    /// Creates a checker at the start of `source`.
     pub fn new(source: &'t str, syntax: Syntax) -> Self {
         let byte_order_mark = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         Self { source, syntax, seen: byte_order_mark, last: None, flow_depth: 0, content: false }
     }
 
-    /// Looks at a scalar and at what stood before it; returns the bytes it is written in, header included.
+    /// Checks a scalar and the text before it. Returns the bytes of the scalar, including its header.
     pub fn scalar(&mut self, span: Span, style: Style) -> Result<Span, Box<Diagnostic>> {
         let (start, end) = (span.start as usize, span.end as usize);
         if start < self.seen || (start == end && style != Style::Block) {
@@ -52,7 +52,7 @@ impl<'t> Watch<'t> {
                 let written = &self.source[start..end];
                 if self.flow_depth > 0 && (written.starts_with(['?', ':']) || written.contains(":?")) {
                     let what =
-                        "between brackets this begins a key or a value in YAML 1.1, and text in YAML 1.2";
+                        "between brackets this starts a key or a value in YAML 1.1, and text in YAML 1.2";
                     return Err(ambiguous(span, what, "put the text into quotes"));
                 }
                 self.tab_after_line_break(start, end)?;
@@ -67,12 +67,12 @@ impl<'t> Watch<'t> {
         }
     }
 
-    /// Looks at what follows the last scalar.
+    /// Checks the text after the last scalar.
     pub fn end(&mut self) -> Result<(), Box<Diagnostic>> {
         self.gap(self.source.len()).map(drop)
     }
 
-    /// Looks at the source up to `to`: indicators, blanks and comments, no scalars.
+    /// Checks the source up to `to`: indicators, whitespace and comments, no scalars.
     fn gap(&mut self, to: usize) -> Result<Gap, Box<Diagnostic>> {
         let mut found = Gap::default();
         let Some(gap) = self.source.get(self.seen..to) else { return Ok(found) };
@@ -93,7 +93,7 @@ impl<'t> Watch<'t> {
                     comment = false;
                     if let Some(anchor) = anchor.filter(|_| self.flow_depth > 0) {
                         let span = Span::new(anchor, anchor + 1);
-                        let what = "between brackets an anchor stands on the line of its value";
+                        let what = "between brackets an anchor must be on the line of its value";
                         return Err(ambiguous(span, what, "put them on one line"));
                     }
                 }
@@ -107,11 +107,11 @@ impl<'t> Watch<'t> {
                 b'|' | b'>' => found.block_header = Some(offset),
                 b'\t' if self.flow_depth == 0 && !self.tab_is_plain_space(offset) => {
                     let span = Span::new(offset, offset + 1);
-                    return Err(ambiguous(span, "a tab where YAML 1.1 wants spaces", "use spaces"));
+                    return Err(ambiguous(span, "a tab where YAML 1.1 requires spaces", "use spaces"));
                 }
                 b'.' if !self.content && self.source[offset..].starts_with("...") => {
                     let span = Span::new(offset, offset + 3);
-                    return Err(ambiguous(span, "`...` ends a document that has not begun", "remove it"));
+                    return Err(ambiguous(span, "`...` ends a document that has not started", "remove it"));
                 }
                 _ => {}
             }
@@ -120,7 +120,7 @@ impl<'t> Watch<'t> {
         Ok(found)
     }
 
-    /// Between brackets, the colon of a key stands on the key's line and is followed by a blank.
+    /// Between brackets, the colon of a key must be on the line of the key and be followed by a space.
     fn key_in_brackets(&self, gap: &str) -> Result<(), Box<Diagnostic>> {
         let (1.., Some((style, several_lines))) = (self.flow_depth, self.last) else { return Ok(()) };
         let mut colon = 0;
@@ -139,12 +139,12 @@ impl<'t> Watch<'t> {
             return Err(ambiguous(at, "the key and its colon are not on one line", "put them on one line"));
         }
         if style == Style::Plain && gap[colon + 1..].starts_with([',', '[', ']', '{', '}']) {
-            return Err(ambiguous(at, "a colon between brackets needs a blank after it", "write `: `"));
+            return Err(ambiguous(at, "a colon between brackets needs a space after it", "write `: `"));
         }
         Ok(())
     }
 
-    /// A tab that begins a line within or after plain text.
+    /// Refuses a tab that starts a line within or after plain text.
     fn tab_after_line_break(&self, start: usize, end: usize) -> Result<(), Box<Diagnostic>> {
         let text = &self.source[start..end];
         for (newline, _) in text.match_indices('\n') {
@@ -154,7 +154,7 @@ impl<'t> Watch<'t> {
                 let offset = start + newline + 1 + spaces;
                 return Err(ambiguous(
                     Span::new(offset, offset + 1),
-                    "a tab where YAML 1.1 wants spaces",
+                    "a tab where YAML 1.1 requires spaces",
                     "use spaces",
                 ));
             }
@@ -162,7 +162,7 @@ impl<'t> Watch<'t> {
         Ok(())
     }
 
-    /// Half characters written as escapes, which only JSON puts together.
+    /// Refuses escaped surrogates, which only JSON combines into a character.
     fn surrogates(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         let written = &self.source[span.range()];
         if self.syntax == Syntax::Json || !written.starts_with('"') {
@@ -188,18 +188,19 @@ impl<'t> Watch<'t> {
         Ok(())
     }
 
-    /// Whether the blanks around `offset` only separate, and neither indent nor follow a bare indicator.
+    /// Whether the whitespace around `offset` only separates, and neither indents nor follows a bare
+    /// indicator.
     fn tab_is_plain_space(&self, offset: usize) -> bool {
         let line = self.source[..offset].rsplit('\n').next().unwrap_or_default();
         let line = line.trim_start_matches('\u{feff}').trim_end_matches([' ', '\t']);
         match line.strip_suffix(':') {
-            // After the colon of a key, but not after a colon that stands alone.
+            // After the colon of a key, but not after a bare colon.
             Some(key) => !key.trim_start().is_empty() && !key.ends_with([' ', '\t']),
             None => !line.trim_start().is_empty() && !line.ends_with(['-', '?', '|', '>']),
         }
     }
 
-    /// Tabs among the indentation of the block scalar whose header stands at `header`.
+    /// Refuses tabs in the indentation of the block scalar whose header is at `header`.
     fn block(&self, header: usize, end: usize) -> Result<(), Box<Diagnostic>> {
         let mut lines = self.source[header..end].split('\n');
         let first = lines.next().unwrap_or_default();
@@ -212,11 +213,7 @@ impl<'t> Watch<'t> {
             if text.starts_with('\t') && indent.is_none_or(|indent| spaces < indent) {
                 let at = Span::new(offset + spaces, offset + spaces + 1);
                 let what = "a tab where the indentation of the text is expected";
-                return Err(ambiguous(
-                    at,
-                    what,
-                    "let the first line of the text begin with another character",
-                ));
+                return Err(ambiguous(at, what, "start the first line of the text with another character"));
             }
             if indent.is_none() && !text.trim_end_matches('\r').is_empty() {
                 indent = Some(spaces);
@@ -227,12 +224,13 @@ impl<'t> Watch<'t> {
     }
 }
 
-/// The bytes that a scalar of a settled text is written in, header included: what [`Watch::scalar`] returns for it.
+/// The bytes of a scalar of a compatible text, including its header: equal to the result of
+/// [`Watch::scalar`].
 pub fn settled(span: Span, style: Style, source: &str) -> Span {
     let (start, end) = (span.start as usize, span.end as usize);
     match style {
         Style::Plain | Style::Quoted => span,
-        // Between the header and the text, there are only blanks and a sign.
+        // Between the header and the text there are only spaces and a chomping indicator.
         Style::Block => written_block(source, source[..start].rfind(['|', '>']).unwrap_or(start), end),
     }
 }
@@ -243,9 +241,10 @@ fn written_block(source: &str, header: usize, end: usize) -> Span {
     Span::new(header, header + written.len())
 }
 
-/// The text of a block scalar as YAML 1.1 has it: without the line end that the file does not have.
+/// The text of a block scalar by YAML 1.1: without a final newline if the file has none.
 ///
-/// **Invariant:** a file that ends within a block scalar and without a newline has none in its value either.
+/// **Invariant:** a block scalar that ends with the file, without a newline, has no final newline in its
+/// value.
 pub fn block_text<'a>(text: &'a str, span: Span, source: &str) -> Result<&'a str, Box<Diagnostic>> {
     let unfinished = span.end as usize >= source.len() && !source.ends_with('\n');
     if !unfinished || !text.ends_with('\n') {
@@ -255,7 +254,7 @@ pub fn block_text<'a>(text: &'a str, span: Span, source: &str) -> Result<&'a str
         let at = Span::new(source.len(), source.len());
         return Err(ambiguous(
             at,
-            "the file ends in blanks within a block of text",
+            "the file ends in whitespace within a block of text",
             "end the file with a newline",
         ));
     }

@@ -1,14 +1,14 @@
-//! The events of a YAML text, and the one trait behind which its readers are hidden.
+//! The events of a YAML text, and the trait that its parsers implement.
 
 use std::borrow::Cow;
 
 use qontract_diagnostics::{Diagnostic, Span};
 
-/// Names an anchor of the file.
+/// Identifies an anchor of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AnchorId(pub usize);
 
-/// What a node carries besides its content.
+/// The properties of a node besides its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The anchor, if it has one.
@@ -17,10 +17,10 @@ pub struct Properties {
     pub tag: Option<String>,
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As it is: the only style that is resolved to numbers and the like.
+    /// Unquoted: the only style that is resolved to numbers, booleans and null.
     Plain,
     /// In single or double quotes.
     Quoted,
@@ -28,16 +28,16 @@ pub enum Style {
     Block,
 }
 
-/// One step through a YAML text.
+/// A parse event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A document begins.
     DocumentStart,
     /// The text ends.
     End,
-    /// The node before this event is called so.
+    /// The anchor name of the previous node.
     AnchorName(String),
-    /// The value of an anchor again.
+    /// An alias: the value of an anchor again.
     Alias(AnchorId),
     /// A scalar.
     Scalar { text: Cow<'a, str>, style: Style, properties: Properties },
@@ -56,7 +56,7 @@ pub trait EventSource<'a> {
     /// The next event and its bytes; after [`Event::End`] it is not called again.
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
 
-    /// Whether the text is known to hold no place where YAML 1.1 and 1.2 part ways.
+    /// Whether the text is known to have no construct on which YAML 1.1 and 1.2 differ.
     fn is_settled(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! The parser of all that is not plain: granit, a YAML 1.2 event parser that can be as lenient about indentation as libyaml.
+//! Fallback parser, for every text that the fast parser does not accept: granit, a YAML 1.2 event parser that
+//! can be as lenient about indentation as libyaml.
 
 use granit_parser::{
     ErrorKind, Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag,
@@ -7,14 +8,14 @@ use qontract_diagnostics::{Diagnostic, Span, code};
 
 use crate::events::{AnchorId, Event, EventSource, Properties, Style};
 
-/// granit over one text.
+/// The granit parser on one text.
 pub struct Granit<'a> {
     parser: Parser<'a, StrInput<'a>>,
     length: usize,
 }
 
 impl<'a> Granit<'a> {
-    /// A parser of `text`.
+    /// Creates a parser for `text`.
     pub fn new(text: &'a str) -> Self {
         let options = granit_parser::options! {
             disallow_directives: true,
@@ -70,7 +71,8 @@ fn translate(event: GranitEvent<'_>) -> Option<Event<'_>> {
         GranitEvent::SequenceEnd => Event::ListEnd,
         GranitEvent::MappingStart(_, anchor, tag) => Event::MapStart(properties(anchor, tag.as_deref())),
         GranitEvent::MappingEnd => Event::MapEnd,
-        // Start of the stream and end of a document carry nothing; new kinds of events would be metadata.
+        // The start of the stream and the end of a document carry no content; new kinds of events would be
+        // metadata.
         _ => return None,
     })
 }

@@ -1,11 +1,11 @@
-//! What a syntax error probably comes from. The parser says where it stopped; the mistake is often above, and has a common form:
-//! a bracket left open, a merge conflict, a value without quotes, a line with a space too many.
+//! Explains syntax errors. The parser reports where it stopped; the mistake is often above, and has a common
+//! form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
 
 mod unclosed;
 
 use qontract_diagnostics::{Diagnostic, Span, position};
 
-/// A syntax error in `text`, with the mistake that it probably comes from, if it has a common form.
+/// Adds the probable mistake behind a syntax error in `text`, if it has a common form.
 pub fn explained(finding: Diagnostic, text: &str) -> Diagnostic {
     let Some(at) = finding.place.span.map(|span| (span.start as usize).min(text.len())) else {
         return finding;
@@ -27,11 +27,11 @@ pub fn explained(finding: Diagnostic, text: &str) -> Diagnostic {
 
 /// A mistake of a common form.
 struct Mistake {
-    /// What is wrong, if that can be said better than by the parser.
+    /// A better message than that of the parser, if there is one.
     message: Option<String>,
-    /// Where.
+    /// Its position.
     span: Span,
-    /// What to do.
+    /// How to fix it.
     hint: String,
 }
 
@@ -45,18 +45,18 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// How many blanks it begins with.
+    /// Number of leading spaces.
     fn indent(&self) -> usize {
         self.text.len() - self.text.trim_start_matches(' ').len()
     }
 
-    /// Whether it holds nothing but blanks, or a comment.
+    /// Whether it is blank or a comment.
     fn is_empty(&self) -> bool {
         let text = self.text.trim();
         text.is_empty() || text.starts_with('#')
     }
 
-    /// Where the first key or value stands: behind the blanks and the dashes of lists.
+    /// Offset of the first key or value, after spaces and list dashes.
     fn content(&self) -> usize {
         let mut at = self.indent();
         while let Some(rest) = self.text[at..].strip_prefix("- ") {
@@ -65,7 +65,7 @@ impl Line<'_> {
         at
     }
 
-    /// The colon behind its key, if it has one.
+    /// Offset of the colon after its key, if it has one.
     fn colon(&self) -> Option<usize> {
         let content = self.content();
         let colon = self.text[content..].match_indices(':').map(|(at, _)| content + at);
@@ -84,14 +84,14 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     all
 }
 
-/// A merge that Git could not do alone.
+/// An unresolved Git merge conflict.
 fn conflict(text: &str) -> Option<Mistake> {
     let marker = |line: &Line<'_>| line.text == "<<<<<<<" || line.text.starts_with("<<<<<<< ");
     let line = lines(text).into_iter().find(marker)?;
     Some(Mistake {
         message: Some("unresolved merge conflict".to_owned()),
         span: Span::new(line.start, line.start + line.text.len()),
-        hint: "keep what is right, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`".to_owned(),
+        hint: "resolve it, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`".to_owned(),
     })
 }
 
@@ -103,20 +103,20 @@ struct Error<'a> {
 }
 
 impl<'a> Error<'a> {
-    /// The lines up to that of the error.
+    /// The lines up to and including the line of the error.
     fn lines(&self) -> Vec<Line<'a>> {
         let mut all = lines(self.text);
         all.retain(|line| line.start <= self.at);
         all
     }
 
-    /// A tab where blanks are needed.
+    /// A tab in the indentation.
     fn tab(&self) -> Option<Mistake> {
         if !self.message.contains("tab") {
             return None;
         }
         let here = self.lines().last().map_or(1, |line| line.number);
-        // The parser notices it at the tab, or at the end of the line before.
+        // The parser stops at the tab, or at the end of the line before it.
         let near = lines(self.text).into_iter().filter(|line| line.number >= here && line.number <= here + 1);
         let tab = |line: Line<'_>| {
             let blank = line.text.len() - line.text.trim_start().len();
@@ -144,7 +144,7 @@ impl<'a> Error<'a> {
         })
     }
 
-    /// A character that no unquoted value begins with.
+    /// A character that cannot start an unquoted value.
     fn reserved(&self) -> Option<Mistake> {
         let letter = self.text[self.at..].chars().next()?;
         let message = match letter {
@@ -152,7 +152,7 @@ impl<'a> Error<'a> {
                 format!("an unquoted value cannot begin with `{letter}`")
             }
             '*' if self.message.contains("anchor") => {
-                "`*` begins an alias, and there is no such anchor".to_owned()
+                "`*` starts an alias, and there is no such anchor".to_owned()
             }
             _ => return None,
         };
@@ -179,7 +179,7 @@ impl<'a> Error<'a> {
     fn deeper(&self) -> Option<Mistake> {
         let mut before = self.lines();
         let line = before.pop()?;
-        // The parser stops at the colon, or, behind a blank line or a comment, at the key.
+        // The parser stops at the colon or, after a blank line or a comment, at the key.
         let colon = line.colon()?;
         let sibling = before.iter().rev().find(|line| !line.is_empty())?;
         let (indent, level) = (line.content(), sibling.content());
@@ -195,13 +195,13 @@ impl<'a> Error<'a> {
             )),
             span: Span::new(line.start, line.start + line.indent().max(1)),
             hint: format!(
-                "remove {spaces}, or quote the value on line {} if it goes on here",
+                "remove {spaces}, or quote the value on line {} if it continues here",
                 sibling.number
             ),
         })
     }
 
-    /// A line whose indentation is that of no line above.
+    /// A line whose indentation matches no line above.
     fn between(&self) -> Option<Mistake> {
         let mut before = self.lines();
         let line = before.pop().filter(|line| self.at == line.start + line.indent())?;
@@ -214,14 +214,14 @@ impl<'a> Error<'a> {
             return None;
         }
         Some(Mistake {
-            message: Some("the indentation is that of no line above".to_owned()),
+            message: Some("the indentation matches no line above".to_owned()),
             span: Span::new(line.start, line.start + line.indent().max(1)),
             hint: format!("indent it like line {} or like line {}", deeper.number, outer.number),
         })
     }
 }
 
-/// Says that a value is to be quoted, and how, if that is short and plain.
+/// A hint to quote a value; shows the quoted value if it is short and simple.
 fn quoted(value: &str) -> String {
     const MAX_SHOWN: usize = 60;
     let value = value.trim_end();

@@ -1,4 +1,4 @@
-//! JSON values as YAML, and YAML as JSON values.
+//! Converts JSON values to YAML, and YAML to JSON values.
 
 use qontract_diagnostics::{is_safe, shown_yaml};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// The value of a node. A number that JSON has not is its text.
+/// The value of a node. A number that JSON cannot represent becomes text.
 pub fn value(node: Node<'_>) -> Value {
     match node.value() {
         crate::Value::Null => Value::Null,
@@ -60,7 +60,7 @@ fn block(value: &Value, indent: usize, text: &mut String) {
                 match item {
                     Value::Object(map) if !map.is_empty() => {
                         block(item, indent + 2, text);
-                        // The first key stands behind the dash.
+                        // The first key is on the line of the dash.
                         text.replace_range(start..start + indent + 2, &format!("{spaces}- "));
                     }
                     Value::Array(inner) if !inner.is_empty() => {
@@ -100,7 +100,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// Text as it is where YAML reads it so, else in quotes.
+/// Text unquoted if YAML reads it back unchanged, else in quotes.
 fn scalar(text: &str) -> String {
     let document = format!("a: {text}\n");
     let parsed = parse(document.as_bytes(), &Limits::default());
@@ -111,7 +111,7 @@ fn scalar(text: &str) -> String {
             }
             _ => false,
         });
-    // What commands a terminal or hides is written as an escape, which only quotes have.
+    // Unsafe characters are escaped, and only quoted text can have escapes.
     if same && is_safe(text) {
         return text.to_owned();
     }

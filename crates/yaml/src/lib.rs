@@ -1,8 +1,8 @@
 //! YAML as the data means it: bytes → a tree with byte spans.
 //!
-//! Scalars are resolved by the rules of YAML 1.1, exactly as the data's authors know them (`yes` is true, `017`
-//! is 15, `12345e7` is text). Where readers of YAML disagree about a construct, it is refused with a finding
-//! rather than guessed; `docs/yaml.md` lists what is refused.
+//! Scalars are resolved by the rules of YAML 1.1, exactly as the data's authors know them (`yes` is true,
+//! `017` is 15, `12345e7` is text). Where YAML parsers disagree about a construct, it is refused with a
+//! finding rather than guessed; `docs/yaml.md` lists these constructs.
 //!
 //! ```
 //! use qontract_yaml::{Limits, Value, parse};
@@ -12,10 +12,10 @@
 //! assert_eq!(map.get("ref").unwrap().value(), Value::Str("12345e7"));
 //! ```
 //!
-//! The road inside: [`characters`] refuses bytes no document may hold, `events` is what a text is turned into, by
-//! `plain` if it is plain block YAML and by the parser behind `granit` if not; `dialect` minds where YAML 1.1 and 1.2
-//! part ways, `compose` turns events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here
-//! knows files, threads or the network.
+//! Stages: [`characters`] refuses bytes that no document may contain. A parser turns the text into `events`:
+//! the fast parser if the text is simple block YAML, else the fallback parser. The compatibility checker
+//! detects differences between YAML 1.1 and 1.2, `compose` turns events into the [`tree`], and [`scalar`]
+//! resolves plain scalars. Nothing here uses files, threads or the network.
 
 pub mod characters;
 mod compose;
@@ -37,12 +37,12 @@ pub use tree::{Document, Entry, List, Map, Node, NodeId, Value};
 
 use qontract_diagnostics::{Diagnostic, code};
 
-/// What came of one file.
+/// The result of parsing one file.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The tree; `None` if the file has no content, or an error.
+    /// The tree; `None` if the file is empty or has an error.
     pub document: Option<Document>,
-    /// What was found, without the file's name, in the order of the file. No document and no error: an empty file.
+    /// Findings without the file name, in the order of the file. No document and no error: an empty file.
     pub findings: Vec<Diagnostic>,
 }
 
@@ -52,8 +52,8 @@ pub enum Syntax {
     /// YAML 1.1.
     #[default]
     Yaml,
-    /// JSON, which is read as YAML but for its bare scalars: `1e3` is a number, `yes` is nothing. That the text is
-    /// strictly JSON is for the caller to check.
+    /// JSON, parsed like YAML except for bare scalars: `1e3` is a number, `yes` is an error. The caller
+    /// checks that the text is strict JSON.
     Json,
 }
 
@@ -77,7 +77,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
     parse_as(Syntax::Yaml, bytes, limits)
 }
 
-/// Whether the reader of plain YAML takes `text`; an error if it then differs from the other.
+/// Whether the fast parser accepts `text`; an error if its result differs from that of the fallback parser.
 #[cfg(fuzzing)]
 pub fn takes_as_plain(text: &str) -> Result<bool, String> {
     plain::compare::takes(text)

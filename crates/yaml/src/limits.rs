@@ -1,15 +1,15 @@
-//! How much one file may ask for. Input is hostile until it has passed these.
+//! Limits on the resources that one file may use. Input is hostile until it has passed them.
 
 /// Limits of one YAML file.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most bytes of the file.
+    /// Maximum size of the file, in bytes.
     pub bytes: usize,
-    /// Deepest nesting of lists and maps, aliases expanded.
+    /// Maximum nesting depth of lists and maps, with aliases expanded.
     pub depth: u16,
-    /// Most values after every alias is expanded.
+    /// Maximum number of values, with aliases expanded.
     pub values: u64,
-    /// Most bytes of text after every alias is expanded.
+    /// Maximum bytes of text, with aliases expanded.
     pub text: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Plain scalars on which YAML 1.1, which data repos are written in, and YAML 1.2 disagree.
+//! Finds plain scalars on which YAML 1.1, the language of data repos, and YAML 1.2 disagree.
 //!
-//! Such a value is no mistake: it means what YAML 1.1 says. But editors and other tools may read it differently, and
-//! its author may have meant it so. What is in quotes is never ambiguous.
+//! Such a value is not an error: it means what YAML 1.1 defines. But editors and other tools may read it
+//! differently, and its author may have meant it differently. Quoted text is never ambiguous.
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
@@ -19,7 +19,7 @@ use crate::{Document, Limits, Node, Value, parse};
 /// ]);
 /// ```
 pub fn dialect(source: &str) -> Vec<Diagnostic> {
-    // Most files have no such word at all, and need not be parsed again.
+    // Most files have no such word and are not parsed again.
     let separators = |character: char| character.is_whitespace() || ",[]{}".contains(character);
     let words = source.split(separators).map(|word| word.trim_end_matches(':'));
     if !words.clone().any(|word| differs(word).is_some()) {
@@ -51,7 +51,7 @@ fn scalars(document: &Document, source: &str) -> Vec<Diagnostic> {
     spans.into_iter().filter_map(finding).collect()
 }
 
-/// What the two versions make of a plain scalar, if it is not the same.
+/// The values of a plain scalar in both versions, if they differ.
 fn differs(text: &str) -> Option<(Scalar, Scalar)> {
     let ours = scalar::resolve(text);
     let theirs = core(text);
@@ -63,7 +63,7 @@ fn differs(text: &str) -> Option<(Scalar, Scalar)> {
     (!refused && !same).then_some((ours, theirs))
 }
 
-/// What YAML 1.2 makes of a plain scalar, by its core schema.
+/// Resolves a plain scalar by the core schema of YAML 1.2.
 fn core(text: &str) -> Scalar {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = |digits: &str, base: u32| match i64::from_str_radix(digits, base) {
@@ -88,7 +88,7 @@ fn core(text: &str) -> Scalar {
     }
     let is_hex = |rest: &&str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some(hex) = text.strip_prefix("0x").filter(is_hex) {
-        // A larger number than 64 bits hold is the same number in both versions.
+        // A number that does not fit 64 bits is the same number in both versions.
         return i64::from_str_radix(hex, 16).map_or_else(|_| scalar::resolve(text), Scalar::Int);
     }
     if digits_only(unsigned) {
@@ -109,7 +109,7 @@ fn core(text: &str) -> Scalar {
     }
 }
 
-/// What a scalar is, in a message.
+/// Describes a scalar in a message.
 fn said(scalar: &Scalar) -> String {
     match scalar {
         Scalar::Bool(value) => format!("`{value}`"),
@@ -121,7 +121,7 @@ fn said(scalar: &Scalar) -> String {
     }
 }
 
-/// The spelling of a scalar that everybody reads in the same way; none for text.
+/// The spelling of a scalar that both versions read the same way; `None` for text.
 fn plain(scalar: &Scalar) -> Option<String> {
     match scalar {
         Scalar::Bool(value) => Some(value.to_string()),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_versions_read_differently_is_told_with_the_quoting_to_use() {
+    fn differing_scalars_are_reported_with_the_quoting_to_use() {
         check("a: yes\n", &["write `true` if that is meant, or \"yes\" for text"]);
         check(
             "- 1_000\n- 1:30\n",
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_or_the_same_is_not_told() {
+    fn quoted_and_equal_scalars_are_not_reported() {
         check("a: \"yes\"\nb: 'on'\nc: 17\nd: true\ne: 1.5\nf: ~\ng: 0x1F\nh: 1.5e+3\n", &[]);
         check("text: |\n  yes\n  no\nfolded: say yes or no\n", &[]);
         check("a: -17\nb: +17\nc: 0\nd: 18446744073709551616\ne: .inf\nf: .5\n", &[]);
     }
 
     #[test]
-    fn an_alias_is_told_once() {
+    fn an_alias_is_reported_once() {
         check("a: &x off\nb: *x\n", &["write `false` if that is meant, or \"off\" for text"]);
     }
 }

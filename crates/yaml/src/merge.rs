@@ -1,4 +1,4 @@
-//! The entries of a map: merge keys taken in, the last of equal keys kept.
+//! Computes the entries of a map: applies merge keys, keeps the last of equal keys.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use qontract_diagnostics::{Diagnostic, Span, code};
 
 use crate::tree::{Document, EntrySlot, NodeId, Slot, Stretch};
 
-/// A key as it was met.
+/// A key as written.
 #[derive(Clone, Copy, Debug)]
 pub enum Key {
     /// A string.
     Str(Stretch),
     /// `<<`
     Merge,
-    /// Something that cannot be a key, already reported.
+    /// An invalid key, already reported.
     Refused,
 }
 
-/// An entry as it was met.
+/// An entry as written.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEntry {
     /// The key.
@@ -36,7 +36,8 @@ impl RawEntry {
     }
 }
 
-/// Whether a map has just the entries that it was met with: nothing is merged, and no key is there twice. Of large maps this is not said.
+/// Whether the entries of a map are exactly those written: no merge key and no duplicate key. Always false
+/// for large maps.
 pub fn is_simple(raw: &[RawEntry], document: &Document) -> bool {
     let text = document.text.as_bytes();
     let key = |entry: &RawEntry| match entry.key {
@@ -49,15 +50,15 @@ pub fn is_simple(raw: &[RawEntry], document: &Document) -> bool {
     raw.len() <= FEW && raw.iter().enumerate().all(is_new)
 }
 
-/// The entries of one map under construction, each key once, at its first place, with its last value.
+/// The entries of one map under construction: each key once, at its first position, with its last value.
 struct Gathered<'d> {
     document: &'d Document,
     entries: Vec<EntrySlot>,
-    /// Places by key; only kept for maps too large to search through.
+    /// Index by key; used only for maps too large for a linear search.
     places: HashMap<&'d str, usize>,
 }
 
-/// Up to this many entries a search through all of them is quicker than a table.
+/// Up to this many entries, a linear search is faster than a hash table.
 const FEW: usize = 12;
 
 impl<'d> Gathered<'d> {
@@ -69,7 +70,7 @@ impl<'d> Gathered<'d> {
         self.places.get(key).copied()
     }
 
-    /// Puts `entry` in, and returns the one it replaces, with its place.
+    /// Inserts `entry`, and returns the entry that it replaces, with its index.
     fn put(&mut self, entry: EntrySlot) -> Option<(usize, EntrySlot)> {
         let document: &'d Document = self.document;
         let key = &document.text[entry.key.range()];
@@ -88,9 +89,9 @@ impl<'d> Gathered<'d> {
     }
 }
 
-/// The final entries of a map that was met as `raw`.
+/// The final entries of a map that was written as `raw`.
 ///
-/// Merged entries come first; where several merge keys or a list of maps have the same key, a later merge key
+/// Merged entries come first. If several merge keys or a list of maps have the same key, a later merge key
 /// wins over an earlier one and an earlier map of a list over a later one; the map's own keys win over all.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
     let mut gathered = Gathered { document, entries: Vec::with_capacity(raw.len()), places: HashMap::new() };
@@ -108,12 +109,12 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
             ),
         }
     }
-    // Whether the map itself gives a key that was merged.
+    // Whether the map itself sets a merged key.
     let mut overridden = vec![false; gathered.entries.len()];
     for entry in raw {
         let Some(own) = entry.own() else { continue };
         let Some((place, replaced)) = gathered.put(own) else { continue };
-        // The first time this is what merging is for.
+        // Overriding a merged key once is the purpose of merging.
         if overridden.get(place).is_some_and(|overridden| !overridden) {
             overridden[place] = true;
             continue;
@@ -129,7 +130,7 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
     gathered.entries
 }
 
-/// How many entries `entry` will have copied into its map.
+/// Number of entries that `entry` adds to its map.
 pub fn size(entry: &RawEntry, document: &Document) -> u64 {
     let of_map = |id: NodeId| match document.slots[id.0 as usize] {
         Slot::Map(stretch) => u64::from(stretch.end - stretch.start),
@@ -144,7 +145,7 @@ pub fn size(entry: &RawEntry, document: &Document) -> u64 {
     }
 }
 
-/// The entries that a merge key takes from its value, weakest first; `None` if it is no map or list of maps.
+/// The entries of the value of a merge key, weakest first; `None` if it is not a map or a list of maps.
 fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
     let of_map = |id: NodeId| match document.slots[id.0 as usize] {
         Slot::Map(stretch) => Some(&document.entries[stretch.range()]),
@@ -174,8 +175,8 @@ mod tests {
                 (0..size).for_each(|key| writeln!(text, "  k{key}: v{key}-{round}").expect("memory"));
             }
             let parsed = parse(text.as_bytes(), &Limits::default());
-            assert_eq!(parsed.findings.len(), size, "each key of its own is given twice");
-            let document = parsed.document.expect("a warning is no error");
+            assert_eq!(parsed.findings.len(), size, "each own key is given twice");
+            let document = parsed.document.expect("a warning is not an error");
             let Value::Map(root) = document.root().value() else { panic!("a map") };
             let Some(Value::Map(map)) = root.get("map").map(crate::Node::value) else { panic!("a map") };
             let keys: Vec<String> = map.iter().map(|entry| entry.key.to_owned()).collect();

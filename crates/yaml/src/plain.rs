@@ -1,12 +1,13 @@
-//! Plain block YAML, which nearly all datafiles are, read in one pass over the bytes.
+//! Fast parser for simple block YAML, which nearly all datafiles are: one pass over the bytes.
 //!
-//! It knows block maps and lists, scalars and flow collections on one line, blocks of text, comments, and anchors and
-//! aliases of values. A text with anything else (tags, several documents, scalars over several lines, tabs, mistakes)
-//! is none of its business: it gives up, and the parser behind [`crate::granit`] reads the text from the start.
+//! It supports block maps and lists, scalars and flow collections on one line, blocks of text, comments, and
+//! anchors and aliases of values. On anything else (tags, several documents, multi-line scalars, tabs,
+//! errors) it gives up, and the fallback parser ([`crate::granit`]) parses the text from the start.
 //!
-//! **Invariant:** if it takes a text, its events and their bytes are those of granit, and granit finds no error.
+//! **Invariant:** if it accepts a text, its events and their spans are those of granit, and granit finds no
+//! error.
 //!
-//! **Invariant:** if it takes a text, [`crate::dialect`] has nothing to refuse in it.
+//! **Invariant:** if it accepts a text, [`crate::dialect`] has nothing to refuse in it.
 
 mod anchors;
 mod block;
@@ -30,17 +31,17 @@ use qontract_diagnostics::{Diagnostic, Span};
 use crate::characters;
 use crate::events::{AnchorId, Event, EventSource, Properties, Style};
 
-/// The events of a text that was read to its end.
+/// The events of a completely parsed text.
 pub struct Plain<'a> {
     text: &'a str,
     steps: std::vec::IntoIter<Step>,
     made: std::vec::IntoIter<String>,
     aliases: std::vec::IntoIter<usize>,
-    /// How many anchors were passed.
+    /// Number of anchors emitted so far.
     anchors: usize,
 }
 
-/// One event, small: most scalars are a part of the text.
+/// A compact event: most scalars are a slice of the text.
 #[derive(Clone, Copy)]
 struct Step {
     kind: Kind,
@@ -54,20 +55,20 @@ enum Kind {
     MapEnd,
     ListStart,
     ListEnd,
-    /// A scalar that is what its bytes say.
+    /// A scalar whose value is its bytes.
     Plain,
-    /// A scalar that is what stands between its quotes.
+    /// A scalar whose value is the text between its quotes.
     Quoted,
-    /// A scalar whose text was made, in the order of the scalars.
+    /// A scalar whose value was decoded; values are in the order of the scalars.
     Made(Style),
-    /// The name of the node before.
+    /// The anchor name of the previous node.
     Anchor,
-    /// An alias, in the order of the aliases.
+    /// An alias; its target is in `aliases`, in the order of the aliases.
     Alias,
     End,
 }
 
-/// The events of `text`, or `None` if it holds anything that is not plain.
+/// The events of `text`, or `None` if it needs the fallback parser.
 pub fn read(text: &str) -> Option<Plain<'_>> {
     if !characters::are_legible(text) {
         return None;
@@ -80,7 +81,7 @@ pub fn read(text: &str) -> Option<Plain<'_>> {
 }
 
 impl<'a> Plain<'a> {
-    /// What the node before the next step carries.
+    /// The properties of the node before the next event.
     fn properties(&self) -> Properties {
         let named = matches!(self.steps.as_slice().first(), Some(Step { kind: Kind::Anchor, .. }));
         Properties { anchor: named.then_some(AnchorId(self.anchors + 1)), tag: None }
@@ -102,7 +103,7 @@ impl<'a> EventSource<'a> for Plain<'a> {
             Kind::MapEnd => Event::MapEnd,
             Kind::ListStart => Event::ListStart(self.properties()),
             Kind::ListEnd => Event::ListEnd,
-            // What was left out is written as granit writes it.
+            // A missing value is `~`, as in granit.
             Kind::Plain if start == end => self.scalar("~", Style::Plain),
             Kind::Plain => self.scalar(&self.text[start..end], Style::Plain),
             Kind::Quoted => self.scalar(&self.text[start + 1..end - 1], Style::Quoted),
@@ -125,7 +126,7 @@ impl<'a> EventSource<'a> for Plain<'a> {
     }
 }
 
-/// A reader within a text.
+/// The parser state.
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -133,7 +134,7 @@ struct Reader<'a> {
     at: usize,
     steps: Vec<Step>,
     made: Vec<String>,
-    /// What aliases stand for, counted in anchors.
+    /// The targets of aliases, as anchor numbers.
     aliases: Vec<usize>,
     /// The names of all anchors so far.
     anchors: Vec<&'a str>,
@@ -141,11 +142,11 @@ struct Reader<'a> {
     anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<Open>,
-    /// Where the value of the last key or dash would be if it were left out; `None` if it was there.
+    /// Position of the value of the last key or dash, should it be missing; `None` if the value is present.
     wait: Option<usize>,
 }
 
-/// A block collection that is not finished.
+/// A block collection that is not complete.
 #[derive(Clone, Copy)]
 struct Open {
     column: usize,
@@ -156,13 +157,13 @@ struct Open {
 enum Collection {
     Map,
     List,
-    /// A list as deep as the key it is the value of.
+    /// A list at the indentation of the key whose value it is.
     FlatList,
 }
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str) -> Self {
-        // About an event for every twelve bytes.
+        // About one event per twelve bytes.
         let steps = Vec::with_capacity(text.len() / 12 + 16);
         let open = Vec::with_capacity(8);
         Self {
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte at `at`; the end of the text ends its last line.
+    /// The byte at `at`; a newline at the end of the text.
     #[inline]
     fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(b'\n')
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         self.steps.push(Step { kind, span: Span::new(start, end) });
     }
 
-    /// The first byte from `at` on that is no space.
+    /// Offset of the first byte from `at` on that is not a space.
     #[inline]
     fn after_spaces(&self, mut at: usize) -> usize {
         while self.byte(at) == b' ' {
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
         self.bytes[at..].iter().position(|byte| *byte == b'\n').map_or(self.bytes.len(), |length| at + length)
     }
 
-    /// Goes to the next line; nothing but blanks and a comment may follow.
+    /// Moves to the next line; only spaces and a comment may follow.
     fn finish_line(&mut self, at: usize) -> Option<()> {
         let mut end = self.after_spaces(at);
         if self.byte(end) == b'#' && end > at {
@@ -214,7 +215,7 @@ impl<'a> Reader<'a> {
         self.next_line(end)
     }
 
-    /// Goes to the line after the line end at `end`.
+    /// Moves to the line after the line end at `end`.
     fn next_line(&mut self, end: usize) -> Option<()> {
         if self.byte(end) != b'\n' {
             return None;

@@ -1,12 +1,12 @@
-//! What a plain scalar is, by the rules of YAML 1.1 as the data's authors know them.
+//! Resolves plain scalars by the rules of YAML 1.1 as the data's authors know them.
 //!
-//! **Invariant:** for every text, the answer is the one that PyYAML's `SafeLoader` gives (tested against it).
+//! **Invariant:** for every text, the result is that of PyYAML's `SafeLoader` (tested against it).
 
 use std::borrow::Cow;
 
 use crate::decimal::{Decimal, MOST_DIGITS};
 
-/// What a plain scalar turned out to be.
+/// A resolved plain scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// `~`, `null`, or nothing.
@@ -27,7 +27,7 @@ pub enum Scalar {
     Merge,
     /// `=`, the default value of YAML 1.1.
     Default,
-    /// A number by its form, but without a value.
+    /// Has the form of a number, but no value.
     NoValue,
 }
 
@@ -121,7 +121,7 @@ fn number(text: &str) -> Scalar {
     Scalar::Str
 }
 
-/// The shapes of numbers, sign taken off.
+/// The notations of numbers, without the sign.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Binary,
@@ -154,7 +154,7 @@ impl Form {
             }
             b".inf" | b".Inf" | b".INF" => return Some(Form::Infinity),
             b".nan" | b".NaN" | b".NAN" if !signed => return Some(Form::NotANumber),
-            // A leading point takes no sign.
+            // A leading point allows no sign.
             [b'.', b'0'..=b'9', rest @ ..] if !signed => {
                 let after = skip_digits(rest);
                 return is_exponent(&rest[after..]).then_some(Form::Point);
@@ -183,7 +183,7 @@ impl Form {
         }
     }
 
-    /// The value of `digits`, from which underscores are gone.
+    /// The value of `digits`, without underscores.
     fn value(self, digits: &str, negative: bool) -> Scalar {
         match self {
             Form::Binary => whole_in_base(&digits[2..], 2, negative),
@@ -203,17 +203,17 @@ fn float(value: f64, negative: bool) -> Scalar {
     Scalar::Float(if negative { -value } else { value })
 }
 
-/// At least one byte, all of them passing.
+/// Whether there is at least one byte, and all bytes pass.
 fn all(bytes: &[u8], pass: impl Fn(u8) -> bool) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| pass(*byte))
 }
 
-/// How many digits and underscores `bytes` begins with.
+/// Number of leading digits and underscores.
 fn skip_digits(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'_').count()
 }
 
-/// How many bytes `bytes` begins with that are groups of `:0`–`:59`.
+/// Length of the leading groups of `:0`–`:59`.
 fn skip_sixties(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -225,7 +225,7 @@ fn skip_sixties(bytes: &[u8]) -> usize {
     }
 }
 
-/// Nothing, or `e+3`: in YAML 1.1 the exponent has a sign.
+/// Empty, or `e+3`: in YAML 1.1 the exponent has a sign.
 fn is_exponent(bytes: &[u8]) -> bool {
     match bytes {
         [] => true,
@@ -248,7 +248,7 @@ fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
     }
     let mut whole = Decimal::zero();
     let digits = digits.trim_start_matches('0');
-    // A decimal digit is a little over 3.32 bits: longer numbers surely have too many of them.
+    // A decimal digit is a little over 3.32 bits: longer numbers certainly have too many digits.
     let bits = digits.len() * base.ilog2() as usize;
     if bits * 100 > (MOST_DIGITS + 2) * 333 {
         return Scalar::NoValue;
@@ -276,7 +276,7 @@ fn sexagesimal(digits: &str, negative: bool) -> Scalar {
     decimal(&whole.text(), negative)
 }
 
-/// Groups from the right, as the other readers add them up, so that rounding is theirs too.
+/// Adds groups from the right, like PyYAML, so that rounding is the same.
 fn sexagesimal_point(digits: &str, negative: bool) -> Scalar {
     let mut total = 0.0;
     let mut base = 1.0;
@@ -338,7 +338,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[blanks..]
 }
 
-/// Takes `least` to `most` digits off the front, as many as there are.
+/// Splits `least` to `most` digits off the front, as many as possible.
 fn take(bytes: &[u8], least: usize, most: usize) -> Option<(usize, &[u8])> {
     let digits = bytes.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
     (digits >= least).then(|| (digits, &bytes[digits..]))

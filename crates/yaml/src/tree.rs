@@ -1,7 +1,7 @@
 //! The tree of one document, in one arena: values with byte spans, in the order of the file.
 //!
-//! An alias is the same node again, not a copy: [`NodeId`] tells whether two values are one. Merge keys are
-//! already taken in.
+//! An alias is the same node again, not a copy: equal [`NodeId`]s mean the same value. Merge keys are already
+//! applied.
 
 mod index;
 
@@ -12,7 +12,7 @@ use qontract_diagnostics::Span;
 
 pub(crate) use index::MapIndex;
 
-/// Names a node of its document. Two places with the same id are one value (an alias).
+/// Identifies a node of its document. Two positions with the same id are one value (an alias).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
@@ -35,10 +35,10 @@ pub struct Document {
     pub(crate) spans: Vec<Span>,
     pub(crate) items: Vec<NodeId>,
     pub(crate) entries: Vec<EntrySlot>,
-    /// All texts of the document, one after the other.
+    /// All texts of the document, concatenated.
     pub(crate) text: String,
     pub(crate) root: Option<NodeId>,
-    /// Made when an entry of a large map is first looked up.
+    /// Built when an entry of a large map is first looked up.
     pub(crate) index: OnceLock<MapIndex>,
 }
 
@@ -55,7 +55,7 @@ impl Stretch {
     }
 }
 
-/// A value as it is kept.
+/// A value as stored in the arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slot {
     Null,
@@ -81,12 +81,12 @@ impl Document {
         Node { document: self, id: self.root.expect("a finished document has a root") }
     }
 
-    /// How many different values the document has.
+    /// Number of distinct values in the document.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether the document has no value; never true for one that was returned by [`crate::parse`].
+    /// Whether the document has no value; never true for one returned by [`crate::parse`].
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -108,10 +108,10 @@ pub struct Node<'a> {
     id: NodeId,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing.
+    /// Null.
     Null,
     /// True or false.
     Bool(bool),
@@ -130,22 +130,22 @@ pub enum Value<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The node that was made as number `index`.
+    /// The node with this index in the arena.
     pub(crate) fn at(document: &'a Document, index: usize) -> Self {
         Self { document, id: NodeId(u32::try_from(index).expect("a node of the document")) }
     }
 
-    /// Which node of the document this is.
+    /// Its identifier in the document.
     pub fn id(self) -> NodeId {
         self.id
     }
 
-    /// The bytes the value is written in. For an alias, those of its anchor's value.
+    /// The bytes of the value. For an alias, those of its anchor's value.
     pub fn span(self) -> Span {
         self.document.spans[self.id.0 as usize]
     }
 
-    /// What the node holds.
+    /// Its content.
     pub fn value(self) -> Value<'a> {
         let text = |stretch: Stretch| &self.document.text[stretch.range()];
         match self.document.slots[self.id.0 as usize] {
@@ -186,14 +186,14 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Where a JSON pointer leads.
+/// The target of a JSON pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct Located<'a> {
     /// The value.
     pub node: Node<'a>,
     /// The bytes of the value.
     pub span: Span,
-    /// The bytes of its key, if it is a value of a map.
+    /// The bytes of its key, if it is in a map.
     pub key_span: Option<Span>,
 }
 
@@ -268,7 +268,7 @@ impl<'a> Entry<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The entries in the order of the file, merged ones first; each key once.
+    /// The entries in the order of the file, merged ones first, without duplicate keys.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> {
         let document = self.document;
         document.entries[self.stretch.range()].iter().map(move |slot| Entry::at(document, slot))

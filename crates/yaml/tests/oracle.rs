@@ -1,4 +1,4 @@
-//! What we read is what PyYAML reads: scalars without exception, documents never with another meaning.
+//! Our results are those of PyYAML: for every scalar, and for every document that is not refused.
 //!
 //! PyYAML is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 
@@ -13,12 +13,12 @@ use oracle::{documents, reader, scalars, seeds};
 use qontract_yaml::{Limits, parse};
 use serde_json::{Value as Json, json};
 
-/// How many generated cases each test compares; `QONTRACT_ORACLE_CASES` asks for more.
+/// Number of generated cases per test; set `QONTRACT_ORACLE_CASES` for more.
 fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// Our reading of `text` in the form of the oracle's answer, or `None` if it is refused.
+/// Our result for `text` in the format of the oracle, or `None` if it is refused.
 fn ours(text: &str) -> Option<Json> {
     let parsed = parse(text.as_bytes(), &Limits::default());
     if parsed.findings.iter().any(qontract_diagnostics::Diagnostic::is_error) {
@@ -53,7 +53,7 @@ fn no_document_has_another_meaning() {
     for (text, theirs) in texts.iter().zip(reader::ask("c", &texts)) {
         match ours(text) {
             Some(ours) if ours == theirs => accepted += 1,
-            // A file that is one bare text: no user of the tree takes it.
+            // A file that is one bare text: every user of the tree refuses it.
             Some(ours) if theirs[0] == "refused" && ours[0] == "str" => {}
             Some(ours) => wrong.push(format!("{text:?}\n    ours:   {ours}\n    theirs: {theirs}")),
             None if theirs[0] == "refused" || reader::is_beyond_us(&theirs) => {}

@@ -1,8 +1,10 @@
-//! What a build remembers, on disk: for the next process.
+//! On-disk build cache: lets the next process start from the results of this one.
 //!
-//! A folder holds the last bundle and an index: where each document is in it, how its file looked, and what the walk over it found. The
-//! rest is in the bundle itself, and most of it is not read but copied. **Invariant:** what was not written whole, by this program and for
-//! this data repo, is as good as nothing.
+//! A directory holds the last bundle and an index. The index has, for each document, its position in the
+//! bundle, the file stamp of its file, and the facts collected by the walk. The values themselves are in the
+//! bundle, and most of them are copied, not parsed. **Invariant:** a cache that was not written completely,
+//! or by another version of the program, is ignored; one of another data repo has another schema context
+//! digest, or other file stamps and hashes.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -25,13 +27,14 @@ use crate::model::{Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
 use crate::packed::{Packer, Unpacker};
 use crate::repo::{Folders, Sight};
 
-/// The names of the two files.
+/// Names of the two files.
 const INDEX: &str = "index";
 const BUNDLE: &str = "bundle.json";
 
 impl Memory {
-    /// Writes down what it remembers; `by` names the program, as another one may make something else of the same files. `written` is where
-    /// the bundle was written before, if it was.
+    /// Writes the cache to a directory. `by` identifies the program, because another version may compute
+    /// different results from the same files. `written` is a file that already holds the bundle, if there is
+    /// one.
     pub fn save(&self, folder: &Path, by: &str, written: Option<&Path>) -> io::Result<()> {
         let (Some(ground), Some(bundle)) = (self.ground, &self.known.last) else { return Ok(()) };
         fs::create_dir_all(folder)?;
@@ -44,24 +47,25 @@ impl Memory {
             out.flush()
         })?;
         let Some(index) = self.index(&mut fs::File::open(folder.join(BUNDLE))?, ground, bundle) else {
-            return Err(io::Error::other("the bundle is not what was written"));
+            return Err(io::Error::other("the written bundle differs from the bundle in memory"));
         };
         replace(folder, INDEX, |out| index.write_sealed(by, out))
     }
 
-    /// The file in a folder that tells what was written down there, and when.
+    /// The path of the index in a cache directory. Its modification time is the time of the last save.
     pub fn index_in(folder: &Path) -> PathBuf {
         folder.join(INDEX)
     }
 
-    /// What the same program has written down there, if it is whole; nothing is remembered otherwise.
+    /// Reads the cache that the same program saved in `folder`. Returns `self` if it is missing, incomplete
+    /// or from another program.
     #[must_use]
     pub fn restored(self, folder: &Path, by: &str, pool: &Pool) -> Self {
         let clock = self.clock;
         Self::read_down(folder, by, pool).map_or(self, |restored| Self { clock, ..restored })
     }
 
-    /// The index of a bundle that is written in this file, if it is this one.
+    /// Builds the index of a bundle that was written to this file. `None` if the file has another bundle.
     fn index(&self, file: &mut fs::File, ground: Sha256, bundle: &Bundle) -> Option<Packer> {
         let used = Mutex::default();
         let mut cutter = Cutter::new(file, BATCH, &used);
@@ -105,7 +109,8 @@ impl Memory {
         Some(index)
     }
 
-    /// What is known of a document of a bundle: of the description of the types, or of the one at a place of a part.
+    /// Encodes the cache entry of one document: the GraphQL types if `at` is `None`, else the document at an
+    /// index of a part.
     fn piece(
         &self,
         bundle: &Bundle,
@@ -175,16 +180,16 @@ impl Memory {
     }
 }
 
-/// How what a document is of is marked: a part, or the description of the types.
+/// Tags of documents in the index: a part, or the GraphQL types.
 const DATA: usize = Part::Data as usize;
 const RESOURCES: usize = Part::Resources as usize;
 const SCHEMAS: usize = Part::Schemas as usize;
 const GRAPHQL: usize = 3;
 
-/// What is known of the files of a part, by path.
+/// Cache entries of a part, by path.
 type Files<T> = Vec<(Arc<str>, Kept<T>)>;
 
-/// A part of a bundle, and what is known of its files.
+/// A piece of a bundle, with the cache entries of its files.
 #[derive(Default)]
 struct Restored {
     datafiles: Vec<Datafile>,
@@ -194,7 +199,7 @@ struct Restored {
     known: (Files<Read>, Files<Resource>),
 }
 
-/// What it takes to restore a part.
+/// Context for restoring batches of the bundle in parallel.
 struct Restoring<'a> {
     file: &'a Path,
     /// The paths of all datafiles.
@@ -257,7 +262,7 @@ impl Restoring<'_> {
         Some(restored)
     }
 
-    /// What is known of a datafile.
+    /// Decodes the cache entry of a datafile.
     fn datafile(&self, index: &mut Unpacker<'_>, document: &Arc<Document>) -> Option<Kept<Read>> {
         let id = |index: &mut Unpacker<'_>| {
             let mut number = || u32::try_from(index.count()?).ok();
@@ -284,7 +289,7 @@ impl Restoring<'_> {
                 OnceLock::from(Some(Identity { identifier: identifier.into(), properties }))
             }
             (Some(None), None) => OnceLock::from(None),
-            // It was not asked for, or does not stand in a list any more.
+            // The identity was not computed, or the datafile is no longer listed.
             _ => OnceLock::new(),
         };
         let said = Said { value: None, schema, facts, identity, documents };
@@ -303,7 +308,8 @@ impl Restored {
     }
 }
 
-/// Writes a file whole, or not at all. Nobody waits until it is on the disk: what is not whole is as good as nothing.
+/// Replaces a file atomically, without waiting for the disk: a file that is incomplete after a crash fails
+/// its checksum and is ignored.
 fn replace(
     folder: &Path,
     name: &str,
@@ -315,7 +321,7 @@ fn replace(
     Ok(())
 }
 
-/// Packs what the walk over a datafile found, and what its identifier depends on.
+/// Encodes the facts of a datafile, and the schema position its identifier depends on.
 fn facts(packer: &mut Packer, said: &Said, bundle: &Bundle) {
     let Facts { backrefs, listed, patches: Patches { properties, roots } } = &said.facts;
     let id = |packer: &mut Packer, id: &SchemaId| {

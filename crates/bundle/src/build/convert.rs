@@ -1,4 +1,4 @@
-//! A YAML tree → the values of a bundle.
+//! Converts a YAML tree to the values of a bundle.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use qontract_yaml::{Node, NodeId, Value as Yaml};
 
 use crate::value::{Map, Value};
 
-/// Fields that are added to maps of the tree. An alias is one map, so it gets them wherever it stands.
+/// Fields that bundling adds to maps of the tree. An alias is the same map, so it gets them wherever it is
+/// used.
 #[derive(Debug, Default)]
 pub struct Additions(BTreeMap<NodeId, Vec<(&'static str, Value)>>);
 
 impl Additions {
-    /// Adds a field to a map; a later one of the same name wins.
+    /// Adds a field to a map. Replaces an added field of the same name.
     pub fn add(&mut self, node: NodeId, key: &'static str, value: Value) {
         let fields = self.0.entry(node).or_default();
         fields.retain(|(known, _)| *known != key);
@@ -22,14 +23,14 @@ impl Additions {
 
 /// Converts one file.
 pub struct Converter<'a> {
-    /// What is added.
+    /// The fields to add.
     pub additions: &'a Additions,
-    /// Numbers that JSON cannot hold, without the file's name.
+    /// Findings about numbers that JSON cannot represent, without the file name.
     pub findings: &'a mut Vec<Diagnostic>,
 }
 
 impl Converter<'_> {
-    /// The value of a node.
+    /// Converts a node.
     pub fn value(&mut self, node: Node<'_>) -> Value {
         match node.value() {
             Yaml::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! The datafiles of the data repo.
+//! Reads the datafiles of the data repo, through the build cache.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -22,34 +22,35 @@ use crate::types::Types;
 use crate::value::{Map, Value};
 use crate::walk::{Guide, Tree as _};
 
-/// What it takes to read datafiles.
+/// Context for reading datafiles.
 #[derive(Clone, Copy)]
 pub struct Ways<'a> {
-    /// What the last build made of them.
+    /// The results of the last build.
     pub known: &'a Known<Read>,
-    /// When this build began, if it is to be remembered.
+    /// When this build started, if its results are cached.
     pub begun: Option<SystemTime>,
     pub guide: &'a Guide<'a, Schema<'a>>,
     pub types: &'a Types,
 }
 
-/// What a datafile says by itself.
+/// The result of parsing one datafile: independent of all other datafiles, so it can be cached per file.
 #[derive(Debug)]
 pub struct Read {
     pub(super) said: Option<Said>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
-/// What a datafile with content says.
+/// The content of a datafile that is not empty.
 #[derive(Debug)]
 pub(super) struct Said {
-    /// Its value; that of a document below, if it is missing.
+    /// Its value. `None` if it was restored from disk: then one of `documents` has it.
     pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: Facts,
-    /// How it is called where it stands in lists, if it can be.
+    /// Its identifier when it is listed in another datafile, computed on demand; `None` if it cannot have
+    /// one.
     pub identity: OnceLock<Option<Identity>>,
-    /// What became of it in a bundle: without and with its identifier.
+    /// Its documents in bundles, computed on demand: without and with its identifier.
     pub documents: [OnceLock<Arc<Document>>; 2],
 }
 
@@ -61,19 +62,19 @@ pub(super) struct Identity {
     pub properties: Option<SchemaId>,
 }
 
-/// What all datafiles say.
+/// All datafiles of a build.
 pub struct Data {
     /// By path, ascending.
     files: Vec<(Arc<str>, Kept<Read>)>,
 }
 
 /// Reads, parses, walks and converts all datafiles.
-pub fn read(listing: Listing, ways: &Ways<'_>, findings: &mut Vec<Diagnostic>) -> Data {
+pub fn read(listing: Listing, context: &Ways<'_>, findings: &mut Vec<Diagnostic>) -> Data {
     findings.extend(listing.findings);
     let files: Vec<File> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
     let all: Vec<_> =
-        files.into_par_iter().enumerate().map(|(place, file)| one(place, &file, ways)).collect();
+        files.into_par_iter().enumerate().map(|(place, file)| one(place, &file, context)).collect();
     let mut data = Data { files: Vec::with_capacity(all.len()) };
     for read in all {
         match read {
@@ -87,33 +88,38 @@ pub fn read(listing: Listing, ways: &Ways<'_>, findings: &mut Vec<Diagnostic>) -
     data
 }
 
-fn one(place: usize, file: &File, ways: &Ways<'_>) -> Result<(Arc<str>, Kept<Read>), Box<Diagnostic>> {
-    let known = ways.known.about(place, &file.path);
-    let kept = look(file, known.map(|(_, kept)| kept), ways);
+fn one(place: usize, file: &File, context: &Ways<'_>) -> Result<(Arc<str>, Kept<Read>), Box<Diagnostic>> {
+    let known = context.known.about(place, &file.path);
+    let kept = look(file, known.map(|(_, kept)| kept), context);
     let path = || known.map_or_else(|| Arc::from(file.path.as_str()), |(path, _)| Arc::clone(path));
     kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(super::unread_file(file, &unread)))
 }
 
-/// What a datafile says, if it can be read.
-pub(super) fn look(file: &File, known: Option<&Kept<Read>>, ways: &Ways<'_>) -> Result<Kept<Read>, Unread> {
-    Ok(match memory::look(file, known, ways.begun)? {
+/// Reads a datafile, or takes it from the cache if it is unchanged.
+pub(super) fn look(
+    file: &File,
+    known: Option<&Kept<Read>>,
+    context: &Ways<'_>,
+) -> Result<Kept<Read>, Unread> {
+    Ok(match memory::look(file, known, context.begun)? {
         Found::Kept(kept) => kept,
         Found::New(bytes, sum, sight) => {
-            Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, ways)) }
+            Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, context)) }
         }
     })
 }
 
 impl Read {
-    fn of(file: &File, bytes: &[u8], sum: Sha256, ways: &Ways<'_>) -> Self {
+    fn of(file: &File, bytes: &[u8], sum: Sha256, context: &Ways<'_>) -> Self {
         let mut findings = Vec::new();
-        let said = Said::of(file, bytes, sum, ways, &mut findings);
+        let said = Said::of(file, bytes, sum, context, &mut findings);
         Self { said, findings }
     }
 }
 
 impl Said {
-    /// Whether it says nothing that only bundling says.
+    /// Whether the file itself has no `__identifier`. If it does, the value cannot be restored from its
+    /// document.
     pub fn is_plain(&self) -> bool {
         self.value.as_ref().is_none_or(|value| value.get("__identifier").is_none())
     }
@@ -122,7 +128,7 @@ impl Said {
         file: &File,
         bytes: &[u8],
         sum: Sha256,
-        ways: &Ways<'_>,
+        context: &Ways<'_>,
         findings: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let document = super::parse_bytes(file, bytes, findings)?;
@@ -134,7 +140,7 @@ impl Said {
             Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
             _ => None,
         };
-        let (mut facts, mut additions) = facts::of(document.root(), schema, ways.guide, ways.types);
+        let (mut facts, mut additions) = facts::of(document.root(), schema, context.guide, context.types);
         additions.add(document.root().id(), "$file_sha256sum", Value::str(&sum.to_string()));
         let mut found = Vec::new();
         let mut converter = Converter { additions: &additions, findings: &mut found };
@@ -146,7 +152,7 @@ impl Said {
         Some(Self { value, schema, facts, identity: OnceLock::new(), documents: Default::default() })
     }
 
-    /// Its value, without an identifier.
+    /// The value, without an identifier.
     fn value(&self) -> Value {
         if let Some(value) = &self.value {
             return value.clone();
@@ -156,7 +162,7 @@ impl Said {
         map.map_or(Value::Null, |map| Value::Map(map.without("__identifier")))
     }
 
-    /// How it is called where it stands in lists.
+    /// Its identifier in lists. Computed once: it depends only on the file and the schema context.
     pub fn identity(&self, schemas: &Schemas, types: &Types) -> Option<&Identity> {
         let identify = || {
             let value = self.value();
@@ -168,7 +174,7 @@ impl Said {
         self.identity.get_or_init(identify).as_ref()
     }
 
-    /// What becomes a document: with its identifier, if it has one there.
+    /// The source of its document, with the identifier if it has one.
     pub fn content(&self, identity: Option<&Identity>) -> Content<'_> {
         let made = &self.documents[usize::from(identity.is_some())];
         if let Some(document) = made.get() {
@@ -189,12 +195,13 @@ impl Data {
         self.files.iter().filter_map(|(path, kept)| Some((&**path, kept.what.said.as_ref()?)))
     }
 
-    /// Where resources are named, by resource, in the order of paths.
+    /// Back-references by resource, sorted by datafile path.
     pub fn backrefs(&self) -> Backrefs<'_> {
         backrefs(self.said(), |_| true)
     }
 
-    /// The documents, by path; those that stand in lists have their identifiers, and their schemas get the field for it.
+    /// All documents by path, where listed datafiles have an `__identifier`; and the schemas that need that
+    /// field.
     pub fn identified(&self, schemas: &Schemas, types: &Types) -> (Vec<Named<'_>>, Patches) {
         let listed: HashSet<&str, RandomState> =
             self.said().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
@@ -217,12 +224,12 @@ impl Data {
         (named, patches)
     }
 
-    /// How many there are.
+    /// Number of datafiles.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Counts what is not known.
+    /// Counts the datafiles that the cache could not answer.
     pub fn news(&self, known: &Known<Read>, news: &mut News) {
         for (place, (path, kept)) in self.files.iter().enumerate() {
             let known = known.about(place, path).map(|(_, known)| known);
@@ -231,16 +238,16 @@ impl Data {
         }
     }
 
-    /// What is remembered for the next build.
+    /// Converts into the cache for the next build.
     pub fn kept(self) -> Known<Read> {
         Known::new(self.files)
     }
 }
 
-/// Where resources are named, by resource.
+/// Back-references by resource path.
 pub(super) type Backrefs<'a> = HashMap<&'a str, Vec<Backref>, RandomState>;
 
-/// Where datafiles name the resources that are wanted, in the order of the datafiles.
+/// Collects the back-references to the wanted resources, in the order of the datafiles.
 pub(super) fn backrefs<'a>(
     said: impl Iterator<Item = (&'a str, &'a Said)>,
     is_wanted: impl Fn(&str) -> bool,
@@ -258,7 +265,7 @@ pub(super) fn backrefs<'a>(
     backrefs
 }
 
-/// The identifier of a whole datafile, if its type has identifying fields and the file any of them.
+/// The identifier of a datafile, if its type has identifying fields and the file has at least one of them.
 fn file_identifier(document: &Value, schemas: &Schemas, types: &Types) -> Option<String> {
     let schema = document.get("$schema")?.as_str()?;
     schemas.get(schema)?;

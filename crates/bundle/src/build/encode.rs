@@ -1,4 +1,8 @@
-//! Values → the bundle in memory, and its bytes.
+//! Encodes values: makes the bundle in memory, its bytes and its hash.
+//!
+//! Encoding runs in parallel in chunks; the text is hashed and written in order. While it is hashed,
+//! checkpoints of the hasher are kept, so that an incremental build rehashes only the text from the first
+//! change on.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -12,10 +16,10 @@ use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, 
 use crate::store::Draft;
 use crate::value::Value;
 
-/// How many documents one task encodes.
+/// Number of documents that one task encodes.
 const CHUNK: usize = 128;
 
-/// How many tasks there are at a time.
+/// Number of tasks that run concurrently.
 const CHUNKS: usize = 16;
 
 /// A document and its path.
@@ -24,15 +28,15 @@ pub struct Named<'a> {
     pub content: Content<'a>,
 }
 
-/// What becomes a document.
+/// The source of a document.
 pub enum Content<'a> {
-    /// One that was made before.
+    /// A cached document.
     Made(&'a Arc<Document>),
-    /// A value, and where the document is kept that is made of it.
+    /// A new value, and the cell that caches the document made from it.
     New(Value, Option<&'a OnceLock<Arc<Document>>>),
 }
 
-/// Everything a bundle holds, before it is encoded.
+/// The parts of a bundle, before they are encoded.
 pub struct Parts<'a> {
     pub datafiles: Vec<Named<'a>>,
     pub stamp: Stamp,
@@ -41,24 +45,24 @@ pub struct Parts<'a> {
     pub schemas: Vec<(Arc<str>, Value)>,
 }
 
-/// How much of a bundle is written, and the digest of that.
+/// A checkpoint of the hasher: the state of the hash after a prefix of the bundle.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// So many datafiles; then, if it is all of them, so many resources.
+    /// Number of datafiles in the prefix; once it has all datafiles, plus the number of resources.
     written: usize,
     hasher: Hasher,
 }
 
-/// Names what it holds and puts it together; a draft is written meanwhile. Also returns marks, from which the name of a bundle can be
-/// made that begins the same.
+/// Encodes and hashes a bundle. A draft is written at the same time. Also returns hasher checkpoints, from
+/// which a bundle with the same prefix can be rehashed.
 pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bundle, Vec<Mark>) {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
-    let (mut hasher, mut marks) = (Hasher::default(), Vec::new());
+    let (mut hasher, mut checkpoints) = (Hasher::default(), Vec::new());
     let mut draft = draft.and_then(Draft::early);
     let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
-        marks.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
-        // What cannot be written now is tried again, and told then.
+        checkpoints.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
+        // A failed write is repeated when the draft is finished, and reported then.
         if draft.as_mut().is_some_and(|(draft, _)| draft.write_all(text).is_err()) {
             draft = None;
         }
@@ -88,10 +92,10 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
         *whole = true;
     }
     let (sha, places) = (hasher.finish(), ByPath::default());
-    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }, marks)
+    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }, checkpoints)
 }
 
-/// Names a resource; its text is written behind the others.
+/// Computes the digest of a resource; appends its JSON to `text`.
 pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resource> {
     let start = text.len();
     let unnamed = match raw {
@@ -106,7 +110,7 @@ pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resour
     infallible(pool.resource(digest, || Ok(Resource { digest, ..unnamed })))
 }
 
-/// Names a document; its text is written behind the others.
+/// Computes the digest of a document; appends its JSON to `text`.
 pub fn document(content: Content<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
     let (value, made) = match content {
         Content::Made(document) => {
@@ -124,16 +128,17 @@ pub fn document(content: Content<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Do
     }
 }
 
-/// Names a bundle again that is the same up to a place: so many datafiles, and behind all of them so many resources. The marks are those
-/// of the bundle it was.
-pub fn rename(bundle: &mut Bundle, same: usize, marks: &mut Vec<Mark>) {
-    let good = marks.iter().take_while(|mark| mark.written <= same).count();
-    marks.truncate(good);
-    let last = marks.last().cloned();
-    let (start, mut hasher) = last.map_or_else(Default::default, |mark| (mark.written, mark.hasher));
+/// Recomputes the SHA-256 of a bundle whose first `same` entries (datafiles, then resources) are unchanged.
+/// Starts from the last checkpoint in that prefix, drops the later checkpoints and adds new ones.
+pub fn rename(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<Mark>) {
+    let good = checkpoints.iter().take_while(|checkpoint| checkpoint.written <= same).count();
+    checkpoints.truncate(good);
+    let last = checkpoints.last().cloned();
+    let (start, mut hasher) =
+        last.map_or_else(Default::default, |checkpoint| (checkpoint.written, checkpoint.hasher));
     bundle.write_from(start, &mut |text, written| {
         hasher.update(text);
-        marks.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
+        checkpoints.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
         true
     });
     bundle.sha = hasher.finish();
@@ -143,7 +148,7 @@ const OPENING: &[u8] = b"{\"data\":{";
 const BEHIND_RESOURCES: &[u8] = b"},\"schemas\":{";
 const CLOSING: &[u8] = b"}}\n";
 
-/// What stands between the datafiles and the resources.
+/// The text between the datafiles and the resources.
 fn middle(stamp: &Stamp, graphql: &[u8]) -> Vec<u8> {
     let mut middle = b"},\"git_commit\":".to_vec();
     write_python_str(&stamp.commit, &mut middle);
@@ -156,18 +161,18 @@ fn middle(stamp: &Stamp, graphql: &[u8]) -> Vec<u8> {
 }
 
 impl Bundle {
-    /// What [`Bundle::write_to`] writes, in one piece.
+    /// The bytes that [`Bundle::write_to`] writes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // Memory takes everything.
+        // Writing to memory does not fail.
         let _ = self.write_to(&mut bytes);
         bytes
     }
 
-    /// Writes its bytes: those that its name is the digest of, if we made it.
+    /// Writes the bytes of the bundle. Their SHA-256 is its name if it was built by this program.
     pub fn write_to(&self, out: &mut (dyn io::Write + Send)) -> io::Result<()> {
         let mut result = Ok(());
-        // Nothing more is encoded for those who take no more.
+        // Stops encoding at the first failed write.
         self.write_from(0, &mut |text, _| {
             if result.is_ok() {
                 result = out.write_all(text);
@@ -177,7 +182,7 @@ impl Bundle {
         result
     }
 
-    /// Puts its text out from a place on: behind so many datafiles, and behind all of them so many resources.
+    /// Writes the text after the first `start` entries (datafiles, then resources).
     fn write_from(&self, start: usize, out: &mut Out<'_>) {
         let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
             key(index, &datafile.path, text);
@@ -220,11 +225,13 @@ fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<D
     })
 }
 
-/// Takes a text, and says whether more is wanted. How much is written then is told where somebody could go on.
+/// Receives text, and returns whether to continue. The number is the count of entries written so far, given
+/// where a checkpoint is possible.
 type Out<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
-/// Encodes things side by side, and puts their texts out one after the other. Not all of them are in memory at once: while
-/// some are encoded, those before are put out. `first` is the number of the first one, and so many things are `before` all numbers.
+/// Encodes items in parallel and emits their texts in order. While one group of chunks is encoded, the
+/// previous one is emitted, so at most two groups are in memory. `first` is the index of the first item;
+/// `before` is the number of entries before index 0, for counting.
 fn in_order<T: Send, U: Send>(
     things: Vec<T>,
     first: usize,
@@ -235,7 +242,7 @@ fn in_order<T: Send, U: Send>(
     let mut encoded = Vec::with_capacity(things.len());
     let mut things = (first..).zip(things);
     let mut texts: Vec<(Vec<u8>, usize)> = Vec::new();
-    // Memory that is used again need not be got again.
+    // Buffers to reuse.
     let mut used: Vec<Vec<u8>> = Vec::new();
     let mut written = first + before;
     loop {

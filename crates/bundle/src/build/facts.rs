@@ -1,5 +1,5 @@
-//! What the walk over a datafile finds for its bundle: the resources it names, the datafiles in its lists, and how
-//! the items of its lists are identified.
+//! The facts that the walk over a datafile collects for the bundle: the resources it names, the datafiles in
+//! its lists, and how the items of its lists are identified.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use crate::types::{Field, Types};
 use crate::value::{Map, Value};
 use crate::walk::{self, At, Child, Guide, Place, Shape, Tree, Visited, Visitor, jsonpath};
 
-/// What the walk found.
+/// The facts about one datafile.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Resources that the file names, with the place.
+    /// Resources that the file names, each with the JSON path of the reference.
     pub backrefs: Vec<(String, String)>,
-    /// Datafiles that stand in lists of the file.
+    /// Datafiles that are referred to from lists of the file.
     pub listed: Vec<Arc<str>>,
-    /// Schemas of the list items that got one.
+    /// Schemas of the list items that got an identifier.
     pub patches: Patches,
 }
 
 impl Facts {
-    /// Gives spare room back: facts are kept.
+    /// Frees unused capacity, because facts stay in the cache.
     pub fn shrink(&mut self) {
         self.backrefs.shrink_to_fit();
         self.listed.shrink_to_fit();
     }
 }
 
-/// What finds the facts.
+/// Visitor that collects the facts.
 #[derive(Default)]
 struct Finder {
     facts: Facts,
@@ -64,7 +64,7 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Finder {
             match value.shape() {
                 Shape::Str("") if *key == "$ref" => {}
                 Shape::Str(path) if *key == "$ref" => self.facts.listed.push(path.into()),
-                // A reference is taken by its path; other maps and lists identify nothing.
+                // A reference identifies by its path; other maps and lists do not identify.
                 Shape::Map if identifies => {
                     let reference = value.get("$ref").map(Tree::shape);
                     if matches!(reference, Some(Shape::Str(_) | Shape::Number(_) | Shape::Null)) {

@@ -1,8 +1,16 @@
-//! The bundle of a data repo in which a few files say something else, when it is known which.
+//! Incremental build: rebuilds a bundle when the set of changed files is known.
 //!
-//! Nobody looks at the other files: what they made of the last bundle stays. **Invariant:** it is the bundle that would be made of all
-//! files. Where that cannot be told from the few, nothing is made here: files that come or go, schemas that get other fields,
-//! mistakes.
+//! Unchanged files are not read; their cached documents are reused, and the bundle is rehashed from the
+//! checkpoint before the first change. **Invariant:** the result equals a full build.
+//!
+//! Returns `None`, and the caller falls back to a full build, when the changed files alone do not determine
+//! the result:
+//!
+//! - a file or directory was added or removed, or is a link;
+//! - a schema or the GraphQL type file changed;
+//! - a changed file has findings, another `$schema`, or changes which schemas get the field `__identifier`;
+//! - the cache has no state for it: no previous build, a build with findings or links, or another commit
+//!   stamp.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::Metadata;
@@ -21,36 +29,39 @@ use crate::repo::{DiskPath, File, Names, Repo, Root, has_hidden_part};
 
 type Paths<'a> = HashSet<&'a str, RandomState>;
 
-/// The bundle, if these are the only files that may have changed since the last one. It is remembered then.
+/// Builds the bundle, given that only `changed_paths` may have changed since the last build. On success, the
+/// cache holds the new state; on `None`, it is unchanged.
 pub fn build(
     repo: &Repo,
     stamp: &Stamp,
     pool: &Pool,
     memory: &mut Memory,
-    told: &BTreeSet<PathBuf>,
+    changed_paths: &BTreeSet<PathBuf>,
 ) -> Option<Bundle> {
     let begun = memory.now();
     let Recollection { datafiles, resources, last, whole, .. } = &mut memory.known;
     let (whole, last) = (whole.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
-    // Places among those that are known are places in the bundle.
+    // Indexes into the cache are indexes into the bundle.
     if (datafiles.len(), resources.len()) != (last.datafiles.len(), last.resources.len()) {
         return None;
     }
-    let few = Few { repo, datafiles, resources, whole };
-    let (data, raw) = few.places(told)?;
+    let incremental = Few { repo, datafiles, resources, whole };
+    let (data, raw) = incremental.places(changed_paths)?;
     let guide = whole.ground.schemas.guide();
-    let ways = Ways { known: datafiles, begun: Some(begun), guide: &guide, types: &whole.ground.types };
+    let context = Ways { known: datafiles, begun: Some(begun), guide: &guide, types: &whole.ground.types };
     let read = |place: usize, file: DiskPath| {
         let (path, kept) = &datafiles.files()[place];
         let file = File::on_disk(repo.layout().datafile(path), path, file);
-        let kept = datafiles::look(&file, Some(kept), &ways).ok()?;
+        let kept = datafiles::look(&file, Some(kept), &context).ok()?;
         kept.what.findings.is_empty().then_some((place, kept))
     };
     let data = data.into_iter().map(|(place, file)| read(place, file)).collect::<Option<BTreeMap<_, _>>>()?;
-    let documents = few.documents(&data, pool)?;
-    let raw = few.resources(&data, &raw, begun, pool)?;
+    let documents = incremental.documents(&data, pool)?;
+    let raw = incremental.resources(&data, &raw, begun, pool)?;
 
+    // Nothing below can fail, so the cache is updated completely or not at all.
     let mut built = last.clone();
+    // Index of the first changed entry (datafiles, then resources): the text before it keeps its hash.
     let first = documents.first_key_value().map(|(place, _)| *place);
     let first_resource =
         raw.iter().find(|(_, (_, is_new))| *is_new).map(|(place, _)| datafiles.len() + place);
@@ -72,7 +83,8 @@ pub fn build(
     Some(built)
 }
 
-/// Whether a file may be there under another name too, which nobody tells of.
+/// Whether the file may have another name (a hard link, elsewhere a symbolic link): a change through that
+/// name is not reported as a change of this one.
 fn has_other_names(about: &Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(about) > 1;
@@ -80,7 +92,7 @@ fn has_other_names(about: &Metadata) -> bool {
     return about.is_symlink();
 }
 
-/// What is known of all files.
+/// The cached state that an incremental build starts from.
 struct Few<'a> {
     repo: &'a Repo,
     datafiles: &'a Known<Read>,
@@ -88,19 +100,20 @@ struct Few<'a> {
     whole: &'a Whole,
 }
 
-/// Files that may have changed, by their places among all.
+/// Files that may have changed, by their index in the cache.
 type Places = BTreeMap<usize, DiskPath>;
 
 impl<'a> Few<'a> {
-    /// Which datafiles and which resources the files are; nothing if others may have changed too.
-    fn places(&self, told: &BTreeSet<PathBuf>) -> Option<(Places, Places)> {
+    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may have changed
+    /// too.
+    fn places(&self, changed_paths: &BTreeSet<PathBuf>) -> Option<(Places, Places)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
         let opened = Root::open(&root.canonicalize().ok()?).ok()?;
         let (mut data, mut raw) = (Places::new(), Places::new());
         let parts = [&layout.data, &layout.resources, &layout.schemas, &layout.graphql];
-        for file in told {
+        for file in changed_paths {
             let within = |part: &str| file.strip_prefix(root.join(part)).ok();
-            // A part itself, or a folder above it: all that is in it may be another.
+            // A part of the layout itself, or a directory above it: everything in it may have changed.
             if parts.iter().any(|part| root.join(part).starts_with(file)) {
                 return None;
             }
@@ -127,7 +140,7 @@ impl<'a> Few<'a> {
                 (Ok(about), Ok(place)) if about.is_file() && !has_other_names(&about) => {
                     places.insert(place, DiskPath::new(&opened, file.strip_prefix(&root).ok()?));
                 }
-                // Editors write other files for a moment.
+                // Temporary files of editors.
                 (Ok(about), Err(_)) if about.is_file() && !names.wants(&path) => {}
                 (Err(error), Err(false)) if error.kind() == io::ErrorKind::NotFound => {}
                 _ => return None,
@@ -136,7 +149,7 @@ impl<'a> Few<'a> {
         Some((data, raw))
     }
 
-    /// What datafiles say, those that changed and the others.
+    /// The contents of all datafiles: the changed ones as they are now, the others from the cache.
     fn said(&self, data: &'a BTreeMap<usize, Kept<Read>>) -> impl Iterator<Item = (&'a str, &'a Said)> {
         let files = self.datafiles.files().iter().enumerate();
         files.filter_map(|(place, (path, known))| {
@@ -144,7 +157,10 @@ impl<'a> Few<'a> {
         })
     }
 
-    /// The documents that are others now, by place.
+    /// The documents that differ from the cached bundle, by index.
+    ///
+    /// A document changes if its file changed, or if a changed file now lists it, or no longer does: only a
+    /// listed datafile has an `__identifier`.
     fn documents(
         &self,
         data: &'a BTreeMap<usize, Kept<Read>>,
@@ -163,7 +179,7 @@ impl<'a> Few<'a> {
             }
             changed.insert(*place, (was, is));
         }
-        // Who stands in a list has its identifier, and whether one does may have changed.
+        // Listed datafiles have an identifier, and whether a datafile is listed may have changed.
         let listed = |said: &'a Said| said.facts.listed.iter().map(|path| &**path);
         let (mut before, mut after) = (Paths::default(), Paths::default());
         for (was, is) in changed.values() {
@@ -171,14 +187,16 @@ impl<'a> Few<'a> {
             after.extend(listed(is));
         }
         let own = changed.keys().map(|place| &*self.datafiles.files()[*place].0);
-        let asked: BTreeSet<&str> = before.symmetric_difference(&after).copied().chain(own).collect();
+        // The changed datafiles, and those that only the old or only the new version of a changed file lists.
+        let candidates: BTreeSet<&str> = before.symmetric_difference(&after).copied().chain(own).collect();
+        // Candidates that unchanged files list are listed before and after.
         let others = self.datafiles.files().iter().enumerate();
         let others = others.filter(|(place, _)| !changed.contains_key(place));
         let others = others.filter_map(|(_, (_, kept))| kept.what.said.as_ref());
-        let listed: Paths<'_> = others.flat_map(listed).filter(|path| asked.contains(path)).collect();
+        let listed: Paths<'_> = others.flat_map(listed).filter(|path| candidates.contains(path)).collect();
 
         let mut documents = BTreeMap::new();
-        for path in asked {
+        for path in candidates {
             let Ok(place) = self.datafiles.place(path) else { continue };
             let known = &self.datafiles.files()[place].1;
             let (was, is) = match changed.get(&place) {
@@ -191,6 +209,8 @@ impl<'a> Few<'a> {
             };
             let (had, has) = (identity(was, &before), identity(is, &after));
             let properties = |one: Option<&Identity>| one.and_then(|identity| identity.properties);
+            // A new identifier needs a schema that has the field already; a lost one may be the reason for
+            // the field, which a full build would then not add.
             let is_patched = properties(has).is_none_or(|place| patches.properties.contains(&place));
             if !is_patched || properties(had).is_some() && properties(had) != properties(has) {
                 return None;
@@ -202,7 +222,8 @@ impl<'a> Few<'a> {
         Some(documents)
     }
 
-    /// The resources that may be others now, by place, and whether they are.
+    /// The resources that may differ from the cached bundle, by index, and whether they do. A resource
+    /// changes with its file, and with its back-references when a changed datafile names it.
     fn resources(
         &self,
         data: &'a BTreeMap<usize, Kept<Read>>,
@@ -210,21 +231,23 @@ impl<'a> Few<'a> {
         begun: std::time::SystemTime,
         pool: &Pool,
     ) -> Option<BTreeMap<usize, (Kept<Resource>, bool)>> {
-        let mut asked: BTreeSet<&str> = raw.keys().map(|place| &*self.resources.files()[*place].0).collect();
+        let mut candidates: BTreeSet<&str> =
+            raw.keys().map(|place| &*self.resources.files()[*place].0).collect();
         for (place, kept) in data {
             let named =
                 |read: &'a Read| read.said.as_ref().map(|said| &said.facts.backrefs[..]).unwrap_or_default();
             let (was, is) = (named(&self.datafiles.files()[*place].1.what), named(&kept.what));
+            // Changed back-references change every resource that is named before or after.
             if was != is {
-                asked.extend(was.iter().chain(is).map(|(resource, _)| resource.as_str()));
+                candidates.extend(was.iter().chain(is).map(|(resource, _)| resource.as_str()));
             }
         }
-        if asked.is_empty() {
+        if candidates.is_empty() {
             return Some(BTreeMap::new());
         }
-        let backrefs = datafiles::backrefs(self.said(data), |resource| asked.contains(resource));
+        let backrefs = datafiles::backrefs(self.said(data), |resource| candidates.contains(resource));
         let mut resources = BTreeMap::new();
-        for path in asked {
+        for path in candidates {
             let Ok(place) = self.resources.place(path) else { continue };
             let known = &self.resources.files()[place].1;
             let at = raw.get(&place);

@@ -1,4 +1,4 @@
-//! The file that describes the GraphQL types.
+//! Reads the file that describes the GraphQL types.
 
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Node, Value as Yaml};
@@ -7,7 +7,7 @@ use super::convert::{Additions, Converter};
 use crate::repo::File;
 use crate::value::Value;
 
-/// Reads the file and reports what has not the form of types.
+/// Reads the file and reports everything that is not a well-formed type.
 pub fn read(file: &File, findings: &mut Vec<Diagnostic>) -> Option<Value> {
     let Some((document, _)) = super::parse(file, findings) else {
         if !findings.iter().any(Diagnostic::is_error) {

@@ -1,8 +1,16 @@
-//! What a build remembers for the next one: what it made of each file, and how the file looked.
+//! Build cache: per-file results of the last build, and the file stamps they belong to.
 //!
-//! **Invariant:** a build that remembers makes what one does that remembers nothing. A file that looks as it did is taken to be
-//! as it was, by Git's rule: not if it was written shortly before it was read, because it can be written again within the same
-//! moment. Every other file is read; if its bytes are the same, what was made of it is used again.
+//! **Invariant:** a build with a cache makes the same bundle as a build without one.
+//!
+//! A cache entry is valid in two cases:
+//!
+//! - The file stamp (device, inode, size, mtime, ctime) is unchanged. The file is not read. As in Git's
+//!   index, a stamp counts only if the file was last modified well before it was read: a file that changed
+//!   within the timestamp granularity can change again without a new stamp.
+//! - The content hash is unchanged. The file is read, but not parsed again.
+//!
+//! All entries become invalid when the digest of the schema context changes: the layout, a schema or the
+//! GraphQL types.
 
 use std::io;
 use std::sync::Arc;
@@ -15,19 +23,20 @@ use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{Bytes, File, Folders, Sight};
 
-/// The number of files from which on caching and more threads pay off: fewer files are read as fast as what is cached of them.
+/// The number of files from which caching and more threads pay off. Below it, reading everything is as fast
+/// as consulting the cache.
 pub const MIN_CACHED_FILES: usize = 2_000;
 
-/// What is remembered of one data repo.
+/// The build cache of one data repo.
 #[derive(Debug)]
 pub struct Memory {
     pub(super) clock: fn() -> SystemTime,
-    /// What everything else depends on: the layout of the repo, its schemas and its types.
+    /// The digest of the schema context (layout, schemas, types) that all entries were computed with.
     pub(super) ground: Option<Sha256>,
     pub(super) known: Recollection,
-    /// What is on disk: the ground, and how many files.
+    /// The state of the cache on disk: its schema context digest and its number of files.
     pub(super) saved: Option<(Sha256, usize)>,
-    /// How many files the last build had to look into.
+    /// Number of files that the last build read.
     pub(super) read: usize,
 }
 
@@ -37,41 +46,42 @@ impl Default for Memory {
     }
 }
 
-/// What the last build made.
+/// The results of the last build.
 #[derive(Debug, Default)]
 pub(super) struct Recollection {
-    /// Of datafiles, by path.
+    /// Parsed datafiles, by path.
     pub datafiles: Known<Read>,
-    /// Of resources, by path.
+    /// Resources, by path.
     pub resources: Known<Resource>,
-    /// Of the folders of datafiles, and of those of resources.
+    /// Directory listings of the datafiles and of the resources.
     pub folders: [Folders; 2],
-    /// Of all of them.
+    /// The bundle itself.
     pub last: Option<Bundle>,
-    /// What else it is made of, if nothing was found and no file is a link.
+    /// The state for an incremental build. Present only if the last build had no findings and no file is a
+    /// link.
     pub whole: Option<Whole>,
 }
 
-/// What a bundle is made of besides the files of the data repo, one by one.
+/// The state that an incremental build needs besides the per-file cache.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub ground: Ground,
     pub patches: Patches,
-    /// Where its name can be made from, if nothing before changes.
+    /// Hasher checkpoints, to rehash the bundle from the first change on.
     pub marks: Vec<Mark>,
 }
 
 impl Recollection {
-    /// How many datafiles and resources there are.
+    /// Number of datafiles and number of resources.
     pub fn len(&self) -> (usize, usize) {
         (self.datafiles.len(), self.resources.len())
     }
 }
 
-/// What was made of files.
+/// Cached files, sorted by path.
 #[derive(Debug)]
 pub(super) struct Known<T> {
-    /// By path, ascending.
+    /// Sorted by path, ascending.
     files: Vec<(Arc<str>, Kept<T>)>,
 }
 
@@ -82,38 +92,39 @@ impl<T> Default for Known<T> {
 }
 
 impl<T> Known<T> {
-    /// Of these files. They must be ascending by path, each once.
+    /// Creates a cache of these files. They must be sorted by path, without duplicates.
     pub fn new(files: Vec<(Arc<str>, Kept<T>)>) -> Self {
         debug_assert!(files.is_sorted_by(|a, b| a.0 < b.0), "files are ascending");
         Self { files }
     }
 
-    /// All of them, by path.
+    /// All files, sorted by path.
     pub fn files(&self) -> &[(Arc<str>, Kept<T>)] {
         &self.files
     }
 
-    /// How many there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Where the file at `path` is, or would be.
+    /// The index of the file at `path`, or the index at which it would be inserted.
     pub fn place(&self, path: &str) -> Result<usize, usize> {
         self.files.binary_search_by(|(known, _)| (**known).cmp(path))
     }
 
-    /// Where the file at `path` is; otherwise, whether it is a folder of files.
+    /// The index of the file at `path`; if there is no such file, whether `path` is a directory of cached
+    /// files.
     pub fn find(&self, path: &str) -> Result<usize, bool> {
         self.place(path).map_err(|next| {
             let folder = format!("{path}/");
-            // Behind it, and behind files whose names go on with something less than a slash.
+            // Files whose names continue with a byte below `/` sort before the files of the directory.
             let within = self.files[next..].partition_point(|(other, _)| **other < *folder);
             self.files.get(next + within).is_some_and(|(other, _)| other.starts_with(&folder))
         })
     }
 
-    /// The file at `path`, which is probably about there.
+    /// The file at `path`. Looks near `place` first: most files keep their index between builds.
     pub fn about(&self, place: usize, path: &str) -> Option<&(Arc<str>, Kept<T>)> {
         let near =
             [place, place.wrapping_sub(1), place + 1].into_iter().filter_map(|place| self.files.get(place));
@@ -122,18 +133,18 @@ impl<T> Known<T> {
             .or_else(|| Some(&self.files[self.place(path).ok()?]))
     }
 
-    /// Remembers something else of the file at a place.
+    /// Replaces the entry of the file at an index.
     pub fn set(&mut self, place: usize, kept: Kept<T>) {
         self.files[place].1 = kept;
     }
 }
 
-/// What was made of a file.
+/// A cache entry: the result computed from one file.
 #[derive(Debug)]
 pub(super) struct Kept<T> {
-    /// How the file looked, if that tells it from every other state of it.
+    /// The file stamp when the file was read, if it is trustworthy.
     pub sight: Option<Sight>,
-    /// The digest of its bytes.
+    /// SHA-256 of the bytes of the file.
     pub sum: Sha256,
     pub what: Arc<T>,
 }
@@ -145,12 +156,14 @@ impl<T> Clone for Kept<T> {
 }
 
 impl Memory {
-    /// Nothing yet. Files that changed shortly before the clock's time are not taken to be as they look.
+    /// Creates an empty cache. Stamps of files that were modified shortly before the clock's time are not
+    /// trusted.
     pub fn by(clock: fn() -> SystemTime) -> Self {
         Self { clock, ground: None, known: Recollection::default(), saved: None, read: 0 }
     }
 
-    /// Whether the next process would do much again that this one did: one of fifty files, and not just a few.
+    /// Whether saving the cache pays off: the repo has at least [`MIN_CACHED_FILES`] files, and more than 2%
+    /// of them differ from the saved state.
     pub fn is_worth_saving(&self) -> bool {
         let (datafiles, resources) = self.known.len();
         let files = datafiles + resources;
@@ -167,52 +180,53 @@ impl Memory {
         (self.clock)()
     }
 
-    /// All that it remembers, if that stands on this ground. Nothing is remembered until it is put back.
+    /// Takes the state out, leaving the cache empty until [`put`](Self::put). Returns an empty state if it
+    /// was computed with another schema context.
     pub(super) fn take(&mut self, ground: Sha256) -> Recollection {
         let known = std::mem::take(&mut self.known);
         if self.ground.replace(ground) == Some(ground) { known } else { Recollection::default() }
     }
 
-    /// Remembers what was made now, on the ground of the last time it was asked.
+    /// Stores the state of a finished build, for the schema context of the last [`take`](Self::take).
     pub(super) fn put(&mut self, known: Recollection, news: News) {
         (self.known, self.read) = (known, news.read);
     }
 }
 
-/// How much of what a build needed was not known.
+/// Number of files that the cache could not answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
-    /// Files that are new or have other bytes.
+    /// Files that are new or have different bytes.
     pub changed: usize,
     /// Files that had to be read.
     pub read: usize,
 }
 
 impl News {
-    /// Counts a file: whether it is as it was, and how it looks and looked.
+    /// Counts one file: whether its result was reused, and its file stamp now and before.
     pub fn count(&mut self, same: bool, looks: Option<Sight>, looked: Option<Sight>) {
         self.changed += usize::from(!same);
         self.read += usize::from(!same || looks != looked);
     }
 }
 
-/// What came of a file.
+/// The result of a cache lookup.
 pub(super) enum Found<T> {
-    /// What was made of it before.
+    /// The cached result is valid.
     Kept(Kept<T>),
-    /// Its bytes are new.
+    /// The file is new or changed: its bytes, their SHA-256, and its file stamp.
     New(Vec<u8>, Sha256, Option<Sight>),
 }
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 pub(super) enum Unread {
-    /// It has so many bytes, which is too many.
+    /// It has this many bytes, more than allowed.
     TooLarge(u64),
     Failed(io::Error),
 }
 
-/// Looks at a file, and reads it if it may have changed. Without `begun`, the time before anything was read, nothing is remembered, and
-/// it is read.
+/// Looks a file up in the cache, and reads it if it may have changed. `begun` is a time before any file was
+/// read; without it no stamp is trusted, so the result is not cached by stamp.
 pub(super) fn look<T>(
     file: &File,
     known: Option<&Kept<T>>,
@@ -226,7 +240,7 @@ pub(super) fn look<T>(
     }
     let (bytes, sight) = read(file)?;
     let sum = Sha256::of(&bytes);
-    // It was looked at before it was read: what is written later looks different.
+    // The stamp was taken before the bytes were read, so a later write changes it.
     let sight = sight.filter(|sight| begun.is_some_and(|begun| sight.is_settled(begun)));
     match known.filter(|kept| kept.sum == sum) {
         Some(kept) => Ok(Found::Kept(Kept { sight, ..kept.clone() })),
@@ -234,7 +248,7 @@ pub(super) fn look<T>(
     }
 }
 
-/// The bytes of a file, and how it looked.
+/// Reads the bytes of a file, and its file stamp.
 pub(super) fn read(file: &File) -> Result<(Vec<u8>, Option<Sight>), Unread> {
     match file.look() {
         Ok((Bytes::Whole(bytes), sight)) => Ok((bytes.into_owned(), sight)),

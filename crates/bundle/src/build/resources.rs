@@ -1,4 +1,4 @@
-//! The resources of the data repo.
+//! Reads the resources of the data repo.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,16 +15,16 @@ use crate::repo::{File, Listing, MOST_BYTES, Sight, unreadable};
 /// A resource before it is encoded.
 pub struct RawResource<'a> {
     pub text: RawText<'a>,
-    /// How its file looked, and the digest of its bytes.
+    /// The stamp of its file, and the SHA-256 of its bytes.
     pub sight: Option<Sight>,
     pub sum: Sha256,
 }
 
-/// What a resource is.
+/// The source of a resource.
 pub enum RawText<'a> {
-    /// What it was.
+    /// The cached resource, unchanged.
     Kept(&'a Arc<Resource>),
-    /// Another one, which has no digest yet.
+    /// A new or changed resource, without a digest yet.
     New(Resource),
 }
 
@@ -112,7 +112,7 @@ fn unread_resource(file: &File, unread: &Unread) -> Box<Diagnostic> {
     })
 }
 
-/// Counts what is not known.
+/// Counts the resources that the cache could not answer.
 pub fn news(resources: &[RawResource<'_>], known: &Known<Resource>, news: &mut News) {
     for (place, resource) in resources.iter().enumerate() {
         let same = matches!(resource.text, RawText::Kept(_));
@@ -121,7 +121,7 @@ pub fn news(resources: &[RawResource<'_>], known: &Known<Resource>, news: &mut N
     }
 }
 
-/// What is remembered for the next build: the resources of a bundle, and how their files looked.
+/// The cache entries of the resources of a bundle, with the stamps and hashes of their files.
 pub fn kept(bundle: &Bundle, looks: Vec<(Option<Sight>, Sha256)>) -> Known<Resource> {
     let resources = bundle.resources.par_iter().zip(looks);
     let kept = resources.map(|(resource, (sight, sum))| {

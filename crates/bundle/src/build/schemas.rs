@@ -1,4 +1,4 @@
-//! The JSON Schemas of the data repo: looked at while datafiles are walked, then patched into the bundle.
+//! The JSON Schemas of the data repo: read by the walk over datafiles, then patched into the bundle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::repo::{File, Listing};
 use crate::value::{Map, Value};
 use crate::walk::{Guide, Shape, Tree};
 
-/// The schema of the schemas of datafiles.
+/// The schema of datafile schemas.
 const METASCHEMA: &str = "/metaschema-1.json";
 
 /// All schemas, by path.
@@ -21,11 +21,11 @@ const METASCHEMA: &str = "/metaschema-1.json";
 pub struct Schemas {
     files: Vec<(File, Document)>,
     places: HashMap<String, u32>,
-    /// Path and digest of each, one after the other.
+    /// Path and digest of each schema, concatenated.
     sums: Vec<u8>,
 }
 
-/// A place within a schema.
+/// A position within a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'s> {
     file: u32,
@@ -33,7 +33,7 @@ pub struct Schema<'s> {
     pub node: Node<'s>,
 }
 
-/// Names a place within a schema.
+/// Identifies a position within a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchemaId {
     file: u32,
@@ -41,7 +41,7 @@ pub struct SchemaId {
 }
 
 impl SchemaId {
-    /// The file and the node.
+    /// The file number and the node number.
     pub fn numbers(self) -> [u32; 2] {
         [self.file, self.node.into()]
     }
@@ -54,7 +54,7 @@ impl From<[u32; 2]> for SchemaId {
 }
 
 impl Schema<'_> {
-    /// Its name.
+    /// The identifier of this position.
     pub fn id(self) -> SchemaId {
         SchemaId { file: self.file, node: self.node.id() }
     }
@@ -129,12 +129,12 @@ fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
 }
 
 impl Schemas {
-    /// What tells these schemas from others.
+    /// Identifies the content of all schemas: part of the cache key.
     pub fn sums(&self) -> &[u8] {
         &self.sums
     }
 
-    /// The schemas, to walk along.
+    /// The schemas, indexed for the walk.
     pub fn guide(&self) -> Guide<'_, Schema<'_>> {
         let schemas = (0..).zip(&self.files);
         Guide::new(
@@ -150,7 +150,7 @@ impl Schemas {
         Some(Schema { file, node: self.files[file as usize].1.root() })
     }
 
-    /// The schemas as the bundle has them: with the fields that bundling adds to datafiles.
+    /// The schemas as they are in the bundle: with the fields that bundling adds to datafiles.
     pub(crate) fn patched(&self, patches: &Patches) -> Vec<(Arc<str>, Value)> {
         let identifier = || Value::Map(Map::new(vec![("type", Value::str("string"))]));
         let mut findings = Vec::new();

@@ -1,27 +1,34 @@
-//! Which items of two lists, or lines of two texts, belong together: a longest common subsequence.
+//! Aligns the items of two lists, or the lines of two texts: a longest common subsequence.
 
-/// How many pairs of items are compared at most. Beyond that, items go by position.
-const MAX_PAIRS: usize = 250_000;
+/// A limit for [`align`] where comparing two items may be costly.
+pub const MAX_PAIRS: usize = 250_000;
 
-/// What becomes of an item, by its positions before and after.
+/// The fate of an item, by its positions before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It stays, or becomes another one in its place.
+    /// It is unchanged, or replaced by another item at its position.
     Pair(usize, usize),
-    /// It goes.
+    /// It is removed.
     Removed(usize),
-    /// It comes.
+    /// It is added.
     Added(usize),
 }
 
-/// Aligns `before` items with `after` items: equal ones in order, and between them the others by position.
-pub fn align(before: usize, after: usize, is_same: impl Fn(usize, usize) -> bool) -> Vec<Step> {
+/// Aligns `before` items with `after` items: equal ones in order, and the others between them by position. If
+/// more than `max_pairs` pairs would have to be compared, all items between the first and the last difference
+/// are aligned by position.
+pub fn align(
+    before: usize,
+    after: usize,
+    max_pairs: usize,
+    is_same: impl Fn(usize, usize) -> bool,
+) -> Vec<Step> {
     let shorter = before.min(after);
     let head = (0..shorter).take_while(|index| is_same(*index, *index)).count();
     let tail = (0..shorter - head).take_while(|index| is_same(before - 1 - index, after - 1 - index)).count();
     let (rows, columns) = (before - head - tail, after - head - tail);
     let mut steps: Vec<Step> = (0..head).map(|index| Step::Pair(index, index)).collect();
-    let equal = if rows.saturating_mul(columns) > MAX_PAIRS {
+    let equal = if rows.saturating_mul(columns) > max_pairs {
         Vec::new()
     } else {
         common(rows, columns, |row, column| is_same(head + row, head + column))
@@ -70,12 +77,12 @@ fn common(rows: usize, columns: usize, is_same: impl Fn(usize, usize) -> bool) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, align};
+    use super::{MAX_PAIRS, Step, align};
 
     /// `=` equal, `~` changed, `-` removed, `+` added.
     fn check(before: &str, after: &str, expect: &str) {
         let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
-        let steps = align(before.len(), after.len(), |one, other| before[one] == after[other]);
+        let steps = align(before.len(), after.len(), MAX_PAIRS, |one, other| before[one] == after[other]);
         let word = |step: &Step| match *step {
             Step::Pair(one, other) if before[one] == after[other] => format!("={}", before[one]),
             Step::Pair(one, other) => format!("~{}{}", before[one], after[other]),
@@ -107,9 +114,9 @@ mod tests {
 
     #[test]
     fn very_long_lists_go_by_position() {
-        let steps = align(501, 500, |one, other| one == other + 1);
+        let steps = align(501, 500, MAX_PAIRS, |one, other| one == other + 1);
         assert_eq!(steps.iter().filter(|step| matches!(step, Step::Removed(_))).count(), 1);
-        let steps = align(502, 501, |_, _| false);
+        let steps = align(502, 501, MAX_PAIRS, |_, _| false);
         assert_eq!((steps.len(), steps[501]), (502, Step::Removed(501)));
     }
 }

@@ -1,4 +1,4 @@
-//! Two documents compared field by field.
+//! Compares two documents field by field.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use crate::value::{Map, Value};
 /// A value that differs.
 #[derive(Clone, Debug)]
 pub struct FieldChange<'a> {
-    /// JSON pointer: in the new document, or in the old one for what is gone.
+    /// JSON pointer: in the new document, or in the old one for a removed value.
     pub pointer: String,
-    /// How.
+    /// The change.
     pub change: Change<&'a Value>,
 }
 
-/// Fields that bundling adds: they follow from the others.
+/// Fields that bundling adds. They are derived from the others.
 const DERIVED: [&str; 2] = ["$file_sha256sum", "__identifier"];
 
-/// Every field that differs between two documents, in the order of keys and places.
+/// Every field that differs between two documents, in document order.
 ///
-/// Items of lists are paired by what identifies them (their identifier, the datafile they refer to, their name, or
-/// their own value), so that a new first item is not a change of all the others. Where paired items changed their
-/// order, the list is compared place by place.
+/// List items are paired by identity (their identifier, the datafile they refer to, their name, or their own
+/// value), so that a new first item does not change all others. If paired items changed their order, the list
+/// is compared by position.
 pub fn fields<'a>(old: &'a Value, new: &'a Value) -> Vec<FieldChange<'a>> {
     let mut comparison = Comparison { pointer: String::new(), changes: Vec::new() };
     comparison.values(old, new);
@@ -98,7 +98,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// For each new item the index of the old item it is, if it is one; always in the order of the old items.
+/// For each new item, the index of the old item it corresponds to, if any. The indexes are ascending.
 fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     let mut by_identity: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, value) in old.iter().enumerate().rev() {
@@ -109,7 +109,7 @@ fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     if !partners.iter().flatten().is_sorted() {
         return (0..new.len()).map(|index| (index < old.len()).then_some(index)).collect();
     }
-    // Maps that nothing identifies, at the same place in both: the same item, changed.
+    // Maps without an identity at the same position in both lists are the same item, changed.
     let mut taken = vec![false; old.len()];
     for partner in partners.iter().flatten() {
         taken[*partner] = true;
@@ -126,7 +126,7 @@ fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     partners
 }
 
-/// What tells a list item from the others.
+/// The identity of a list item within its list.
 fn identity(value: &Value) -> String {
     for key in ["__identifier", "$ref", "name"] {
         if let Some(text) = value.get(key).and_then(Value::as_str) {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_another_order_is_compared_place_by_place() {
+    fn a_reordered_list_is_compared_by_position() {
         check("[1,2,3]", "[3,1,2]", &["~ /0 1 3", "~ /1 2 1", "~ /2 3 2"]);
         check(
             r#"[{"name":"a","n":1},{"name":"b","n":2}]"#,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_of_changed_texts_takes_no_time() {
+    fn a_long_list_of_changed_texts_is_compared_in_linear_time() {
         let list = |word: &str| {
             format!("[{}]", (0..60_000).map(|n| format!("\"{word}{n}\"")).collect::<Vec<_>>().join(","))
         };

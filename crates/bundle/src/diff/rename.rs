@@ -1,4 +1,4 @@
-//! Files that are the same under another path: with the same content, or with much of it.
+//! Detects renamed files: a removed and an added file with the same or similar content.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use super::{Change, Diff, fields};
 use crate::model::{Document, Resource};
 use crate::value::Value;
 
-/// The most pairs of files whose contents are compared to find renames.
+/// Maximum number of file pairs whose contents are compared to find renames.
 const MAX_PAIRS: usize = 10_000;
-/// The most pairs of lines that are compared to find renames, of all pairs of files together.
+/// Maximum number of line pairs that are compared to find renames, over all file pairs.
 const MAX_LINE_PAIRS: usize = 50_000_000;
-/// Files are the same one under another path if they have at least this share of their content in common.
+/// Two files are a rename if they have at least this share of their content in common.
 const MIN_SIMILARITY: f64 = 0.6;
-/// Larger texts are the same only if they are equal.
+/// Larger texts are a rename only if they are equal.
 const MAX_TEXT: usize = 64 << 10;
 
 /// The renamed files of a diff.
@@ -50,17 +50,18 @@ impl<T> RenamedFiles<T> {
         self.new.is_empty()
     }
 
-    /// What the file at `new_path` was before, if it was renamed.
+    /// The file at `new_path` before it was renamed, if it was.
     pub fn before(&self, new_path: &str) -> Option<&OldFile<T>> {
         self.new.get(new_path)
     }
 
-    /// Whether the file at `old_path` has another path now.
+    /// Whether the file at `old_path` was renamed.
     pub fn is_moved(&self, old_path: &str) -> bool {
         self.old.contains(old_path)
     }
 
-    /// Nothing if the file was not renamed. If it was: what it was before, or that it is shown under its new path.
+    /// `None` if the file was not renamed; `Some(Some(old))` for the new path of a renamed file; `Some(None)`
+    /// for its old path, which is shown under the new one.
     pub fn partner(&self, path: &str, change: &Change<Arc<T>>) -> Option<Option<&OldFile<T>>> {
         match change {
             Change::Added(_) => self.new.get(path).map(Some),
@@ -70,7 +71,7 @@ impl<T> RenamedFiles<T> {
     }
 }
 
-/// Finds the files that were renamed. `similarity` is the share of lines that two texts have in common, from 0 to 1.
+/// Finds the renamed files. `similarity` is the share of lines that two texts have in common, from 0 to 1.
 pub fn renames(diff: &Diff, similarity: impl Fn(&str, &str) -> f64) -> Renames {
     let datafiles = diff.datafiles.iter().map(|file| (&*file.path, &file.change));
     let resources = diff.resources.iter().map(|file| (&*file.path, &file.change));
@@ -110,7 +111,7 @@ struct Candidate<'d, T> {
     new: &'d Arc<T>,
 }
 
-/// Pairs removed with added files: those that are the same first, then those that are most alike.
+/// Pairs removed files with added files: equal ones first, then the most similar.
 fn pair<'d, T: 'd>(
     changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
     is_same: impl Fn(&T, &T) -> bool,
@@ -170,7 +171,7 @@ fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// How many scalars a value has; an empty list or map counts as one.
+/// Number of scalars in a value; an empty list or map counts as one.
 fn leaves(value: &Value) -> usize {
     match value {
         Value::Map(map) => map.iter().map(|(_, value)| leaves(value)).sum::<usize>().max(1),
@@ -212,7 +213,7 @@ mod tests {
         check(&["aaabb"], &["aaacc"], &[("aaabb", "aaacc")]);
         check(&["aabbb"], &["aaccc"], &[]);
         check(&[], &["aaaaa"], &[]);
-        // The same first; each once.
+        // Equal files are paired first, each file once.
         check(&["aaaab", "aaaaa"], &["aaaaa"], &[("aaaaa", "aaaaa")]);
         check(&["aaaab", "aaaaa"], &["aaaaa", "aaaac"], &[("aaaaa", "aaaaa"), ("aaaab", "aaaac")]);
     }

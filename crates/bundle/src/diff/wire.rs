@@ -1,4 +1,4 @@
-//! A diff as the server's `/diff` endpoint answers it.
+//! Writes a diff in the format of the server's `/diff` endpoint.
 
 use super::{Change, DatafileChange, Diff, ResourceChange};
 use crate::json::JavaScript;
@@ -38,7 +38,7 @@ impl DatafileChange {
             json.raw(",\"datafileschema\":");
             json.str(schema);
         }
-        // The path is part of a datafile as clients know it, after everything else.
+        // For clients, the path is the last field of a datafile.
         let path = Value::str(&self.path);
         let document = |json: &mut JavaScript<'_>, document: &Document| match &*document.value {
             Value::Map(map) => json.map(map, &[("path", &path)]),

@@ -1,4 +1,4 @@
-//! JSON as JavaScript's `JSON.stringify` writes it.
+//! Writes JSON like JavaScript's `JSON.stringify`.
 
 use qontract_python_json::ShortestDigits;
 use qontract_python_json::escape::{plain_prefix, short_escape, write_unicode_escape};
@@ -18,7 +18,7 @@ pub fn write_javascript(value: &Value, out: &mut Vec<u8>) {
     JavaScript(out).value(value);
 }
 
-/// A writer of parts, for those who build an object field by field.
+/// A writer for building an object field by field.
 pub struct JavaScript<'o>(pub &'o mut Vec<u8>);
 
 impl JavaScript<'_> {
@@ -29,7 +29,7 @@ impl JavaScript<'_> {
             Value::Bool(true) => self.raw("true"),
             Value::Bool(false) => self.raw("false"),
             Value::Int(number) => self.int(*number),
-            // Too large for a whole number there: it becomes the nearest one it has.
+            // JavaScript has no whole numbers this large: it is rounded to the nearest float.
             Value::BigInt(digits) => self.number(digits.parse().unwrap_or(f64::NAN)),
             Value::Float(number) => self.number(*number),
             Value::Str(text) => self.str(text),
@@ -59,7 +59,7 @@ impl JavaScript<'_> {
             writer.0.push(b':');
             writer.value(value);
         };
-        // Keys that look like array indices come first there, in numeric order.
+        // JavaScript orders keys that are array indexes first, by number.
         let mut indices: Vec<(u32, &Key, &Value)> =
             map.iter().filter_map(|(key, value)| Some((array_index(key.as_str())?, key, value))).collect();
         indices.sort_by_key(|(index, ..)| *index);
@@ -78,12 +78,12 @@ impl JavaScript<'_> {
         self.0.push(b'}');
     }
 
-    /// Appends text as it is.
+    /// Appends text verbatim.
     pub fn raw(&mut self, text: &str) {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// Appends text in quotes; only what must be escaped is.
+    /// Appends text in quotes, with the minimal escapes.
     pub fn str(&mut self, text: &str) {
         let out = &mut *self.0;
         out.push(b'"');
@@ -113,7 +113,7 @@ impl JavaScript<'_> {
         }
     }
 
-    /// As `Number.prototype.toString`: an exponent below 1e-6 and from 1e21.
+    /// Writes a number like `Number.prototype.toString`: with an exponent below 1e-6 and from 1e21 on.
     fn number(&mut self, value: f64) {
         if !value.is_finite() {
             return self.raw("null");
@@ -133,7 +133,7 @@ impl JavaScript<'_> {
     }
 }
 
-/// The number of a key that JavaScript takes for an array index: canonical, below 2^32 - 1.
+/// The number of a key that JavaScript treats as an array index: canonical, below 2^32 - 1.
 fn array_index(key: &str) -> Option<u32> {
     let bytes = key.as_bytes();
     if !matches!(bytes, [b'0'] | [b'1'..=b'9', ..]) || bytes.len() > 10 {

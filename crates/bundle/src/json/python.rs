@@ -1,4 +1,4 @@
-//! JSON as Python's `json.dumps(sort_keys=True, separators=(",", ":"))` writes it.
+//! Writes JSON like Python's `json.dumps(sort_keys=True, separators=(",", ":"))`.
 
 use qontract_python_json::{write_float, write_str};
 

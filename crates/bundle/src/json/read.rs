@@ -1,7 +1,7 @@
-//! The reader of JSON: into [`Value`], or past a value without looking.
+//! JSON parser: into [`Value`], or past a value without parsing it.
 //!
 //! Written by hand for two reasons: whole numbers of any size stay exact, and the bytes of each document of a
-//! bundle are known before it is read, so that a document that is already in memory is not read again.
+//! bundle are known before it is parsed, so that a document that is already in memory is not parsed again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,50 +11,50 @@ use qontract_python_json::escape::plain_prefix;
 use super::shapes::{Place, Shapes};
 use crate::value::{Map, Value};
 
-/// What is wrong with a JSON text, and where.
+/// A syntax error in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}")]
 pub struct Fault {
     /// Offset of the byte.
     pub offset: usize,
-    /// What was expected or found.
+    /// What was expected or found, as text.
     pub what: &'static str,
 }
 
-/// Deepest nesting that is read; the same as for datafiles, with room for the bundle around them.
+/// Maximum nesting depth: that of datafiles, plus the levels of the bundle around them.
 const DEPTH: usize = 220;
 
-/// Reads one JSON text from front to back.
+/// Parses one JSON text.
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Fields of the objects that are open, one object after the other.
+    /// Fields of the open objects, one object after the other.
     fields: Vec<(Cow<'a, str>, Value)>,
-    /// Values of the lists and objects that are open.
+    /// Values of the open lists and objects.
     items: Vec<Value>,
-    /// What objects have looked like so far.
+    /// The key sequences of the objects parsed so far.
     shapes: Shapes,
 }
 
 type Result<T> = std::result::Result<T, Fault>;
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `text`.
+    /// Creates a parser at the start of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0, fields: Vec::new(), items: Vec::new(), shapes: Shapes::default() }
     }
 
-    /// The same, for who has read texts of the same kind before.
+    /// Creates a parser that starts with the shapes of earlier texts of the same kind.
     pub(crate) fn knowing(shapes: Shapes) -> Self {
         Self { shapes, ..Self::new("") }
     }
 
-    /// What objects have looked like, for the next reader; nothing, if that is all that can be remembered.
+    /// The shapes for the next parser. Empty if the tree is full, so that it can adapt to other texts.
     pub(crate) fn into_shapes(self) -> Shapes {
         if self.shapes.is_full() { Shapes::default() } else { self.shapes }
     }
 
-    /// Reads the whole text as one value.
+    /// Parses the whole text as one value.
     ///
     /// ```
     /// use qontract_bundle::{Value, json::Reader};
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         self.again(self.text)
     }
 
-    /// Reads another text as one value, in the room that the last one took.
+    /// Parses another text as one value, reusing the buffers of this parser.
     pub fn again(&mut self, text: &'a str) -> Result<Value> {
         (self.text, self.at) = (text, 0);
         self.fields.clear();
@@ -76,23 +76,23 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Nothing but blanks may follow.
+    /// Fails unless only whitespace is left.
     pub fn end(&mut self) -> Result<()> {
         self.blanks();
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault("expected the end of the text")) }
     }
 
-    /// What is read.
+    /// The text being parsed.
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// How far it has come.
+    /// The current byte offset.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// Where the text of the next value is, which is skipped, not read.
+    /// Skips the next value without parsing it, and returns the range of its text.
     pub fn skip_range(&mut self) -> Result<Range<usize>> {
         self.blanks();
         let start = self.at;
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the next value.
+    /// Parses the next value.
     fn value(&mut self, depth: usize) -> Result<Value> {
         self.blanks();
         let Some(deeper) = depth.checked_sub(1) else {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         Ok(Map::of(self.shapes.keys(shape), &mut self.items, start))
     }
 
-    /// Reads an object that looks like none before, from behind a key on.
+    /// Parses the rest of an object that has no shape in the tree, from the value of `key` on.
     fn odd_object(&mut self, depth: usize, shape: Place, items: usize, key: Cow<'a, str>) -> Result<Map> {
         let start = self.fields.len();
         let keys = self.shapes.path(shape).into_iter().map(|key| Cow::Owned(key.to_owned()));
@@ -199,14 +199,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next key of an object, and the colon behind it.
+    /// Parses the next key of an object and the colon after it.
     pub(crate) fn key(&mut self) -> Result<Cow<'a, str>> {
         let key = self.string()?;
         self.expect(b':', "expected `:`")?;
         Ok(key)
     }
 
-    /// Whether another field of an object follows.
+    /// Whether another field of the object follows.
     fn goes_on(&mut self) -> Result<bool> {
         if self.take(b'}') {
             return Ok(false);
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
         if digits == 0 { Err(self.fault("expected a digit")) } else { Ok(digits) }
     }
 
-    /// The next string; as it stands, if nothing in it is escaped.
+    /// Parses the next string. Borrowed from the text if it has no escapes.
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("expected a string"));
@@ -369,7 +369,7 @@ impl<'a> Reader<'a> {
         if self.take(byte) { Ok(()) } else { Err(self.fault(what)) }
     }
 
-    /// A fault at the current place.
+    /// An error at the current offset.
     pub fn fault(&self, what: &'static str) -> Fault {
         Fault { offset: self.at.min(self.text.len()), what }
     }
@@ -383,7 +383,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_has_read_other_maps_reads_the_same(
+        fn shapes_of_earlier_maps_do_not_change_the_result(
             maps in prop::collection::vec(prop::collection::vec(("[ab\"\\\\né]{0,2}", 0..9_i64), 0..5), 1..40),
         ) {
             let field = |(key, number): &(String, i64)| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn more_kinds_of_maps_than_are_remembered_are_read() {
+    fn more_shapes_than_the_limit_are_parsed() {
         let texts: Vec<String> =
             (0..9000).map(|number| format!("{{\"k{number:05}\":{{\"a\":1,\"b{number}\":2}}}}")).collect();
         let mut reader = Reader::new("");

@@ -1,21 +1,22 @@
-//! What the maps of a text look like: most have the keys of one before, in the same order.
+//! Shape prediction for the JSON parser: most maps have the same keys as an earlier one, in the same order.
 //!
-//! A tree of keys, in the order in which they came. Who reads a map walks along it: whether the next key is the one that came the
-//! last time is seen without reading it, and at the end the keys are known without looking for them.
+//! The shapes form a tree of keys, in the order in which they occurred. While parsing a map, the parser
+//! follows the tree. If the next key is the one that came last time, which one byte comparison shows, it is
+//! not parsed; at the end of the map, its interned key set is known without a lookup.
 
 use crate::keys::Keys;
 
-/// Where in the tree somebody is.
+/// The index of a node of the tree.
 pub type Place = usize;
 
-/// More is not remembered: maps of other keys are read all the same.
+/// Maximum number of nodes. Maps with other keys are parsed without prediction.
 const MOST: usize = 4096;
-/// Longer keys are names of something, which no other map has.
+/// Longer keys are probably names of individual things, which no other map has.
 const LONGEST: usize = 64;
-/// Maps further inside are taken for alike.
+/// Number of roots. Deeper levels share roots with outer ones.
 const LEVELS: usize = 16;
 
-/// The tree. Maps of different levels are rarely alike, so each level has its own root.
+/// The tree. Maps of different levels rarely have the same keys, so each level has its own root.
 #[derive(Default)]
 pub struct Shapes {
     places: Vec<Shape>,
@@ -23,27 +24,27 @@ pub struct Shapes {
 
 #[derive(Default)]
 struct Shape {
-    /// The key that leads here.
+    /// The key that leads to this node.
     key: Box<str>,
-    /// How it is written, with the colon, if it is written as it is.
+    /// The key in quotes with the colon; empty if it needs escapes.
     written: Box<str>,
-    /// Where it came from; roots come from themselves.
+    /// The parent; a root is its own parent.
     from: Place,
-    /// The keys that came next, ascending.
+    /// The children, sorted by key.
     next: Vec<Place>,
-    /// Which of them came the last time.
+    /// The child that was taken last; the node itself if none was.
     last: Place,
-    /// All keys up to here.
+    /// The key set of the path from the root, computed on first use.
     keys: Option<Keys>,
 }
 
 impl Shapes {
-    /// Whether no other map will be remembered.
+    /// Whether no other shape can be added.
     pub fn is_full(&self) -> bool {
         self.places.len() >= MOST
     }
 
-    /// Where maps begin on a level.
+    /// The root for maps on a level.
     pub fn root(&mut self, level: usize) -> Place {
         if self.places.is_empty() {
             let root = |from| Shape { from, last: from, ..Shape::default() };
@@ -52,14 +53,16 @@ impl Shapes {
         level % LEVELS
     }
 
-    /// Where the key leads that `text` begins with, and behind how many bytes its value is, if it is the key that came the last time.
+    /// Predicts that `text` starts with the key that came last time. Returns its node and the length of the
+    /// key with its colon if that is so.
     pub fn guess(&self, at: Place, text: &[u8]) -> Option<(Place, usize)> {
         let last = self.places[at].last;
         let written = self.places[last].written.as_bytes();
         (last != at && !written.is_empty() && text.starts_with(written)).then_some((last, written.len()))
     }
 
-    /// Where `key` leads; nowhere, if keys do not ascend or there are too many.
+    /// The child for `key`, added if it is new. `None` if the keys are not sorted, the key is too long, or
+    /// the tree is full.
     pub fn next(&mut self, at: Place, key: &str) -> Option<Place> {
         let place = match self.places[at].next.binary_search_by(|place| (*self.places[*place].key).cmp(key)) {
             Ok(found) => self.places[at].next[found],
@@ -84,13 +87,13 @@ impl Shapes {
         Some(place)
     }
 
-    /// All keys up to a place.
+    /// The key set of the path to a node.
     pub fn keys(&mut self, at: Place) -> &Keys {
         let keys = self.places[at].keys.take().unwrap_or_else(|| Keys::of(self.path(at).into_iter()));
         self.places[at].keys.insert(keys)
     }
 
-    /// The keys up to a place, ascending.
+    /// The keys on the path to a node, sorted.
     pub fn path(&self, mut at: Place) -> Vec<&str> {
         let mut path = Vec::new();
         while at >= LEVELS {

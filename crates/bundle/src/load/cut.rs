@@ -1,7 +1,7 @@
-//! The text of a bundle, cut into the texts of its documents as it comes.
+//! Splits the text of a bundle into the texts of its documents while it is read.
 //!
-//! A bundle is a hundred megabytes of small documents. They are given away in batches that are read side by side while the
-//! next ones come, so that neither the whole text nor the time to find its parts is ever needed at once.
+//! A bundle is a hundred megabytes of small documents. Batches of them are parsed in parallel while the next
+//! ones are read, so that the whole text is never in memory at once, and splitting and parsing overlap.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use crate::json::{Fault, Reader};
 
 use super::LoadError;
 
-/// A part of a bundle that has documents by path.
+/// A part of a bundle that maps paths to documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Data,
@@ -34,31 +34,31 @@ impl Part {
     }
 }
 
-/// Some text and what is in it.
+/// A text and the pieces in it.
 pub struct Batch {
     pub text: String,
     pub pieces: Vec<Piece>,
 }
 
-/// What is in a text.
+/// A piece of the text of a bundle.
 pub enum Piece {
-    /// A part begins. One that was there before is forgotten, as every reader of JSON forgets it.
+    /// The start of a part. It replaces an earlier part of the same name, as in every JSON parser.
     Opened(Part),
-    /// A document of a part: its path and where its text is.
+    /// A document of a part: its path and the range of its text.
     Document(Part, String, Range<usize>),
-    /// What else the bundle has: its key and where its text is.
+    /// Another field of the bundle: its key and the range of its text.
     Other(String, Range<usize>),
 }
 
-/// Between which tokens of the bundle the next one comes.
+/// The position between two tokens of the bundle.
 #[derive(Clone, Copy)]
 enum Place {
     Start,
-    /// In the bundle; behind a field of it.
+    /// In the bundle, before its first field or after a field.
     Top {
         is_first: bool,
     },
-    /// In a part; behind a document of it.
+    /// In a part, before its first document or after a document.
     In {
         part: Part,
         is_first: bool,
@@ -66,40 +66,40 @@ enum Place {
     End,
 }
 
-/// Cuts.
+/// Streaming splitter.
 pub struct Cutter<'r> {
     source: &'r mut dyn Read,
-    /// About how many bytes a batch has.
+    /// Approximate number of bytes per batch.
     size: usize,
     hasher: Hasher,
-    /// What has come and is not given away.
+    /// Bytes that were read and are not in a batch yet.
     buffer: Vec<u8>,
-    /// Texts that were given away and come back: memory that is used again need not be got again.
+    /// Buffers of finished batches, to reuse.
     used: &'r Mutex<Vec<Vec<u8>>>,
-    /// How many bytes were given away.
+    /// Number of bytes handed out in batches.
     given: usize,
     place: Place,
     has_ended: bool,
 }
 
 impl<'r> Cutter<'r> {
-    /// A cutter of all that `source` has, into batches of about `size` bytes.
+    /// Splits everything from `source` into batches of about `size` bytes.
     pub fn new(source: &'r mut dyn Read, size: usize, used: &'r Mutex<Vec<Vec<u8>>>) -> Self {
         let (hasher, buffer) = (Hasher::default(), Vec::new());
         Self { source, size, hasher, buffer, used, given: 0, place: Place::Start, has_ended: false }
     }
 
-    /// Whether everything has come.
+    /// Whether the source is read to its end.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// How many bytes were given away.
+    /// Number of bytes handed out in batches.
     pub fn given(&self) -> usize {
         self.given
     }
 
-    /// The digest of all that has come.
+    /// The digest of all bytes read.
     pub fn sha(self) -> Sha256 {
         self.hasher.finish()
     }
@@ -122,8 +122,8 @@ impl<'r> Cutter<'r> {
         }
     }
 
-    /// Takes more of the source: at least as much again as is there, so that a large document is not looked through
-    /// too often.
+    /// Reads more of the source: at least as many bytes as are buffered, so that a large document is not
+    /// scanned too often.
     fn fill(&mut self) -> io::Result<()> {
         let (old, more) = (self.buffer.len(), self.size.max(self.buffer.len()));
         let read = self.source.take(more as u64).read_to_end(&mut self.buffer)?;
@@ -132,11 +132,11 @@ impl<'r> Cutter<'r> {
         Ok(())
     }
 
-    /// Finds what is whole in the buffer, and where that ends.
+    /// Finds the complete pieces in the buffer. Returns where they end.
     fn cut(&mut self, pieces: &mut Vec<Piece>) -> Result<usize, LoadError> {
         let text = match str::from_utf8(&self.buffer) {
             Ok(text) => text,
-            // The rest of a character may come.
+            // The rest of the character may follow.
             Err(error) if error.error_len().is_none() && !self.has_ended => {
                 str::from_utf8(&self.buffer[..error.valid_up_to()]).map_err(|error| self.encoding(error))?
             }
@@ -154,14 +154,14 @@ impl<'r> Cutter<'r> {
                         return Ok(end);
                     }
                 }
-                // What is missing may come.
+                // The rest of the piece may follow.
                 Err(fault) if fault.offset >= text.len() && !self.has_ended => return Ok(end),
                 Err(fault) => return Err(self.fault(fault.offset, fault.what)),
             }
         }
     }
 
-    /// Gives the text up to `end` away.
+    /// Hands out the text up to `end`.
     fn give(&mut self, end: usize) -> Result<String, LoadError> {
         let mut rest = super::pop(self.used).unwrap_or_default();
         rest.clear();
@@ -183,7 +183,8 @@ impl<'r> Cutter<'r> {
     }
 }
 
-/// The next key. It is decoded when all of it is there: half an escape is no mistake while more may come.
+/// The next key. It is decoded only when it is complete: an incomplete escape is not an error while more text
+/// may follow.
 fn key(reader: &mut Reader<'_>) -> Result<String, Fault> {
     reader.blanks();
     if reader.peek() != Some(b'"') {
@@ -194,7 +195,7 @@ fn key(reader: &mut Reader<'_>) -> Result<String, Fault> {
     decoded.map_err(|fault| Fault { offset: place.start + fault.offset, ..fault })
 }
 
-/// Reads on to the next place between tokens, and what was found on the way.
+/// Reads to the next position between tokens. Returns it, and the piece in between.
 fn step(reader: &mut Reader<'_>, place: Place) -> Result<(Place, Option<Piece>), Fault> {
     let is_first = match place {
         Place::Start => {

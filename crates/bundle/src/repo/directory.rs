@@ -1,4 +1,4 @@
-//! A folder on disk.
+//! Lists directories on disk, through a cache of unchanged directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use super::{
     is_hidden, link_broken, link_outside, too_deep, unreadable,
 };
 
-/// The files below `folder`, which people call `name`. Links may lead anywhere within `root`, or within the folder
-/// itself if it belongs to no data repo.
+/// Lists the files below `folder`, which messages call `name`. Links may point anywhere within `root`, or
+/// within the directory itself if it is not part of a data repo.
 pub fn list(
     folder: &Path,
     root: Option<&Path>,
@@ -54,27 +54,28 @@ pub fn file(
     }
 }
 
-/// The boundary, opened, and a path without links below it.
+/// Opens the boundary, and the path relative to it. `real` has no links.
 fn below(boundary: &Path, real: &Path, name: &str) -> Result<(Arc<Root>, DiskPath), RepoError> {
     let root = Root::open(boundary).map_err(|source| RepoError::List { name: name.to_owned(), source })?;
     let disk = DiskPath::of(&root, real).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
     Ok((root, disk))
 }
 
-/// The data repo's root, if the part called `name` is within it; a part that was asked for elsewhere is its own.
+/// The root of the data repo, if the part `name` is within it. A part at another location is its own
+/// boundary.
 fn boundary(path: &Path, root: Option<&Path>, name: &str) -> Option<PathBuf> {
     let inside = Path::new(name).is_relative() && !name.split('/').any(|part| part == "..");
     root.filter(|root| inside && path.starts_with(root)).map(Path::to_owned)
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Resolved {
     Missing,
     Refused(Diagnostic),
     Real(PathBuf),
 }
 
-/// Follows links, as long as they stay within `boundary` and out of hidden folders.
+/// Follows links as long as they stay within `boundary` and out of hidden directories.
 fn resolve(path: &Path, name: &str, boundary: &Path) -> Resolved {
     let Ok(kind) = fs::symlink_metadata(path) else { return Resolved::Missing };
     let target = || {
@@ -92,26 +93,26 @@ fn resolve(path: &Path, name: &str, boundary: &Path) -> Resolved {
     }
 }
 
-/// What is asked of a folder.
+/// Options for listing a directory.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub names: Names,
-    /// What is remembered, if that is to be.
+    /// The previous listing, if listings are cached.
     pub before: Option<Before<'a>>,
 }
 
-/// Looks through folders, many at a time.
+/// Walks directories in parallel.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     root: &'a Arc<Root>,
     wanted: Wanted<'a>,
 }
 
-/// What was found in a folder.
+/// The listing of one directory.
 #[derive(Default)]
 struct Found {
     listing: Listing,
-    /// Itself, if it can be remembered.
+    /// Its cache entry, if it can be cached.
     folder: Option<(Arc<str>, Folder)>,
 }
 
@@ -130,7 +131,7 @@ impl Found {
     }
 }
 
-/// A folder: where it is, how people call it, and how the bundle does.
+/// A directory: its location on disk, its name in messages, and its path in the bundle.
 struct Place {
     disk: DiskPath,
     name: String,
@@ -150,7 +151,8 @@ impl Place {
 }
 
 impl Walk<'_> {
-    /// Lists a folder and all that are in it, level by level: no stack grows with the depth of folders.
+    /// Lists a directory and everything below it, level by level, so that the stack does not grow with the
+    /// depth.
     fn all(self, top: Place) -> Result<Vec<Found>, RepoError> {
         let (mut all, mut level) = (Vec::new(), vec![top]);
         for depth in 0.. {
@@ -173,10 +175,10 @@ impl Walk<'_> {
         Ok(all)
     }
 
-    /// Lists a folder; the folders in it come second.
+    /// Lists one directory. Also returns its subdirectories.
     fn folder(self, place: &Place) -> Result<(Found, Vec<Place>), RepoError> {
         let mut found = Found::default();
-        // Before it is listed: what comes or goes later makes it look different.
+        // The stamp is taken before the directory is read, so that a later change gives another stamp.
         let sight = self.wanted.before.and_then(|_| place.disk.sight());
         let known = sight.and_then(|sight| self.wanted.before?.folders.find(&place.path, sight));
         let folders = if let Some((path, known)) = known {
@@ -195,7 +197,9 @@ impl Walk<'_> {
         Ok((found, folders))
     }
 
-    /// Reads what is in a folder, and returns the folders in it; `sight` is how it looked before.
+    /// Reads a directory, and returns its subdirectories. `sight` is its stamp before the read. A directory
+    /// is cached only if the stamp is trustworthy and it has nothing but plain files and directories with
+    /// UTF-8 names.
     fn read(self, place: &Place, sight: Option<Sight>, found: &mut Found) -> Result<Vec<Place>, RepoError> {
         let list = |source| RepoError::List { name: place.name.clone(), source };
         let Found { listing, folder } = found;
@@ -234,7 +238,7 @@ impl Walk<'_> {
         Ok(folders)
     }
 
-    /// A link, or something that is neither file nor folder.
+    /// Handles a link, or an entry that is neither a file nor a directory.
     fn odd(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
         let boundary = self.root.path();
         let finding = match resolve(entry, &name, boundary) {
@@ -243,7 +247,7 @@ impl Walk<'_> {
                     listing.has_links = true;
                     return listing.files.push(File { path, name, content: Content::OnDisk(disk) });
                 }
-                None => unreadable(&name, "it is gone"),
+                None => unreadable(&name, "it no longer exists"),
             },
             Resolved::Real(real) if real.is_dir() => {
                 let target = real.strip_prefix(boundary).unwrap_or(&real).to_string_lossy().into_owned();
@@ -251,7 +255,7 @@ impl Walk<'_> {
             }
             Resolved::Real(_) => unreadable(&name, "it is not a regular file"),
             Resolved::Refused(finding) => finding,
-            Resolved::Missing => unreadable(&name, "it is gone"),
+            Resolved::Missing => unreadable(&name, "it no longer exists"),
         };
         listing.findings.push(finding);
     }

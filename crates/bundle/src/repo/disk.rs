@@ -1,7 +1,8 @@
-//! Opens files and folders of a data repo on disk: below its root, without following links, without blocking.
+//! Opens files and directories of a data repo on disk: below its root, without following links, without
+//! blocking.
 //!
-//! **Invariant:** every file of a data repo on disk is opened here. Whatever takes the place of a file between the listing
-//! and the reading, nothing outside of the root is opened, and no FIFO or device is waited for.
+//! **Invariant:** every file of a data repo on disk is opened here. Even if a file is replaced between
+//! listing and reading, nothing outside of the root is opened, and no FIFO or device blocks.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -17,53 +18,53 @@ use rustix::io::Errno;
 
 use super::{MOST_BYTES, Sight};
 
-/// How anything is opened.
+/// Flags of every open.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// How many bytes the files of one listing may have together, as a bundle writes them.
+/// Maximum total size of the files of one listing, measured as they are encoded in a bundle.
 const MAX_TOTAL: u64 = 1 << 30;
 
-/// The folder below which everything is opened.
+/// The directory below which everything is opened.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
     path: PathBuf,
-    /// How many bytes were read below it.
+    /// Number of bytes read below it so far.
     read: AtomicU64,
 }
 
-/// A file or folder below a root: a path without links.
+/// A file or directory below a root: a path without links.
 #[derive(Clone, Debug)]
 pub struct DiskPath {
     root: Arc<Root>,
     relative: PathBuf,
 }
 
-/// The bytes of a file that was opened.
+/// The result of reading a file.
 pub struct Opened {
-    /// How it looked before it was read.
+    /// Its stamp before it was read.
     pub sight: Option<Sight>,
-    /// Its bytes, or how many it has if there are too many.
+    /// Its bytes, or its size if it is too large.
     pub bytes: Result<Vec<u8>, u64>,
 }
 
 impl Root {
-    /// Opens a folder whose path has no links.
+    /// Opens a directory whose path has no links.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         let folder = rustix::fs::open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
         Ok(Arc::new(Self { folder, path: path.to_owned(), read: AtomicU64::new(0) }))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Counts bytes that were read, and fails once there are too many of them.
+    /// Counts bytes that were read; fails once the total is too large.
     fn count(&self, bytes: &[u8]) -> io::Result<()> {
         let size = encoded_size(bytes);
         if self.read.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_TOTAL {
-            let why = format!("the files have more than {} MiB together", MAX_TOTAL >> 20);
+            let why = format!("the files have more than {} MiB in total", MAX_TOTAL >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
         Ok(())
@@ -75,7 +76,7 @@ impl Root {
             return rustix::fs::openat(&self.folder, ".", flags, Mode::empty());
         }
         match self.open_at_once(relative, flags) {
-            // Kernels and sandboxes without this call, and a rename during it.
+            // Kernels and sandboxes without `openat2`, and a rename during the call.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.open_step_by_step(relative, flags),
             opened => opened,
         }
@@ -93,7 +94,7 @@ impl Root {
         Err(Errno::NOSYS)
     }
 
-    /// Opens one folder after the other, so that none of them can be a link.
+    /// Opens one directory after the other, so that no component can be a link.
     fn open_step_by_step(&self, relative: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut components = relative.components().peekable();
         let mut folder: Option<OwnedFd> = None;
@@ -107,19 +108,19 @@ impl Root {
     }
 }
 
-/// About how many bytes a text has in a bundle: a control character is an escape of six there.
+/// Approximate size of a text in a bundle, where a control character becomes an escape of six bytes.
 fn encoded_size(bytes: &[u8]) -> u64 {
     let is_control = |byte: &&u8| **byte < b' ' && !matches!(**byte, b'\t' | b'\n' | b'\r');
     bytes.len() as u64 + 5 * bytes.iter().filter(is_control).count() as u64
 }
 
 impl DiskPath {
-    /// A path below a root.
+    /// Creates a path below a root.
     pub fn new(root: &Arc<Root>, relative: impl Into<PathBuf>) -> Self {
         Self { root: Arc::clone(root), relative: relative.into() }
     }
 
-    /// What `path` names, which has no links, if it is below the root.
+    /// Creates the path for `path`, which has no links, if it is below the root.
     pub fn of(root: &Arc<Root>, path: &Path) -> Option<Self> {
         Some(Self::new(root, path.strip_prefix(root.path()).ok()?))
     }
@@ -129,27 +130,27 @@ impl DiskPath {
         Self { root: Arc::clone(&self.root), relative: self.relative.join(name) }
     }
 
-    /// The whole path.
+    /// The absolute path.
     pub fn path(&self) -> PathBuf {
         self.root.path.join(&self.relative)
     }
 
-    /// What the file system says about it; of a link about the link itself.
+    /// The metadata of the path; for a link, of the link itself.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        // Only looks are compared with this, so that it does not matter how the path is walked.
+        // Used only to compare stamps, so it does not matter how the path is resolved.
         fs::symlink_metadata(self.path())
     }
 
-    /// How it looks, if looks tell anything.
+    /// Its file stamp, if the platform has stamps.
     pub fn sight(&self) -> Option<Sight> {
         Sight::of(&self.metadata().ok()?)
     }
 
-    /// Reads the file, unless it has too many bytes. What is not a regular file is an error.
+    /// Reads the file, unless it is too large. Anything but a regular file is an error.
     pub fn read(&self) -> io::Result<Opened> {
         let file = self.root.open_below(&self.relative, FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),
-            // What a FIFO or socket in the place of the file gives.
+            // The error of opening a FIFO or socket.
             Errno::NXIO => io::Error::other("it is not a regular file"),
             error => error.into(),
         })?;
@@ -164,7 +165,8 @@ impl DiskPath {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         (&mut file).take(size).read_to_end(&mut bytes)?;
-        // What says that it is empty may have something all the same; it may also have grown: not past the limit.
+        // Some file systems report size 0 for files with content, and the file may have grown; the limit
+        // holds for both.
         if bytes.is_empty() {
             file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > MOST_BYTES {
@@ -175,7 +177,7 @@ impl DiskPath {
         Ok(Opened { sight, bytes: Ok(bytes) })
     }
 
-    /// The names and kinds of the entries of this folder, in no particular order.
+    /// The names and kinds of the entries of this directory, in no particular order.
     pub fn entries(&self) -> io::Result<Vec<(OsString, FileType)>> {
         let folder = self.root.open_below(&self.relative, FLAGS | OFlags::DIRECTORY)?;
         let mut entries = Vec::new();
@@ -186,7 +188,7 @@ impl DiskPath {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not tell it with the name.
+                // Some file systems do not return the kind with the name.
                 FileType::Unknown => match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(about) => FileType::from_raw_mode(about.st_mode),
                     Err(Errno::NOENT) => continue,
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
     use qontract_testkit::Scratch;
 
-    /// What comes of reading a path, in the way that is usual and in the way that needs no special call.
+    /// Reads a path with `openat2` and with the fallback.
     fn check(scratch: &Scratch, path: &str, expect: Result<&str, Errno>) {
         let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
         let ways = [Root::open_below, Root::open_step_by_step];
@@ -226,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn files_that_have_too_many_bytes_together_are_not_read() {
+    fn files_above_the_total_size_limit_are_not_read() {
         let scratch = Scratch::new();
         scratch.write("a", "four");
         let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
         root.read.store(MAX_TOTAL - 4, Ordering::Relaxed);
-        assert!(DiskPath::new(&root, "a").read().is_ok(), "as many as there may be");
+        assert!(DiskPath::new(&root, "a").read().is_ok(), "exactly at the limit");
         let error = DiskPath::new(&root, "a").read().err().unwrap();
-        assert_eq!(error.to_string(), "the files have more than 1024 MiB together");
+        assert_eq!(error.to_string(), "the files have more than 1024 MiB in total");
     }
 
     #[test]
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_and_a_folder_are_no_files() {
+    fn a_fifo_and_a_folder_are_not_regular_files() {
         let scratch = Scratch::new();
         scratch.write("folder/file", "text");
         let fifo = scratch.path().join("fifo");
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_at_most_so_many_bytes() {
+    fn a_file_above_the_size_limit_is_not_read() {
         let scratch = Scratch::new();
         let size = usize::try_from(MOST_BYTES).unwrap();
         scratch.write("most", vec![b'x'; size]);

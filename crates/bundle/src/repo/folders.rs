@@ -1,4 +1,7 @@
-//! What was in folders, and how they looked then: a folder that looks the same has the same in it.
+//! Directory cache: the entries of directories, valid as long as the stamp of the directory is unchanged.
+//!
+//! Adding, removing or renaming an entry changes the stamp of its directory, so an unchanged directory need
+//! not be read. The content of its files is not covered: each file has its own stamp.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,18 +11,18 @@ use foldhash::fast::RandomState;
 use super::Sight;
 use crate::packed::{Packer, Unpacker};
 
-/// Folders that were listed, by their paths in a part of the data repo.
+/// Cached directories, by their path in a part of the data repo.
 #[derive(Debug, Default)]
 pub struct Folders {
     known: HashMap<Arc<str>, Folder, RandomState>,
 }
 
-/// A folder that has nothing but files and folders in it.
+/// A cached directory. It has only plain files and directories, no links.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    /// How it looked, which tells it from every other state of it.
+    /// Its stamp, which is trustworthy.
     pub sight: Sight,
-    /// The names of what was asked for in it, each with a zero byte behind; those of folders end in a slash.
+    /// The names of its selected entries, each terminated by a zero byte; directory names end in a slash.
     pub entries: Arc<str>,
 }
 
@@ -28,17 +31,17 @@ impl Folders {
         Self { known: all.into_iter().collect() }
     }
 
-    /// What is in the folder at `path`, if it looks like this and that is known.
+    /// The cached directory at `path`, if its stamp is equal.
     pub(super) fn find(&self, path: &str, sight: Sight) -> Option<(Arc<str>, Folder)> {
         let (path, folder) = self.known.get_key_value(path)?;
         (folder.sight == sight).then(|| (Arc::clone(path), folder.clone()))
     }
 
-    /// All of them, packed.
+    /// Encodes all directories.
     pub(crate) fn packed(&self) -> Packer {
         let mut packer = Packer::default();
         let mut all: Vec<(&Arc<str>, &Folder)> = self.known.iter().collect();
-        // In order: the same knowledge has the same bytes.
+        // Sorted, so that equal caches have equal bytes.
         all.sort_unstable_by_key(|(path, _)| *path);
         packer.list(all.into_iter(), |packer, (path, folder)| {
             packer.text(path);
@@ -48,7 +51,7 @@ impl Folders {
         packer
     }
 
-    /// Those that were packed.
+    /// Decodes the directories.
     pub(crate) fn unpack(mut unpacker: Unpacker<'_>) -> Option<Self> {
         let known = unpacker.list(|unpacker| {
             let path = Arc::from(unpacker.text()?);

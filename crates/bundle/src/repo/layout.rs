@@ -1,13 +1,13 @@
-//! Where the parts of a data repo are, and how people call the files in them.
+//! The locations of the parts of a data repo, and the names of their files in messages.
 
-/// Where the parts of a data repo are, relative to its root.
+/// The locations of the parts of a data repo, relative to its root.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Folder of datafiles.
+    /// Directory of datafiles.
     pub data: String,
-    /// Folder of resources.
+    /// Directory of resources.
     pub resources: String,
-    /// Folder of JSON Schemas.
+    /// Directory of JSON Schemas.
     pub schemas: String,
     /// File that describes the GraphQL types.
     pub graphql: String,
@@ -25,7 +25,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// The layout with its paths as Git writes them: no `./` in front, no slash behind.
+    /// The layout with paths as Git writes them: without a leading `./` and a trailing slash.
     #[must_use]
     pub fn normal(self) -> Self {
         let normal = |path: String| {
@@ -40,7 +40,7 @@ impl Layout {
             graphql: normal(graphql),
         }
     }
-    /// The name of the datafile that the bundle has at `path`: how people call it.
+    /// The name in messages of the datafile at `path` of the bundle.
     pub fn datafile(&self, path: &str) -> String {
         joined(&self.data, path)
     }
@@ -55,14 +55,14 @@ impl Layout {
         joined(&self.schemas, path)
     }
 
-    /// The path of the datafile or resource with this name, if it is the name of one.
+    /// The bundle path of the datafile or resource with this name.
     pub fn path_of<'n>(&self, name: &'n str) -> Option<&'n str> {
         let mut inside = [&self.data, &self.resources].into_iter().map(|folder| folder.trim_end_matches('/'));
         inside.find_map(|folder| name.strip_prefix(folder).filter(|path| path.starts_with('/')))
     }
 }
 
-/// The path that leads from the directory `from` to `to`, both relative to the same directory.
+/// The relative path from the directory `from` to `to`, both relative to the same directory.
 pub fn relative(from: &str, to: &str) -> String {
     let parts = |path: &str| -> Vec<String> {
         path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()

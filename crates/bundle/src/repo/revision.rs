@@ -15,40 +15,40 @@ use crate::model::Stamp;
 
 pub use qontract_git::GitError;
 
-/// A commit, and the folder of it that is the data repo.
+/// A commit, and the directory in it that is the data repo.
 #[derive(Clone, Debug)]
 pub struct Revision {
     repository: Repository,
     stamp: Stamp,
-    /// The folder of the commit that is the data repo.
+    /// The directory of the commit that is the data repo.
     tree: ObjectId,
     entries: Arc<OnceLock<Entries>>,
 }
 
-/// Every file of the data repo, by its path within it.
+/// All files of the data repo, by path.
 #[derive(Debug, Default)]
 struct Entries {
     files: BTreeMap<String, TreeEntry>,
-    /// Names that are no text, as well as they can be shown.
+    /// Names that are not UTF-8, converted lossily.
     odd: Vec<String>,
-    /// The targets of links, by the ids of their blobs; those that are too long are missing.
+    /// The targets of links, by the ids of their blobs. Targets that are too long are missing.
     targets: BTreeMap<ObjectId, String>,
 }
 
-/// What an entry leads to.
+/// The target of an entry.
 enum Resolved<'a> {
     File(&'a TreeEntry),
     Refused(Diagnostic),
 }
 
-/// Longest chain of links that is followed.
+/// Maximum length of a chain of links.
 const MOST_LINKS: usize = 16;
 
-/// Most bytes of the target of a link: file systems do not take longer ones.
+/// Maximum length of a link target, in bytes: file systems do not allow longer ones.
 const MAX_LINK_BYTES: u64 = 4096;
 
 impl Revision {
-    /// The revision `name` of the Git repository that `folder` is in; the data repo is where `folder` is.
+    /// Opens the revision `name` of the Git repository that contains `folder`. The data repo is at `folder`.
     ///
     /// `name` may end in `:PATH`, the path of the data repo from the top of the repository.
     pub fn open(folder: &Path, name: &str) -> Result<Self, GitError> {
@@ -63,12 +63,12 @@ impl Revision {
         Ok(Self { repository, stamp, tree, entries: Arc::default() })
     }
 
-    /// The commit and its time.
+    /// The commit and its timestamp.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
     }
 
-    /// The files of the folder `name` of the data repo.
+    /// Lists the files of the directory `name` of the data repo.
     pub(super) fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
         let entries = self.entries()?;
         let mut listing = Listing::default();
@@ -134,7 +134,7 @@ impl Revision {
         }
     }
 
-    /// Listed once, however often it is asked for.
+    /// All entries, listed on first use.
     fn entries(&self) -> Result<&Entries, GitError> {
         if let Some(entries) = self.entries.get() {
             return Ok(entries);
@@ -150,7 +150,7 @@ impl Revision {
         Ok(self.entries.get_or_init(|| entries))
     }
 
-    /// The targets of all links, read at once.
+    /// Reads the targets of all links in one call.
     fn link_targets(&self, entries: &Entries) -> Result<BTreeMap<ObjectId, String>, GitError> {
         let is_link = |entry: &&TreeEntry| entry.kind == EntryKind::Link && entry.size <= MAX_LINK_BYTES;
         let links: BTreeMap<&ObjectId, &TreeEntry> =
@@ -162,7 +162,7 @@ impl Revision {
 }
 
 impl Entries {
-    /// The path of the folder that `name` leads to: itself, or the target of a link.
+    /// The path of the directory `name`: itself, or the target of a link.
     fn folder_of(&self, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
         let mut at = name.to_owned();
         for _ in 0..MOST_LINKS {
@@ -186,7 +186,7 @@ impl Entries {
         Ok(Err(link_broken(name, &at, "which does not exist")))
     }
 
-    /// The file that `entry` stands for: itself, or what its link leads to.
+    /// The file of an entry: itself, or the target of its link.
     fn resolve<'a>(&'a self, full: &str, shown: &str, entry: &'a TreeEntry) -> Resolved<'a> {
         let (mut at, mut entry) = (full.to_owned(), entry);
         let mut first_target = None;
@@ -224,7 +224,7 @@ impl Entries {
     }
 }
 
-/// `target` seen from the folder of `link`, if that is within the tree.
+/// Resolves `target` relative to the directory of `link`. `None` if it is outside of the tree.
 fn join(link: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = link.split('/').collect();
     parts.pop();
@@ -241,29 +241,29 @@ fn join(link: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A link whose target is too long.
+/// Reports a link whose target is too long.
 fn link_too_long(name: &str, entry: &TreeEntry) -> Diagnostic {
     let message =
         format!("the target of the link has {} bytes, and {MAX_LINK_BYTES} are allowed", entry.size);
     Diagnostic::new(code::LINK_BROKEN, message).in_file(name)
 }
 
-/// The folder that the file at `path` is in, or one above that, which has more than `max` folders above and including itself.
+/// The first directory on `path` that is nested more than `max` levels deep.
 fn folder_at(path: &str, max: usize) -> Option<&str> {
     path.match_indices('/').nth(max).map(|(end, _)| &path[..end])
 }
 
-/// The best common ancestor of two revisions of the repository around `folder`; none if there is none, or if the history that is
-/// here does not tell.
+/// The best common ancestor of two revisions of the repository around `folder`. `None` if they have none, or
+/// if the history is too shallow to find it.
 pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String>, GitError> {
     let repository = Repository::discover(folder)?;
     let base = repository.merge_base(&repository.commit(one)?, &repository.commit(other)?)?;
     Ok(base.map(|id| id.to_string()))
 }
 
-/// The commit that the work tree around `folder` is at; the empty stamp if it is not in a work tree or has no commit yet.
+/// The commit of the work tree around `folder`; empty if it is not in a work tree or has no commit yet.
 ///
-/// A repository that must not be used is an error, so that a bundle does not lose its commit silently.
+/// Fails if the repository must not be used, so that a bundle does not lose its commit silently.
 pub fn head_stamp(folder: &Path) -> Result<Stamp, GitError> {
     match Repository::discover(folder).and_then(|repository| repository.commit("HEAD")) {
         Ok(commit) => Ok(Stamp { commit: commit.id.to_string(), timestamp: commit.time }),

@@ -1,29 +1,29 @@
-//! How files look from outside: what tells that they did not change without reading them.
+//! File stamp: the metadata by which a file is taken as unchanged without reading it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::packed::{Packer, Unpacker};
 
-/// How a file looks from outside.
+/// The stat signature of a file. Equal trustworthy stamps mean equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// Its device.
     pub device: u64,
-    /// Its number on the device.
+    /// Its inode number.
     pub inode: u64,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// When its content changed, in nanoseconds since 1970.
+    /// When its content was modified (mtime), in nanoseconds since 1970.
     pub modified: i64,
-    /// When anything about it changed, in nanoseconds since 1970.
+    /// When its metadata changed (ctime), in nanoseconds since 1970.
     pub changed: i64,
 }
 
 impl Sight {
-    /// How coarse the times of files may be, and by how much the clock that writes them may be slow.
+    /// Upper bound for the granularity of file timestamps and for the clock skew of the file system.
     const COARSE: Duration = Duration::from_secs(2);
 
-    /// The looks of a file; nothing where looks tell too little.
+    /// The stamp of a file. `None` on platforms whose metadata is not sufficient.
     #[cfg(unix)]
     pub fn of(about: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
@@ -37,13 +37,13 @@ impl Sight {
         })
     }
 
-    /// The looks of a file: none.
+    /// No stamp on this platform.
     #[cfg(not(unix))]
     pub fn of(_about: &std::fs::Metadata) -> Option<Self> {
         None
     }
 
-    /// Packs it.
+    /// Encodes the stamp.
     pub(crate) fn pack(self, packer: &mut Packer) {
         let Self { device, inode, size, modified, changed } = self;
         for number in [device, inode, size, modified.cast_unsigned(), changed.cast_unsigned()] {
@@ -51,7 +51,7 @@ impl Sight {
         }
     }
 
-    /// One that was packed.
+    /// Decodes a stamp.
     pub(crate) fn unpack(unpacker: &mut Unpacker<'_>) -> Option<Self> {
         let mut number = || unpacker.number();
         Some(Self {
@@ -63,8 +63,10 @@ impl Sight {
         })
     }
 
-    /// Whether a file that looked so when it was read after `begun` is the same as long as it looks so: if it was
-    /// written shortly before, it can be written again and look the same.
+    /// Whether an equal stamp later proves that the file is unchanged, if it was read after `begun`.
+    ///
+    /// A file that was modified within the timestamp granularity before `begun` can be modified again without
+    /// a new stamp ("racily clean" in Git), so its stamp proves nothing.
     pub fn is_settled(&self, begun: SystemTime) -> bool {
         let Some(late) =
             begun.checked_sub(Self::COARSE).and_then(|late| late.duration_since(UNIX_EPOCH).ok())

@@ -1,4 +1,5 @@
-//! Tells whether anything below the folders of a data repo changed, by names and stat signatures, without reading files.
+//! Detects whether anything below the directories of a data repo changed, by names and file stamps, without
+//! reading files.
 
 use std::fs::{self, DirEntry};
 use std::path::PathBuf;
@@ -7,18 +8,19 @@ use std::time::SystemTime;
 use super::Sight;
 use crate::digest::Sha256;
 
-/// The names and stat signatures of all files below some folders, at one moment.
+/// The names and file stamps of all files below some directories, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepoStamp {
     /// Equal as long as nothing changed.
     pub digest: Sha256,
-    /// The number of files.
+    /// Number of files.
     pub files: usize,
 }
 
 impl RepoStamp {
-    /// Walks the folders. **Invariant:** two equal stamps mean that nothing changed in between: a file that was written shortly before
-    /// `now` could be written again without a trace, so its stamp equals no other.
+    /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed in between. A file
+    /// that was written shortly before `now` could be written again without a new stamp, so a stamp that
+    /// includes one equals no other.
     pub fn of(mut folders: Vec<PathBuf>, now: SystemTime) -> Self {
         let (mut text, mut files) = (String::new(), 0);
         while let Some(folder) = folders.pop() {
@@ -30,7 +32,8 @@ impl RepoStamp {
                     folders.push(path);
                     continue;
                 }
-                // Of a link, its target counts; one to a folder leads to a folder that is walked anyway.
+                // The target of a link counts. A link to a directory is not followed: its target is walked if
+                // it is in the data repo.
                 let about = if about.is_symlink() { fs::metadata(&path).unwrap_or(about) } else { about };
                 let signature = Sight::of(&about);
                 text.push_str(&format!("{} {signature:?}\n", path.display()));
@@ -54,7 +57,7 @@ mod tests {
     #[test]
     fn stamps_differ_when_a_file_comes_goes_or_changes() {
         let folder = tempfile::tempdir().unwrap();
-        // Later than any file here is written, so that all of them are settled.
+        // Later than any file here is written, so that all stamps are trustworthy.
         let later = SystemTime::now() + Duration::from_mins(1);
         let stamp = || RepoStamp::of(vec![folder.path().to_owned()], later);
         let empty = stamp();

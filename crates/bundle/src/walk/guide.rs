@@ -1,4 +1,4 @@
-//! The schemas as the walk goes by them: each read once, so that a step takes one look-up.
+//! Schema index: the parts of schemas that the walk needs, parsed once, so that each step is one lookup.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use foldhash::fast::RandomState;
 
 use super::{RESOURCE_REF, Shape, Tree};
 
-/// All schemas, by path, and the places within them.
+/// All schemas by path, and the positions within them.
 #[derive(Debug)]
 pub struct Guide<'t, T> {
     wholes: HashMap<&'t str, Number, RandomState>,
     stops: Vec<Stop<'t, T>>,
 }
 
-/// The number of a place.
+/// The index of a schema entry.
 type Number = usize;
 
-/// What the walk wants to know at a place within a schema.
+/// The keywords of one subschema that the walk uses.
 #[derive(Debug)]
 struct Stop<'t, T> {
     tree: T,
@@ -24,7 +24,7 @@ struct Stop<'t, T> {
     items: Option<Number>,
     /// The `$ref`.
     reference: Option<&'t str>,
-    /// Whether there is a `$schemaRef`.
+    /// Whether the schema has a `$schemaRef`.
     is_reference: bool,
     /// The branches of its `oneOf`, if that is a list.
     branches: Option<Box<[Number]>>,
@@ -32,14 +32,14 @@ struct Stop<'t, T> {
     values: Box<[Shape<'t>]>,
 }
 
-/// A place within a schema.
+/// A position within a schema.
 #[derive(Debug)]
 pub struct Place<'g, T> {
     guide: &'g Guide<'g, T>,
     number: Number,
 }
 
-// By hand: derived ones would ask the same of the tree.
+// By hand: a derived impl would require `T: Clone`.
 impl<T> Clone for Place<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -49,7 +49,7 @@ impl<T> Clone for Place<'_, T> {
 impl<T> Copy for Place<'_, T> {}
 
 impl<'t, T: Tree<'t>> Guide<'t, T> {
-    /// Reads the schemas, each with its path.
+    /// Indexes the schemas, each with its path.
     pub fn new(schemas: impl IntoIterator<Item = (&'t str, T)>) -> Self {
         let mut guide = Self { wholes: HashMap::default(), stops: Vec::new() };
         for (path, tree) in schemas {
@@ -99,7 +99,7 @@ impl<'g, T: Copy> Place<'g, T> {
         Self { number, ..self }
     }
 
-    /// The schema itself.
+    /// The schema node itself.
     pub fn tree(self) -> T {
         self.stop().tree
     }
@@ -114,24 +114,24 @@ impl<'g, T: Copy> Place<'g, T> {
         self.stop().items.map(|number| self.at(number))
     }
 
-    /// Whether the value refers to another file: there is a `$schemaRef`.
+    /// Whether the value refers to another file: the schema has a `$schemaRef`.
     pub fn is_reference(self) -> bool {
         self.stop().is_reference
     }
 
-    /// The whole schema that stands for this one, and its path: it is named by a `$ref`.
+    /// The whole-file schema that the `$ref` of this one names, and its path.
     pub fn whole(self) -> Option<(&'g str, Self)> {
         let path = self.stop().reference.filter(|_| !self.is_reference())?;
         Some((path, self.guide.schema(path)?))
     }
 
-    /// The schemas of which one fits.
+    /// The branches of `oneOf`.
     pub fn branches(self) -> Option<impl Iterator<Item = Self> + Clone> {
         let branches = self.stop().branches.as_deref().filter(|_| !self.is_reference())?;
         Some(branches.iter().map(move |number| self.at(*number)))
     }
 
-    /// The values that are allowed here.
+    /// The values of `enum`.
     pub fn values(self) -> &'g [Shape<'g>] {
         &self.stop().values
     }

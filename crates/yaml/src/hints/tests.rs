@@ -1,4 +1,4 @@
-//! Each form of a mistake, through the parser.
+//! Every form of a mistake, tested through the parser.
 
 use crate::{Limits, parse};
 use qontract_diagnostics::position;
@@ -16,12 +16,12 @@ fn check(text: &str, expect: &str) {
 fn a_merge_conflict_is_named() {
     check(
         "a: b\n<<<<<<< HEAD\nc: d\n=======\nc: e\n>>>>>>> x\n",
-        "2:1: unresolved merge conflict; keep what is right, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`",
+        "2:1: unresolved merge conflict; resolve it, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`",
     );
 }
 
 #[test]
-fn what_is_not_closed_is_named_where_it_was_opened() {
+fn an_unclosed_delimiter_is_reported_where_it_was_opened() {
     check("a: 1\nb: {c: d\ne: f\n", "2:4: `{` opened at 2:4 is not closed; close it with `}`");
     check("a: [1, 2\nc: d\n", "1:4: `[` opened at 1:4 is not closed; close it with `]`");
     check("a: \"b\nc: d\n", "1:4: `\"` opened at 1:4 is not closed; close it with `\"`");
@@ -40,7 +40,7 @@ fn a_value_that_needs_quotes_is_shown_with_them() {
             .as_str(),
     );
     check("a: %b\n", "1:4: an unquoted value cannot begin with `%`; quote the value: \"%b\"");
-    check("a: *.b\n", "1:4: `*` begins an alias, and there is no such anchor; quote the value: \"*.b\"");
+    check("a: *.b\n", "1:4: `*` starts an alias, and there is no such anchor; quote the value: \"*.b\"");
     check("a: {b: c: d}\n", "1:9: an unquoted value cannot contain `: `; quote the value");
 }
 
@@ -48,21 +48,21 @@ fn a_value_that_needs_quotes_is_shown_with_them() {
 fn a_wrong_indentation_is_compared_with_the_lines_above() {
     check(
         "a: b\n c: d\n",
-        "2:1: the line is indented deeper than its siblings on line 1; remove 1 space, or quote the value on line 1 if it goes on here",
+        "2:1: the line is indented deeper than its siblings on line 1; remove 1 space, or quote the value on line 1 if it continues here",
     );
     check(
         "a:\n- b: 1\n\n   # more\n    c: 2\n",
-        "5:1: the line is indented deeper than its siblings on line 2; remove 2 spaces, or quote the value on line 2 if it goes on here",
+        "5:1: the line is indented deeper than its siblings on line 2; remove 2 spaces, or quote the value on line 2 if it continues here",
     );
     check(
         "a:\n  b: 1\n c: 2\n",
-        "3:1: the indentation is that of no line above; indent it like line 2 or like line 1",
+        "3:1: the indentation matches no line above; indent it like line 2 or like line 1",
     );
     check("a:\n\tb: c\n", "2:1: a tab is used for indentation; indent with spaces");
 }
 
 #[test]
-fn what_has_no_common_form_stays_as_the_parser_says() {
+fn an_uncommon_mistake_keeps_the_message_of_the_parser() {
     check("a: ]\n", "1:4: misplaced bracket");
     check("a: b\nfoo\nc: d\n", "2:1: simple key expected ':'");
 }

@@ -1,4 +1,4 @@
-//! Brackets and quotes that are not closed.
+//! Finds brackets and quotes that are not closed.
 
 use super::{Line, lines};
 
@@ -27,7 +27,8 @@ pub fn find(text: &str) -> Option<(usize, char)> {
     Some((found.at, found.letter))
 }
 
-/// Whether a line is not part of a value whose first line is indented by `indent`: another key or item, which closes nothing.
+/// Whether a line is not part of a value whose first line is indented by `indent`: it is another key or item,
+/// and closes nothing.
 fn ends_value(line: &Line<'_>, indent: usize) -> bool {
     let count = |letters: [char; 2]| line.text.matches(letters).count();
     let is_item = line.text.trim_start().starts_with("- ");
@@ -39,17 +40,17 @@ struct Scanner<'a> {
     text: &'a str,
     open: Vec<Opening>,
     quote: Option<Opening>,
-    /// The indentation of the line whose value is a block of text.
+    /// The indentation of the line that starts a block of text.
     block: Option<usize>,
 }
 
 impl Scanner<'_> {
-    /// The indentation of the line that the value begins on.
+    /// The indentation of the line on which the value starts.
     fn outermost(&self) -> usize {
         self.open.first().or(self.quote.as_ref()).map_or(0, |opening| opening.indent)
     }
 
-    /// Reads a line; nothing if brackets are mixed up, which the parser says by itself.
+    /// Scans a line. `None` if brackets are mismatched, which the parser reports itself.
     fn line(&mut self, line: &Line<'_>) -> Option<()> {
         let inside = !self.open.is_empty() || self.quote.is_some();
         if let Some(indent) = self.block {
@@ -62,7 +63,7 @@ impl Scanner<'_> {
             return Some(());
         }
         let mut at = if inside { 0 } else { line.content() };
-        // Where a value may begin: a bracket or quote elsewhere is part of a text.
+        // Whether a value may start here: a bracket or quote elsewhere is part of a text.
         let mut begins = !inside || self.quote.is_none();
         while let Some(letter) = line.text[at..].chars().next() {
             let opening = Opening { at: line.start + at, letter, indent: line.indent() };
@@ -94,7 +95,7 @@ impl Scanner<'_> {
                         self.block = Some(line.indent());
                         break;
                     }
-                    // An anchor or a tag stands before a value.
+                    // An anchor or a tag precedes a value.
                     '&' | '!' if begins => {
                         let word = line.text[at..].find(' ').unwrap_or(line.text.len() - at);
                         at += word;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_or_part_of_a_text_is_fine() {
+    fn closed_delimiters_and_text_are_accepted() {
         check("a: {b: [1, 2], c: {}}\nd: e\n", None);
         check("a: {\n  b: 1\n}\nc: d\n", None);
         check("a: {b: 1,\nc: 2}\n", None);

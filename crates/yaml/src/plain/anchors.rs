@@ -1,12 +1,13 @@
-//! Anchors before values and aliases instead of them.
+//! Parses anchors before values, and aliases.
 
 use super::{Kind, Reader};
 
-/// Most anchors: each alias looks through all of them.
+/// Maximum number of anchors: each alias searches all of them.
 const MOST_ANCHORS: usize = 64;
 
 impl Reader<'_> {
-    /// The end of the name after the `&` or `*` at `start`; names that readers differ on are none of ours.
+    /// The end of the name after the `&` or `*` at `start`. Names on which parsers disagree are left to the
+    /// fallback parser.
     fn name(&self, start: usize) -> Option<usize> {
         let name = self.bytes.get(start + 1..)?;
         let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -14,7 +15,7 @@ impl Reader<'_> {
         (length > 0).then_some(start + 1 + length)
     }
 
-    /// Reads the anchor at `start`, of a value that comes next; returns what follows it and its blanks.
+    /// Parses the anchor at `start`, of the next value. Returns the offset after it and its spaces.
     pub(super) fn anchor(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n') || self.anchors.len() == MOST_ANCHORS {
@@ -25,21 +26,21 @@ impl Reader<'_> {
         Some(self.after_spaces(end))
     }
 
-    /// Reads the alias at `start`; returns its end.
+    /// Parses the alias at `start`. Returns its end.
     pub(super) fn alias(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n' | b',' | b']' | b'}') || self.anchor.is_some() {
             return None;
         }
         let name = &self.text[start + 1..end];
-        // Anchors count from one, and the last of a name is meant.
+        // Anchors are numbered from one, and the last one with the name counts.
         let anchor = self.anchors.iter().rposition(|anchor| *anchor == name)? + 1;
         self.aliases.push(anchor);
         self.emit(Kind::Alias, start, end);
         Some(end)
     }
 
-    /// The node before this is what the anchor before it names.
+    /// Emits the pending anchor for the node just emitted.
     #[inline]
     pub(super) fn attach_anchor(&mut self) {
         if let Some((start, end)) = self.anchor.take() {

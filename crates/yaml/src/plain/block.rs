@@ -1,20 +1,20 @@
-//! Blocks of text, below `|` or `>`.
+//! Parses block scalars, below `|` or `>`.
 
 use super::{Kind, Reader};
 use crate::events::Style;
 
-/// What follows a line of text within its block.
+/// The position after a line of a block scalar.
 struct Next {
-    /// How many blank lines.
+    /// Number of blank lines.
     breaks: usize,
-    /// Where the line after them begins.
+    /// Offset of the line after them.
     line: usize,
-    /// Where it goes on after as much indentation as the block has, or less.
+    /// Offset after its indentation, at most as much as that of the block.
     text: usize,
 }
 
 impl Reader<'_> {
-    /// Reads the block of text whose header stands at `header`, to the line after it.
+    /// Parses the block scalar whose header is at `header`, up to the line after it.
     pub(super) fn block(&mut self, header: usize) -> Option<()> {
         let folded = self.bytes[header] == b'>';
         let chomp = self.byte(header + 1);
@@ -24,7 +24,8 @@ impl Reader<'_> {
         let start = self.at;
         let mut made = String::new();
         let mut text = start;
-        // Whether the line before is indented more than the block; a line that is, or follows one, is not folded.
+        // Whether the previous line is indented more than the block; such a line, and the line after it, is
+        // not folded.
         let mut more_before = None;
         let next = loop {
             let more = matches!(self.bytes[text], b' ' | b'\t');
@@ -46,7 +47,7 @@ impl Reader<'_> {
             }
             (text, breaks) = (next.text, next.breaks);
         };
-        // A last line without an end is a matter of its own.
+        // A last line without a newline is left to the fallback parser.
         if next.text > next.line && next.text == self.bytes.len() {
             return None;
         }
@@ -63,7 +64,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Goes to the first text of a block; how many blank lines come before, and how far it is indented.
+    /// Moves to the first text of a block. Returns the number of blank lines before it, and its indentation.
     fn first_line(&mut self) -> Option<(usize, usize)> {
         let mut line = self.at;
         let mut breaks = 0;
@@ -77,7 +78,7 @@ impl Reader<'_> {
                     breaks += 1;
                     line = text + 1;
                 }
-                // YAML 1.1 takes a tab here for indentation.
+                // YAML 1.1 treats a tab here as indentation.
                 b'\t' => return None,
                 // An empty block, or blank lines that are wider than the text.
                 _ if indent <= self.open.last()?.column || widest > indent => return None,
@@ -89,7 +90,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows the line of text that ends at `end`, in a block that is indented by `indent`.
+    /// The position after the line of text that ends at `end`, in a block indented by `indent`.
     fn after_line(&self, end: usize, indent: usize) -> Next {
         let mut line = end + 1;
         let mut breaks = 0;

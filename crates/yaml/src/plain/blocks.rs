@@ -1,15 +1,16 @@
-//! Lines, and the block maps and lists that their columns make.
+//! Parses lines into block maps and lists, by their columns.
 
 use super::scalars::Stop;
 use super::{Collection, Kind, Open, Reader};
 
-/// Most open block collections; deeper texts are left to the other parser.
+/// Maximum number of open block collections; deeper texts are left to the fallback parser.
 const MOST_OPEN: usize = 64;
-/// Most bytes from the start of a key to its colon; longer keys are left to the other parser, which knows a limit.
+/// Maximum number of bytes from the start of a key to its colon; longer keys are left to the fallback parser,
+/// which has a limit.
 const LONGEST_KEY: usize = 1_000;
 
 impl Reader<'_> {
-    /// Reads the whole text.
+    /// Parses the whole text.
     pub(super) fn document(&mut self) -> Option<()> {
         let mut column = self.content()?;
         let first = self.at;
@@ -37,7 +38,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Goes to the next line with content; the column of its first byte, or `None` at the end of the text.
+    /// Moves to the next line with content. Returns the column of its first byte, or `None` at the end of the
+    /// text.
     fn content(&mut self) -> Option<usize> {
         let mut line = self.at;
         loop {
@@ -58,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A key or dash whose value was left out has an empty one, which has no anchor.
+    /// Gives a key or dash without a value an empty one. Fails if an anchor is pending.
     fn settle(&mut self) -> Option<()> {
         if let Some(at) = self.wait.take() {
             self.emit(Kind::Plain, at, at);
@@ -66,7 +68,7 @@ impl Reader<'_> {
         self.anchor.is_none().then_some(())
     }
 
-    /// Reads a line whose content begins in `column`, here.
+    /// Parses a line whose content starts in `column`, at the current offset.
     fn line(&mut self, column: usize) -> Option<()> {
         let start = self.at;
         let dash = self.is_dash(start);
@@ -94,13 +96,13 @@ impl Reader<'_> {
         self.node(column, dash, false)
     }
 
-    /// Whether a dash of a list stands at `at`.
+    /// Whether a list dash is at `at`.
     #[inline]
     fn is_dash(&self, at: usize) -> bool {
         self.byte(at) == b'-' && matches!(self.byte(at + 1), b' ' | b'\n')
     }
 
-    /// Reads an entry or item that begins here, the first of its collection if it is `fresh`.
+    /// Parses the entry or item at the current offset; `fresh` if it is the first of its collection.
     fn node(&mut self, mut column: usize, mut dash: bool, mut fresh: bool) -> Option<()> {
         while dash {
             let start = self.at;
@@ -143,12 +145,12 @@ impl Reader<'_> {
         self.finish_line(end)
     }
 
-    /// Whether a dash, and nothing else, stands before what is read now: its item may be a scalar.
+    /// Whether only a dash precedes the current offset: its item may be a scalar.
     fn on_line_of_dash(&self) -> bool {
         self.wait == Some(self.at)
     }
 
-    /// Reads the dash of an item; returns where its content is, or the end of the line.
+    /// Parses the dash of an item. Returns the offset of its content, or the end of the line.
     fn item(&mut self, column: usize, fresh: bool) -> Option<usize> {
         let dash = self.at;
         let mut content = self.after_spaces(dash + 1);
@@ -172,7 +174,7 @@ impl Reader<'_> {
         (self.open.len() <= MOST_OPEN).then_some(())
     }
 
-    /// Reads what follows a colon, or a dash, from `start` on; if nothing does, its value would be at `empty`.
+    /// Parses the value after a colon or dash, from `start` on. If there is none, its position is `empty`.
     fn after_indicator(&mut self, empty: usize, mut start: usize) -> Option<()> {
         if self.byte(start) == b'&' {
             start = self.anchor(start)?;
@@ -185,7 +187,8 @@ impl Reader<'_> {
         self.value(start)
     }
 
-    /// Reads a value that begins at `start`, on the line of its key or dash, to the end of its line or block.
+    /// Parses a value that starts at `start`, on the line of its key or dash, up to the end of its line or
+    /// block.
     fn value(&mut self, start: usize) -> Option<()> {
         let (kind, end, stop) = match self.byte(start) {
             quote @ (b'"' | b'\'') => self.quoted(start, quote)?,

@@ -1,4 +1,4 @@
-//! The two readers side by side.
+//! Compares the fast parser with the fallback parser.
 
 use qontract_diagnostics::Span;
 
@@ -20,12 +20,12 @@ fn events<'a>(mut source: impl EventSource<'a>) -> Option<Vec<(Event<'a>, Span)>
     }
 }
 
-/// Whether the plain reader takes `text`, with the events that granit has for it.
+/// Whether the fast parser accepts `text`; an error if its events differ from those of granit.
 pub fn takes(text: &str) -> Result<bool, String> {
     let Some(plain) = super::read(text) else { return Ok(false) };
-    let plain = events(plain).ok_or("the plain reader finds no errors")?;
+    let plain = events(plain).ok_or("the fast parser reports no errors")?;
     let Some(granit) = events(Granit::new(text)) else {
-        return Err(format!("{text:?} is an error of granit, and plain: {plain:?}"));
+        return Err(format!("{text:?} is an error in granit, but accepted by the fast parser: {plain:?}"));
     };
     if plain == granit {
         return unwatched(text, &plain).map(|()| true);
@@ -36,7 +36,7 @@ pub fn takes(text: &str) -> Result<bool, String> {
     Err(format!("{text:?}: event {first}\n  plain:  {plain:?}\n  granit: {granit:?}"))
 }
 
-/// Whether the watch has nothing to say about the events of `text`, and no span to mend that is not mended without it.
+/// Checks that the compatibility checker has nothing to refuse or correct in the events of `text`.
 fn unwatched(text: &str, events: &[(Event<'_>, Span)]) -> Result<(), String> {
     let mut watch = Watch::new(text, Syntax::Yaml);
     for (event, span) in events {
@@ -46,7 +46,7 @@ fn unwatched(text: &str, events: &[(Event<'_>, Span)]) -> Result<(), String> {
             return Err(format!("{text:?}: {event:?} is written at {written:?}"));
         }
         if *style == Style::Block && dialect::block_text(scalar, *span, text).ok() != Some(&**scalar) {
-            return Err(format!("{text:?}: {event:?} has an end of YAML 1.2"));
+            return Err(format!("{text:?}: {event:?} ends as in YAML 1.2"));
         }
     }
     watch.end().map_err(|refused| format!("{text:?}: {refused:?}"))

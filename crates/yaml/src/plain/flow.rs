@@ -1,14 +1,14 @@
-//! Flow collections that stand on one line.
+//! Parses flow collections on one line.
 
 use super::{Kind, Reader};
 
-/// Most brackets within each other; deeper texts are left to the other parser.
+/// Maximum nesting of brackets; deeper texts are left to the fallback parser.
 const MOST_BRACKETS: usize = 16;
-/// Most bytes from the start of a key to its colon.
+/// Maximum number of bytes from the start of a key to its colon.
 const LONGEST_KEY: usize = 1_000;
 
 impl Reader<'_> {
-    /// Reads the flow collection that begins at `start`; returns its end.
+    /// Parses the flow collection that starts at `start`. Returns its end.
     pub(super) fn flow(&mut self, start: usize) -> Option<usize> {
         self.flow_within(start, MOST_BRACKETS)
     }
@@ -54,7 +54,7 @@ impl Reader<'_> {
         Some(at + 1)
     }
 
-    /// Reads a scalar between brackets; returns the first byte after it and its blanks.
+    /// Parses a scalar between brackets. Returns the offset after it and its spaces.
     fn flow_scalar(&mut self, start: usize) -> Option<usize> {
         if let quote @ (b'"' | b'\'') = self.byte(start) {
             let (kind, end) = self.quotes(start, quote)?;
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 b',' | b']' | b'}' => break,
                 b':' => match self.byte(at + 1) {
                     b' ' => break,
-                    // What begins so is told apart by YAML 1.1 and 1.2, or needs a closer look.
+                    // YAML 1.1 and 1.2 differ on these, or they need the fallback parser.
                     b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}' | b'?' => return None,
                     _ => end = at + 1,
                 },

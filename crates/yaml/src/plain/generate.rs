@@ -1,4 +1,4 @@
-//! Texts that are almost plain YAML, made up from pieces, from lines, and from real files that are damaged.
+//! Generates texts that are almost simple YAML: from pieces, from lines, and from damaged real files.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -26,7 +26,7 @@ const LINES: &[&str] = &[
     "a: [*b, c]", "a: &b {c: d}", "? a", "\tx: y", "x:\ty", "a: 'b", "c'", "a: [b,", "c]",
 ];
 
-/// A change of a text; places are counted in lines or characters.
+/// A change of a text; positions are in lines or characters.
 #[derive(Clone, Debug)]
 enum Change {
     DropLine(Index),
@@ -110,7 +110,7 @@ impl Change {
     }
 }
 
-/// A text in pieces, most of them nonsense.
+/// A text of pieces, most of them nonsense.
 fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(select(PIECES), 0..14).prop_map(|pieces| pieces.concat())
 }
@@ -133,7 +133,7 @@ fn brackets() -> impl Strategy<Value = String> {
         .prop_map(|(before, (open, close), pieces)| format!("{before}{open}{}{close}", pieces.concat()))
 }
 
-/// A text in lines, each about as deep as the one before.
+/// A text of lines, each about as deep as the one before.
 fn lines() -> impl Strategy<Value = String> {
     let depth = select(&[0i8, 0, 0, 1, 2, 2, -1, -2, -2, -4][..]);
     prop::collection::vec((depth, select(LINES)), 1..9).prop_map(|lines| {

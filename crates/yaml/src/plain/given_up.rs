@@ -1,4 +1,4 @@
-//! What is left to the other parser.
+//! Texts that are left to the fallback parser.
 
 use super::compare::takes;
 

@@ -1,18 +1,18 @@
-//! Scalars on one line.
+//! Parses scalars on one line.
 
 use super::{Kind, Reader};
 use crate::events::Style;
 
-/// What follows a scalar.
+/// The token after a scalar.
 pub(super) enum Stop {
-    /// The colon of a key, there.
+    /// The colon of a key, at this offset.
     Colon(usize),
     /// Anything else.
     Other,
 }
 
 impl Reader<'_> {
-    /// Whether plain text may begin at `at`.
+    /// Whether plain text may start at `at`.
     pub(super) fn begins_plain(&self, at: usize) -> bool {
         match self.byte(at) {
             b'-' => !matches!(self.byte(at + 1), b' ' | b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}'),
@@ -22,7 +22,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads plain text outside of brackets: its end, and what follows.
+    /// Parses plain text outside of brackets. Returns its end and the next token.
     pub(super) fn plain(&self, start: usize) -> Option<(Kind, usize, Stop)> {
         if !self.begins_plain(start) {
             return None;
@@ -51,7 +51,7 @@ impl Reader<'_> {
         Some((Kind::Plain, end, stop))
     }
 
-    /// Reads text in quotes outside of brackets: its end, and what follows.
+    /// Parses quoted text outside of brackets. Returns its end and the next token.
     pub(super) fn quoted(&mut self, start: usize, quote: u8) -> Option<(Kind, usize, Stop)> {
         let (kind, end) = self.quotes(start, quote)?;
         let colon = self.after_spaces(end);
@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some((kind, end, stop))
     }
 
-    /// Reads text in quotes: its end.
+    /// Parses quoted text. Returns its end.
     pub(super) fn quotes(&mut self, start: usize, quote: u8) -> Option<(Kind, usize)> {
         let mut at = start + 1;
         let mut made: Option<String> = None;

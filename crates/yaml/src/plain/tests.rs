@@ -1,4 +1,4 @@
-//! What is taken, and that nothing taken differs.
+//! Texts that the fast parser accepts, always with the events of the fallback parser.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -119,7 +119,7 @@ fn example() -> Vec<String> {
 }
 
 #[test]
-fn files_of_the_example_are_taken() {
+fn files_of_the_example_are_accepted() {
     let files = example();
     let taken = files.iter().filter(|text| takes(text).expect("nothing differs")).count();
     assert!(taken * 100 >= files.len() * 90, "only {taken} of {} are taken", files.len());
@@ -128,16 +128,16 @@ fn files_of_the_example_are_taken() {
 #[test]
 fn hand_written_documents_do_not_differ() {
     let taken = seeds::SEEDS.iter().filter(|text| takes(text).expect("nothing differs")).count();
-    assert!(taken > 0, "some of them are plain");
+    assert!(taken > 0, "some of them are accepted");
 }
 
-/// How many generated texts are compared; `QONTRACT_PLAIN_CASES` asks for more.
+/// Number of generated texts to compare; set `QONTRACT_PLAIN_CASES` for more.
 fn cases() -> u32 {
     std::env::var("QONTRACT_PLAIN_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(4_000)
 }
 
 #[test]
-fn whatever_is_taken_has_the_events_of_granit() {
+fn every_accepted_text_has_the_events_of_granit() {
     let mut texts = example();
     texts.extend(seeds::SEEDS.iter().map(|seed| (*seed).to_owned()));
     let taken = Cell::new(0);

@@ -9,12 +9,12 @@ use super::{Document, Slot, Stretch};
 /// Without it, a lookup for each of many keys of one map would take the square of their number.
 #[derive(Debug)]
 pub(crate) struct MapIndex {
-    /// By the first entry of the map.
+    /// Keyed by the first entry of the map.
     sorted: HashMap<u32, Box<[u32]>>,
 }
 
 impl MapIndex {
-    /// Maps with fewer entries are searched from the first to the last.
+    /// Maps with fewer entries are searched linearly.
     pub const MIN_ENTRIES: usize = 32;
 
     /// The index of a whole document.
@@ -31,7 +31,7 @@ impl MapIndex {
         Self { sorted: maps.map(sorted).collect() }
     }
 
-    /// The place among the document's entries of the entry with this key of a large map.
+    /// The index, among the document's entries, of the entry with this key of a large map.
     pub fn find(&self, document: &Document, map: Stretch, wanted: &str) -> Option<usize> {
         let entries = self.sorted.get(&map.start)?;
         let found = entries.binary_search_by_key(&wanted, |entry| key(document, *entry)).ok()?;
@@ -53,7 +53,7 @@ mod tests {
         for entries in
             [0, 1, MapIndex::MIN_ENTRIES - 1, MapIndex::MIN_ENTRIES, MapIndex::MIN_ENTRIES + 1, 500]
         {
-            // Not in the order of the keys, and beside another large map.
+            // Not sorted by key, and with another large map in the document.
             let own: Vec<String> =
                 (0..entries).rev().map(|number| format!("k{number}: {number}\n")).collect();
             let other: Vec<String> = (0..50).map(|number| format!("  o{number}: x\n")).collect();

@@ -1,8 +1,8 @@
-//! Documents: grown at random in every style, then damaged a little.
+//! Generates documents at random in every style, then damages some of them.
 
 use super::seeds::SEEDS;
 
-/// A stream of choices; the same seed gives the same ones.
+/// A stream of choices; equal seeds give equal choices.
 pub struct Dice(fastrand::Rng);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
     }
 }
 
-/// `count` documents: half of them as grown, half of them damaged.
+/// Generates `count` documents, every second one damaged.
 pub fn generate(count: usize) -> Vec<String> {
     let mut dice = Dice::new(0xd0c5);
     (0..count)
@@ -33,7 +33,7 @@ pub fn generate(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// Scalars that stand by themselves in a block.
+/// Scalars outside of brackets.
 const BLOCK_SCALARS: &[&str] = &[
     "a",
     "b c",
@@ -81,7 +81,7 @@ const BLOCK_SCALARS: &[&str] = &[
     "1e3",
 ];
 
-/// Scalars that stand between brackets.
+/// Scalars between brackets.
 const FLOW_SCALARS: &[&str] = &[
     "a",
     "b c",
@@ -158,7 +158,7 @@ impl Grower<'_> {
         if key.ends_with(['\'', '"', '\n', '\t', ' ']) { key.to_owned() } else { format!("{key}{suffix}") }
     }
 
-    /// What follows the colon, up to and with the end of the line.
+    /// The text after the colon, including the end of the line.
     fn value(&mut self, indent: usize, depth: usize) -> String {
         let anchor = match self.dice.below(12) {
             0 => {
@@ -235,7 +235,7 @@ impl Grower<'_> {
     }
 }
 
-/// Characters that mean something in YAML.
+/// Characters with a meaning in YAML.
 const MARKS: &[&str] = &[
     " ", "  ", "\n", "\t", ":", "-", "#", "'", "\"", "[", "]", "{", "}", ",", "&a1 ", "*a1", "!", "|", ">",
     "?", "%", "@", "\\", "---\n", "...\n", "\r\n", "\u{a0}", "\u{2028}", "é", "a", "1", "<<", ": ", " #",

@@ -1,4 +1,4 @@
-//! The other reader as a process.
+//! Runs PyYAML as a process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use qontract_yaml::{Node, Value};
 use serde_json::{Value as Json, json};
 
-/// What PyYAML makes of each text, in order.
+/// PyYAML's result for each text, in order.
 pub fn ask(loader: &str, texts: &[String]) -> Vec<Json> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with PyYAML: run `cargo xtask test`, or set it");
@@ -33,7 +33,7 @@ pub fn ask(loader: &str, texts: &[String]) -> Vec<Json> {
     answers
 }
 
-/// A node in the form of the oracle's answers.
+/// A node in the format of the oracle.
 pub fn typed(node: Node<'_>) -> Json {
     match node.value() {
         Value::Null => json!(["null"]),
@@ -51,7 +51,8 @@ pub fn typed(node: Node<'_>) -> Json {
     }
 }
 
-/// Whether an answer holds what a bundle cannot: other types, or keys that are no strings.
+/// Whether a result contains something that a bundle cannot represent: other types, or keys that are not
+/// strings.
 pub fn is_beyond_us(answer: &Json) -> bool {
     match answer[0].as_str() {
         Some("list") => items(answer).iter().any(is_beyond_us),

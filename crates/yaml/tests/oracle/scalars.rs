@@ -1,4 +1,4 @@
-//! Texts that look like numbers, words and dates, and almost like them.
+//! Generates texts that look like numbers, words and dates, and almost like them.
 
 use super::documents::Dice;
 
@@ -150,7 +150,7 @@ const ALPHABETS: &[&str] = &[
     "yYeEsSnNoOfFuUlLtTrRaA~",
 ];
 
-/// `count` texts: every hand-picked one, then random ones, most of them from the letters of numbers.
+/// Generates `count` texts: every hand-picked one, then random ones, mostly of the characters of numbers.
 pub fn generate(count: usize) -> Vec<String> {
     let mut dice = Dice::new(0x005c_a1a5);
     let mut texts: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
@@ -162,7 +162,7 @@ pub fn generate(count: usize) -> Vec<String> {
             0 => mutate(&mut dice),
             _ => random(&mut dice),
         };
-        // Only texts that stay one plain scalar are scalars: the rest is the documents' test.
+        // Texts that are not one plain scalar belong to the test of documents.
         if is_plain(&text) {
             texts.push(text);
         }

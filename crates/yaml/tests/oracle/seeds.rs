@@ -1,6 +1,6 @@
-//! Documents written by hand, each with constructs that people use.
+//! Hand-written documents with common constructs.
 
-/// Read by everybody alike.
+/// Documents that all parsers read the same way.
 pub const SEEDS: &[&str] = &[
     "---\n$schema: /access/team-1.yml\nname: core\n",
     "a: &l [1, 2.0, \"3\", off]\nb: *l\nc:\n- *l\n",

@@ -1,4 +1,4 @@
-//! A build that remembers the last one makes what a build does that remembers nothing.
+//! A cached or incremental build makes the same bundle as a full build.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
 use qontract_testkit::{Chance, Scratch, chaos_count, example};
 
-/// The bytes of a bundle or what is wrong, and all findings.
+/// The bytes of the bundle or of the partial one, and all findings.
 fn outcome(repo: &Repo, aids: Aids<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
     let outcome = build_with(repo, Stamp::default(), &Pool::default(), aids).unwrap();
     let mut findings: Vec<String> = outcome.findings.iter().map(|finding| format!("{finding:?}")).collect();
@@ -17,12 +17,13 @@ fn outcome(repo: &Repo, aids: Aids<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Ve
     (outcome.built.map(|built| built.to_vec()), outcome.partial.map(|partial| partial.to_vec()), findings)
 }
 
-/// What remembers, and nothing else.
+/// Build options with only a cache.
 fn with(memory: &mut Memory) -> Aids<'_> {
     Aids { memory: Some(memory), ..Aids::default() }
 }
 
-/// Whether nothing is found.
+/// Asserts that the result equals that of a full build without a cache. Returns whether there are no
+/// findings.
 #[track_caller]
 fn check(repo: &Repo, aids: Aids<'_>, what: &str) -> bool {
     let (again, cold) = (outcome(repo, aids), outcome(repo, Aids::default()));
@@ -30,7 +31,7 @@ fn check(repo: &Repo, aids: Aids<'_>, what: &str) -> bool {
     again.2.is_empty()
 }
 
-/// The files below a folder.
+/// The files below a directory.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -40,7 +41,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Does something to a data repo, and says what; `told` are the files it is done to.
+/// Changes a data repo at random, and returns a description. Adds the changed files to `told`.
 fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> String {
     let folder = ["data", "data", "data", "data", "resources", "resources", "schemas", "graphql-schemas"]
         [chance.below(8)];
@@ -53,7 +54,7 @@ fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> Str
     told.insert(file.clone());
     let shown = format!("{what} {} {}", file.display(), other.display());
     match what {
-        // Another byte, and the same size and time.
+        // Another byte, with the same size and mtime.
         0 => {
             let mut bytes = fs::read(&file).unwrap();
             let at = chance.below(bytes.len().max(1));
@@ -69,10 +70,10 @@ fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> Str
                 .unwrap();
         }
         1 => fs::write(&file, [fs::read(&file).unwrap(), b"\n# more\n".to_vec()].concat()).unwrap(),
-        // As it was, but for its looks.
+        // The same content with another stamp.
         2 => fs::write(&file, fs::read(&file).unwrap()).unwrap(),
         3 if folder != "graphql-schemas" => fs::remove_file(&file).unwrap(),
-        // Two change places: the same files, and other names.
+        // Two files swap names.
         4 if folder != "graphql-schemas" => {
             let between = file.with_extension("between");
             told.extend([between.clone(), other.clone()]);
@@ -87,7 +88,7 @@ fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> Str
             fs::copy(&file, &new).unwrap();
             told.insert(new);
         }
-        // A line less, or one twice: of a list, mostly.
+        // A line removed or duplicated, mostly of a list.
         6..=8 => {
             let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
             let mut lines: Vec<&str> = text.lines().collect();
@@ -105,12 +106,12 @@ fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> Str
         }
         _ => {}
     }
-    // So that what is written next looks different.
+    // So that the next write gets another stamp.
     std::thread::sleep(Duration::from_millis(12));
     shown
 }
 
-/// For this clock everything was written long ago: looks are trusted.
+/// A clock for which every file was written long ago, so that all stamps are trusted.
 fn later() -> SystemTime {
     SystemTime::now() + Duration::from_mins(1)
 }
@@ -120,7 +121,7 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
     let mut repo = Repo::directory(scratch.path(), Layout::default());
     let (mut memory, mut chance) = (Memory::by(clock), Chance::new(seed));
     let folder = Scratch::new();
-    check(&repo, with(&mut memory), "at first");
+    check(&repo, with(&mut memory), "full build");
     let mut happened = String::new();
     for _ in 0..20 {
         let mut told = BTreeSet::new();
@@ -128,25 +129,25 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
             happened += &change(scratch.path(), &mut chance, &mut told);
             happened.push('\n');
         }
-        // Another process goes on.
+        // Another process takes over.
         if chance.percent(40) {
             memory.save(folder.path(), "a test", None).unwrap();
             memory = Memory::by(clock).restored(folder.path(), "a test", &Pool::default());
             happened += "restored\n";
         }
         let told = chance.percent(70).then_some(&told);
-        happened += if told.is_some() { "told\n" } else { "looked\n" };
+        happened += if told.is_some() { "incremental\n" } else { "cached\n" };
         if !check(&repo, Aids { told, ..with(&mut memory) }, &happened) && chance.percent(80) {
             scratch = Scratch::copy_of(&example());
             repo = Repo::directory(scratch.path(), Layout::default());
             check(&repo, with(&mut memory), &happened);
-            happened += "as at first\n";
+            happened += "reset\n";
         }
     }
 }
 
 #[test]
-fn who_is_told_what_changed_looks_at_nothing_else() {
+fn an_incremental_build_reads_only_the_changed_files() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut memory = Memory::default();
@@ -158,14 +159,14 @@ fn who_is_told_what_changed_looks_at_nothing_else() {
     for (_, file) in [&one, &other] {
         fs::write(file, [fs::read(file).unwrap(), b"# more\n".to_vec()].concat()).unwrap();
     }
-    // What editors leave for a moment is told too.
+    // Temporary files of editors are among the changed paths too.
     let told = [one.1.clone(), one.1.with_extension("yml~"), one.1.with_file_name(".swap.yml")];
     let few = outcome(&repo, Aids { told: Some(&BTreeSet::from(told)), ..with(&mut memory) }).0.unwrap();
     let few = load(&few, &Pool::default()).unwrap();
     let is_same = |path: &str| few.datafile(path) == built.datafile(path);
     assert!(!is_same(&one.0) && is_same(&other.0), "{} and {}", one.0, other.0);
-    check(&repo, with(&mut memory), "not told");
-    // A link changes with what it leads to: who has one looks at all files.
+    check(&repo, with(&mut memory), "cached build");
+    // A link changes with its target, so a repo with links gets a full build.
     std::os::unix::fs::symlink(
         scratch.path().join("resources/linked.txt"),
         scratch.path().join("resources/a-link.txt"),
@@ -175,11 +176,11 @@ fn who_is_told_what_changed_looks_at_nothing_else() {
     check(&repo, with(&mut memory), "a link");
     scratch.write("resources/linked.txt", "two");
     let told = BTreeSet::from([scratch.path().join("resources/linked.txt")]);
-    check(&repo, Aids { told: Some(&told), ..with(&mut memory) }, "a link, told of");
+    check(&repo, Aids { told: Some(&told), ..with(&mut memory) }, "a link, incremental");
 }
 
 #[test]
-fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
+fn a_saved_cache_is_used_only_by_the_same_program_and_only_if_it_is_complete() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
@@ -212,21 +213,21 @@ fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
 }
 
 #[test]
-fn whatever_happens_to_files_is_seen() {
+fn random_edits_match_a_full_build() {
     for seed in 0..chaos_count(3) {
         history(seed, SystemTime::now);
     }
 }
 
 #[test]
-fn whatever_happens_to_files_is_seen_by_their_looks() {
+fn random_edits_match_a_full_build_with_trusted_stamps() {
     for seed in 100..100 + chaos_count(3) {
         history(seed, later);
     }
 }
 
 #[test]
-fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
+fn a_file_that_is_written_twice_within_the_timestamp_granularity_is_read_twice() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut memory = Memory::default();
@@ -238,21 +239,20 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
     }
 }
 
-/// The bundle of a good data repo.
+/// The bundle of a data repo without errors.
 fn bundle(repo: &Repo, memory: &mut Memory) -> Bundle {
     build_with(repo, Stamp::default(), &Pool::default(), with(memory)).unwrap().built.unwrap()
 }
 
 #[test]
-fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
+fn a_file_that_is_listed_again_gets_its_identifier_back() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
     let mut memory = Memory::by(later);
     let built = bundle(&repo, &mut memory);
     let is_listed = |file: &&qontract_bundle::Datafile| file.document.value.get("__identifier").is_some();
-    let listed =
-        built.datafiles().iter().find(is_listed).expect("a file that stands in a list").path.to_string();
+    let listed = built.datafiles().iter().find(is_listed).expect("a listed file").path.to_string();
     let mut all = Vec::new();
     files(&scratch.path().join("data"), &mut all);
     let texts = all.into_iter().map(|file| (fs::read(&file).unwrap(), file));
@@ -274,12 +274,12 @@ fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
 }
 
 #[test]
-fn a_file_of_which_nothing_is_known_goes_when_it_is_removed() {
+fn removing_a_file_without_a_cache_entry_removes_it_from_the_bundle() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
     let mut memory = Memory::by(later);
-    // What is found about a file is not written down, and so nothing of it is. It stands before all others.
+    // A file with findings is not saved in the cache. It sorts before all others.
     scratch.write("data/a.yml", "$schema: /access/user-1.yml\nname: a\nname: b\n");
     let (built, _, findings) = outcome(&repo, with(&mut memory));
     assert!(built.is_some() && findings.len() == 1, "a warning: {findings:?}");
@@ -294,12 +294,12 @@ fn a_file_of_which_nothing_is_known_goes_when_it_is_removed() {
     check(
         &repo,
         Aids { told: Some(&BTreeSet::from([last])), ..with(&mut memory) },
-        "and another one changed",
+        "and another file changed",
     );
 }
 
 #[test]
-fn who_is_told_of_a_part_or_of_a_file_of_two_names_looks_at_everything() {
+fn a_changed_part_or_a_hard_link_falls_back_to_a_full_build() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut memory = Memory::by(later);
@@ -307,7 +307,7 @@ fn who_is_told_of_a_part_or_of_a_file_of_two_names_looks_at_everything() {
     let again = |memory: &mut Memory, path: &str, what: &str| {
         check(&repo, Aids { told: Some(&told(path)), ..with(memory) }, what)
     };
-    check(&repo, with(&mut memory), "at first");
+    check(&repo, with(&mut memory), "full build");
     let (away, there) = (scratch.path().join("away"), scratch.path().join("resources"));
     fs::rename(&there, &away).unwrap();
     again(&mut memory, "resources", "without resources");
@@ -324,7 +324,7 @@ fn who_is_told_of_a_part_or_of_a_file_of_two_names_looks_at_everything() {
 }
 
 #[test]
-fn a_schema_that_is_a_link_changes_with_what_it_leads_to() {
+fn a_schema_that_is_a_link_changes_with_its_target() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut memory = Memory::by(later);
@@ -341,7 +341,7 @@ fn a_schema_that_is_a_link_changes_with_what_it_leads_to() {
 }
 
 #[test]
-fn a_datafile_as_deep_as_they_may_be_is_read_by_the_next_process() {
+fn a_datafile_of_the_maximum_depth_is_restored_from_disk() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
