@@ -1,11 +1,11 @@
-//! What lies outside of a template: named here, looked up by whoever renders.
+//! External look-ups of a template. They are named here, and made by the caller.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::data::Data;
 
-/// The address of something outside.
+/// An external look-up that a template function names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// `vault(path, key, version, allow_not_found)`: a field of a secret.
@@ -16,7 +16,7 @@ pub enum Address {
         key: String,
         /// The version, if not the latest.
         version: Option<String>,
-        /// Whether a secret that is not there is `none`, not a fault.
+        /// Whether a missing secret is `none` instead of a fault.
         allow_not_found: bool,
     },
     /// `github(repo, path, ref)`: the text of a file.
@@ -28,17 +28,17 @@ pub enum Address {
         /// A branch, tag or commit.
         reference: String,
     },
-    /// `query(path, **variables)`: the first field of the answer to a query that a resource holds. The resource is itself a
-    /// template, rendered leniently with the variables.
+    /// `query(path, **variables)`: the first field of the result of a GraphQL query. The resource with the
+    /// query is itself a template, rendered leniently with the variables.
     Query {
         /// The resource's path.
         path: String,
         /// The variables, each as JSON.
         variables: BTreeMap<String, String>,
     },
-    /// `url(address)`: whether the address answers.
+    /// `url(url)`: whether the URL responds.
     Url {
-        /// The address.
+        /// The URL.
         url: String,
     },
     /// `s3(account, bucket, path, region)`: the text of an object.
@@ -68,12 +68,12 @@ pub enum Address {
 }
 
 impl Address {
-    /// Whether what lies there is secret.
+    /// Whether the value is secret.
     pub fn is_secret(&self) -> bool {
         matches!(self, Address::Secret { .. })
     }
 
-    /// Whether a look-up sends a request to a system outside that is not the store of secrets.
+    /// Whether the look-up sends a request to an external system other than the secret store.
     pub fn is_outward(&self) -> bool {
         match self {
             Address::Url { .. }
@@ -85,7 +85,7 @@ impl Address {
     }
 }
 
-/// The form that stands for the value in declared state.
+/// The text that replaces the value in declared state.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let region =
@@ -116,38 +116,38 @@ impl fmt::Display for Address {
     }
 }
 
-/// What is known about an address.
+/// The result of a look-up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// It was looked up, and this is there.
+    /// The look-up succeeded with this value.
     Known(Data),
-    /// It was not looked up yet: the rendering stops, and asks for it.
+    /// The look-up was not made yet: rendering stops, and reports it as needed.
     Unknown,
-    /// It was looked up, and it failed.
+    /// The look-up failed.
     Failed(String),
 }
 
-/// Who answers for what lies outside.
+/// Provides the results of look-ups.
 pub trait Lookups {
-    /// What is known about `address`.
+    /// The result of the look-up `address`.
     fn answer(&self, address: &Address) -> Answer;
 
-    /// Whether the answers about secrets are their values. If they are not, nothing that is rendered is sensitive, and faults
-    /// are reported in full.
+    /// Whether look-ups of secrets return their values. If they do not, rendered text is not sensitive, and
+    /// faults are reported in full.
     fn reveals_secrets(&self) -> bool {
         true
     }
 }
 
-/// Look-ups that were made before.
+/// The results of look-ups that were made before.
 impl Lookups for BTreeMap<Address, Answer> {
     fn answer(&self, address: &Address) -> Answer {
         self.get(address).cloned().unwrap_or(Answer::Unknown)
     }
 }
 
-/// In declared state each look-up is its own address: nothing outside is read. A query reads the data alone, so that
-/// `queries` answers it.
+/// Look-ups in declared state: each is replaced by its own text, and nothing external is read. Queries read
+/// only the data, so the inner source answers them.
 #[derive(Debug)]
 pub struct Declared<Q>(pub Q);
 

@@ -1,4 +1,4 @@
-//! Python's `"{}".format(…)`, as far as it is plain: places, names, and specs of width and kind.
+//! Python's `"{}".format(…)`: positions, names, and specs of width and type. Anything else is refused.
 
 use crate::fault::{Outcome, failed, refused};
 use crate::run::{Args, Run};
@@ -8,7 +8,7 @@ use crate::value::Value;
 pub(crate) fn format(run: &mut Run<'_>, pattern: &str, args: &Args) -> Outcome<Value> {
     let mut out = String::new();
     let mut rest = pattern;
-    // whether places are counted, or given
+    // whether positions are automatic, or given
     let (mut counted, mut given) = (0, false);
     while let Some(at) = rest.find(['{', '}']) {
         out.push_str(&rest[..at]);
@@ -45,10 +45,10 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, args: &Args) -> Outcome<V
             args.named.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
         };
         if given && counted > 0 {
-            return failed("a pattern counts its places or gives them, not both");
+            return failed("a pattern uses automatic or explicit positions, not both");
         }
         let Some(value) = value.cloned() else {
-            return failed(format!("the pattern's `{{{name}}}` is not there"));
+            return failed(format!("the pattern's `{{{name}}}` has no value"));
         };
         let shown = match conversion {
             None => show(run, &value, spec)?,

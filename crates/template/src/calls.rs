@@ -1,10 +1,11 @@
-//! What a template does with a name, told from its tokens alone.
+//! Analyses how a template uses a name, from its tokens alone.
 
 use crate::lexer::{Token, tokens};
 use crate::source::{Dialect, Whitespace};
 
-/// Whether a template, read in either dialect, does nothing with something of this name but call it with plain values: texts without braces, numbers,
-/// `true`, `false` and `none`, named or not. What cannot be read does nothing, as it is not rendered.
+/// Whether a template, in either dialect, uses this name only in calls with literal arguments: texts without
+/// braces, numbers, `true`, `false` and `none`, positional or named. A template that cannot be parsed is not
+/// rendered, and uses nothing.
 pub fn is_only_called_plainly(text: &str, name: &str) -> bool {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().all(|dialect| {
         let Ok(placed) = tokens(text, dialect, Whitespace::default()) else { return true };
@@ -18,7 +19,7 @@ fn is_name(token: &Token, name: &str) -> bool {
     matches!(token, Token::Name(found) if found == name)
 }
 
-/// Whether these tokens begin with arguments in brackets, all of them plain.
+/// Whether these tokens begin with arguments in parentheses that are all literals.
 fn is_plain_call(tokens: &[Token]) -> bool {
     let [Token::Operator("("), arguments @ ..] = tokens else { return false };
     let mut left = arguments;

@@ -1,4 +1,4 @@
-//! Tests: what may stand after `is`.
+//! Jinja2 tests: the names after `is`.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::run::{Args, Run};
 use crate::syntax::{Comparison, Operator};
 use crate::value::Value;
 
-/// All tests of Jinja2.
+/// All Jinja2 tests.
 pub(crate) const SUPPORTED: [&str; 39] = [
     "odd",
     "even",
@@ -51,7 +51,7 @@ pub(crate) const SUPPORTED: [&str; 39] = [
     "le",
 ];
 
-/// Whether there is a test of this name.
+/// Whether a test of this name exists.
 pub(crate) fn exists(name: &str) -> bool {
     SUPPORTED.contains(&name)
 }
@@ -153,7 +153,7 @@ fn plain(run: &mut Run<'_>, name: &str, value: &Value) -> Outcome<bool> {
         "lower" | "upper" => {
             let text = run.text(value)?;
             if !text.is_ascii() {
-                return refused("the case of what is not ASCII");
+                return refused("the case of text that is not ASCII");
             }
             let (lower, upper) = (
                 text.bytes().any(|letter| letter.is_ascii_lowercase()),
@@ -165,7 +165,7 @@ fn plain(run: &mut Run<'_>, name: &str, value: &Value) -> Outcome<bool> {
             Value::Text(text) if name == "filter" => filters::exists(text, run.is_strict()),
             Value::Text(text) => exists(text),
             Value::Undefined(what) => return run.undefined(what),
-            Value::List(_) | Value::Dict(_) => return failed(format!("a {} is no name", value.kind())),
+            Value::List(_) | Value::Dict(_) => return failed(format!("a {} is not a name", value.kind())),
             _ => false,
         },
         _ => return refused(format!("the test `{name}`")),
@@ -177,7 +177,7 @@ fn is_divisible(run: &mut Run<'_>, value: &Value, by: &Value) -> Outcome<Value> 
     run.equal(&rest, &Value::Int(0)).map(Value::Bool)
 }
 
-/// Whether both are the very same. For numbers and texts that is up to Python's memory.
+/// Whether both are the same object. For numbers and texts that depends on Python's memory, and is refused.
 fn same(left: &Value, right: &Value) -> Outcome<bool> {
     Ok(match (left, right) {
         (Value::None, Value::None) => true,
@@ -187,6 +187,6 @@ fn same(left: &Value, right: &Value) -> Outcome<bool> {
             Rc::ptr_eq(left, right)
         }
         _ if left.kind() != right.kind() => false,
-        _ => return refused(format!("whether two values are the very same {}", left.kind())),
+        _ => return refused(format!("whether two values are the same {}", left.kind())),
     })
 }

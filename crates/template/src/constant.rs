@@ -1,5 +1,6 @@
-//! Constant expressions. Jinja2 works them out when it reads a template, also where they are never reached, and finds other
-//! things missing in them than it does later. What is missing in a constant is therefore refused wherever it stands.
+//! Checks constant expressions. Jinja2 evaluates them when it parses a template, even where they are never
+//! reached, and treats undefined values differently from evaluation at run time. Constants with undefined
+//! values are therefore refused everywhere.
 
 use std::rc::Rc;
 
@@ -8,7 +9,7 @@ use crate::run::Run;
 use crate::scope::Scope;
 use crate::syntax::{Arguments, Call, Expression, Kind, Statement};
 
-/// Looks at all expressions of `body`.
+/// Checks all expressions of `body`.
 pub(crate) fn check(run: &mut Run<'_>, body: &[Statement]) -> Outcome<()> {
     let scope = Scope::root();
     body.iter().try_for_each(|statement| look_at(run, statement, &scope))
@@ -61,7 +62,7 @@ fn look_at(run: &mut Run<'_>, statement: &Statement, scope: &Rc<Scope>) -> Outco
     bodies.into_iter().flatten().try_for_each(|inner| look_at(run, inner, scope))
 }
 
-/// Looks at an expression; tells whether it is constant.
+/// Checks an expression; returns whether it is constant.
 fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcome<bool> {
     run.step(1)?;
     let mut constant = !matches!(expression.kind, Kind::Name(_) | Kind::Call(..));
@@ -72,19 +73,19 @@ fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcom
         return Ok(false);
     }
     match &expression.kind {
-        // its failure is noticed at once, or only where it is reached, depending on what stands around it
+        // whether it fails at once, or only where it is reached, depends on the context
         Kind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
         Kind::Attribute(..) | Kind::Item(..) | Kind::Slice(..) => match run.evaluate(expression, scope) {
             Ok(value) if !value.is_undefined() => {}
-            Err(trouble) if matches!(trouble.kind, FaultKind::Refused | FaultKind::Limit) => {
-                return Err(trouble);
+            Err(error) if matches!(error.kind, FaultKind::Refused | FaultKind::Limit) => {
+                return Err(error);
             }
             _ => return missing(expression),
         },
         Kind::Filter(..) => match run.evaluate(expression, scope) {
             Ok(value) if value.is_undefined() => return missing(expression),
-            Err(trouble) if trouble.kind == FaultKind::Limit => return Err(trouble),
-            // what fails is only worked out where it is reached
+            Err(error) if error.kind == FaultKind::Limit => return Err(error),
+            // a failure is raised only where the expression is reached
             _ => {}
         },
         _ => {}
@@ -96,7 +97,7 @@ fn missing<T>(expression: &Expression) -> Outcome<T> {
     Err(Trouble::at(
         FaultKind::Refused,
         expression.line,
-        "something that is missing or fails in a constant expression",
+        "not supported: a constant expression that is undefined or fails",
     ))
 }
 

@@ -1,23 +1,23 @@
-//! Values that go into a rendering: what variables hold, and what look-ups answer.
+//! Input values of a rendering: variables, and results of look-ups.
 
 use std::fmt;
 
-/// A value of JSON, with the order of its maps.
+/// A JSON value whose maps keep their order.
 #[derive(Clone, PartialEq)]
 pub enum Data {
     /// Nothing.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i128),
-    /// A number with a point.
+    /// A float.
     Float(f64),
     /// Text.
     Text(String),
     /// Values in order.
     List(Vec<Data>),
-    /// Values by key, in order; of equal keys the last counts.
+    /// Values by key, in order; of equal keys the last one is used.
     Map(Vec<(String, Data)>),
 }
 
@@ -48,7 +48,7 @@ impl From<&serde_json::Value> for Data {
     }
 }
 
-/// Tells what it is, never what it holds: it may be a secret.
+/// Shows the type, never the value: it may be a secret.
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

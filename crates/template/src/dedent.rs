@@ -1,6 +1,6 @@
-//! Python's `textwrap.dedent`: the blanks that all lines begin with go.
+//! Python's `textwrap.dedent`.
 
-/// The text without the blanks that all its lines begin with; lines of blanks alone become empty.
+/// Removes the common leading whitespace of all lines; whitespace-only lines become empty.
 pub(crate) fn dedent(text: &str) -> String {
     let is_blank = |character: char| matches!(character, ' ' | '\t');
     let lines: Vec<&str> =
@@ -26,7 +26,7 @@ mod tests {
     use super::dedent;
 
     #[test]
-    fn the_common_margin_goes() {
+    fn the_common_margin_is_removed() {
         let check = |text: &str, expect: &str| assert_eq!(dedent(text), expect);
         check("\n  a\n    b\n   \n", "\na\n  b\n\n");
         check("a\n  b", "a\n  b");

@@ -1,8 +1,8 @@
-//! What the text of an entry of `openshiftResources` is: a template, or the object itself.
+//! Decides whether an entry of `openshiftResources` is a template.
 
 use crate::source::Dialect;
 
-/// The dialect that the text of an entry is a template in; none if it is taken as it is.
+/// The template dialect of an entry; `None` if its text is used as it is.
 pub fn entry_dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, String> {
     match (provider, r#type) {
         ("resource-template", None | Some("jinja2"))
@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn provider_and_type_tell_the_dialect() {
+    fn provider_and_type_determine_the_dialect() {
         check("resource", None, Ok(None));
         check("route", None, Ok(None));
         check("resource-template", None, Ok(Some(Dialect::Jinja2)));

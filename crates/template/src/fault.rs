@@ -1,40 +1,40 @@
-//! Why a template was not rendered: what, where, and whose move it is.
+//! The reasons why a template was not rendered.
 
-/// What kind of trouble it is.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The text is no template: Jinja2 does not read it either.
+    /// The text is not a template: Jinja2 does not parse it either.
     Syntax,
-    /// A variable, attribute or function that is not there was used.
+    /// A variable, attribute or function is undefined.
     Undefined,
     /// An operation fails, as it does in Jinja2.
     Failed,
-    /// The template itself asked for it: `{% raise_error "…" %}`.
+    /// The template raised it: `{% raise_error "…" %}`.
     Raised,
-    /// Jinja2 may render it; here it cannot be made equal, so it is not rendered at all.
+    /// Jinja2 may render it, but the same output cannot be guaranteed here, so it is not rendered.
     Refused,
-    /// It asked for more than the limits allow.
+    /// A limit was exceeded.
     Limit,
-    /// Something outside could not be looked up.
+    /// An external look-up failed.
     LookUp,
 }
 
-/// A template that was not rendered. **Invariant:** once a secret was looked up, neither the message nor the line depends on
-/// what the template does next (`after_a_secret_was_read_every_fault_reads_the_same`).
+/// A template that was not rendered. **Invariant:** after a secret was looked up, neither the message nor the
+/// line depends on what the template does next (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct Fault {
     /// The template's path, as the caller named it.
     pub path: String,
-    /// The line in it, counted from 1; none after a secret was looked up.
+    /// The line in it, counted from 1; `None` after a secret was looked up.
     pub line: Option<usize>,
-    /// What kind of trouble it is.
+    /// The kind of the fault.
     pub kind: Kind,
-    /// What it is, in lower case, values in backticks.
+    /// The message, in lower case, values in backticks.
     pub message: String,
 }
 
-/// A fault that does not know its place yet.
+/// An evaluation error, before the path of the template is added.
 #[derive(Debug, Clone)]
 pub(crate) struct Trouble {
     pub kind: Kind,
@@ -44,7 +44,7 @@ pub(crate) struct Trouble {
 
 pub(crate) type Outcome<T> = Result<T, Box<Trouble>>;
 
-#[expect(clippy::unnecessary_box_returns, reason = "it travels boxed in every outcome")]
+#[expect(clippy::unnecessary_box_returns, reason = "every result boxes it")]
 impl Trouble {
     pub fn new(kind: Kind, message: impl Into<String>) -> Box<Self> {
         Box::new(Self { kind, message: message.into(), line: None })
@@ -64,12 +64,13 @@ impl Trouble {
     }
 }
 
-/// Fails as Jinja2 does.
+/// The error for an operation that fails in Jinja2, too.
 pub(crate) fn failed<T>(message: impl Into<String>) -> Outcome<T> {
     Err(Trouble::new(Kind::Failed, message))
 }
 
-/// Refuses what cannot be made equal.
+/// The error for an operation whose output may differ from that of Jinja2.
 pub(crate) fn refused<T>(message: impl Into<String>) -> Outcome<T> {
-    Err(Trouble::new(Kind::Refused, message))
+    let message: String = message.into();
+    Err(Trouble::new(Kind::Refused, format!("not supported: {message}")))
 }

@@ -1,4 +1,4 @@
-//! Filters: those of Jinja2, and those that data repos know.
+//! Filters: those of Jinja2, and those of data repos.
 
 pub(crate) mod json;
 mod lazy;
@@ -82,16 +82,16 @@ pub(crate) const SUPPORTED: [&str; 58] = [
     "xmlattr",
 ];
 
-/// Filters that are refused, and why.
+/// Filters that are refused, with the reason.
 pub(crate) const REFUSED: [(&str, &str); 5] = [
-    ("pprint", "its line breaks depend on a printer of Python's"),
+    ("pprint", "its line breaks depend on Python's pretty-printer"),
     ("random", "the same template must give the same text"),
-    ("str_format", "how it takes its arguments is not known well enough"),
-    ("striptags", "nothing that templates make here is HTML"),
-    ("urlize", "nothing that templates make here is HTML"),
+    ("str_format", "the handling of its arguments is not known well enough"),
+    ("striptags", "templates do not render HTML here"),
+    ("urlize", "templates do not render HTML here"),
 ];
 
-/// Filters that only templates of a data repo have, not those given to `eval`.
+/// Filters that only templates of a data repo have, not templates given to `eval`.
 const OWN: [&str; 9] = [
     "eval",
     "extract_jsonpath",
@@ -104,7 +104,7 @@ const OWN: [&str; 9] = [
     "yaml_to_dict",
 ];
 
-/// Whether there is a filter of this name.
+/// Whether a filter of this name exists.
 pub(crate) fn exists(name: &str, strict: bool) -> bool {
     (SUPPORTED.contains(&name) || REFUSED.iter().any(|(refused, _)| *refused == name))
         && (strict || !OWN.contains(&name))
@@ -150,7 +150,7 @@ fn default(run: &mut Run<'_>, value: Value, args: Args) -> Outcome<Value> {
     Ok(if replace { default.unwrap_or_else(|| Value::text("")) } else { value })
 }
 
-/// Texts in small letters; anything else as it is.
+/// Texts in lower case; other values as they are.
 pub(crate) fn ignore_case(value: Value) -> Value {
     match value {
         Value::Text(text) => Value::text(text.to_lowercase()),
@@ -158,7 +158,7 @@ pub(crate) fn ignore_case(value: Value) -> Value {
     }
 }
 
-/// The steps to an attribute that is given as `a.0.b`, or as a number.
+/// The path of an attribute that is given as `a.0.b`, or as a number.
 pub(crate) fn path(attribute: Option<&Value>) -> Outcome<Vec<Value>> {
     Ok(match attribute {
         None | Some(Value::None) => Vec::new(),
@@ -178,7 +178,7 @@ fn part(text: &str) -> Outcome<Value> {
     Ok(Value::text(text))
 }
 
-/// A whole number that an argument gives.
+/// An integer argument.
 fn whole(of: &str, value: Option<&Value>, default: i128) -> Outcome<i128> {
     match value {
         None => Ok(default),
@@ -189,12 +189,12 @@ fn whole(of: &str, value: Option<&Value>, default: i128) -> Outcome<i128> {
     }
 }
 
-/// A condition that an argument gives.
+/// A boolean argument.
 fn flag(run: &Run<'_>, value: Option<&Value>) -> Outcome<bool> {
     value.map_or(Ok(false), |value| run.truth(value))
 }
 
-/// Text of the same sort as `value`: marked as safe, or not.
+/// Text that is marked as safe if `value` is.
 fn like(value: &Value, text: String) -> Value {
     match value {
         Value::Markup(_) => Value::Markup(Rc::from(text)),

@@ -1,4 +1,4 @@
-//! Functions: those of Jinja2, and those that data repos know.
+//! Functions: those of Jinja2, and those of data repos.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::filters::{hash_list, json, url};
 use crate::run::{Args, Run};
 use crate::value::{Cycler, Dict, Joiner, Range, Value};
 
-/// Functions that are put over the variables of every template of a data repo.
+/// Functions of data repos. They take precedence over variables.
 pub(crate) const OUTSIDE: [&str; 12] = [
     "vault",
     "github",
@@ -26,7 +26,7 @@ pub(crate) const OUTSIDE: [&str; 12] = [
     "sloth_alerts",
 ];
 
-/// Functions of Jinja2.
+/// Jinja2 functions. Variables take precedence over them.
 pub(crate) const INSIDE: [&str; 6] = ["range", "dict", "lipsum", "cycler", "joiner", "namespace"];
 
 pub(crate) fn outside(name: &str) -> Option<&'static str> {
@@ -47,7 +47,7 @@ pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> 
         },
         "cycler" => {
             if args.positional.is_empty() || !args.named.is_empty() {
-                return failed("`cycler` takes the values to go through");
+                return failed("`cycler` takes the values to cycle through");
             }
             run.adopt_all(&args.positional)?;
             let cycler = Cycler { level: Cell::new(0), items: args.positional, at: Cell::new(0) };
@@ -58,12 +58,12 @@ pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> 
             let separator = match separator {
                 None => ", ".into(),
                 Some(Value::Text(text)) => text,
-                Some(_) => return refused("a `joiner` of what is no text"),
+                Some(_) => return refused("a `joiner` with a separator that is not text"),
             };
             Ok(Value::Joiner(Rc::new(Joiner { separator, used: Cell::new(false) })))
         }
         "lipsum" => refused("`lipsum`: it is random"),
-        "sloth_alerts" => refused("`sloth_alerts`: it needs a program that makes alerts of objectives"),
+        "sloth_alerts" => refused("`sloth_alerts`: it needs the `sloth` program"),
         "urlescape" => {
             let [text, safe, encoding] = args.bind(name, ["u", "s", "e"], 1)?;
             url::escape(run, text, safe, encoding)
@@ -87,7 +87,7 @@ pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> 
     }
 }
 
-/// The address that a function which reaches out is asked for.
+/// The look-up that a function call names.
 fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
     Ok(match name {
         "vault" => {
@@ -101,7 +101,7 @@ fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
                 Some(version) => Some(nested(run, Some(version))?),
             };
             let allow_not_found = match allow {
-                // there it is looked at only if the secret is missing
+                // the established runtime reads it only if the secret is missing
                 Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
                 Some(allow) => run.truth(&allow)?,
                 None => false,
@@ -157,8 +157,8 @@ fn query(run: &mut Run<'_>, mut args: Args) -> Outcome<Address> {
 fn text(value: Option<Value>) -> Outcome<String> {
     match value {
         Some(Value::Text(text)) => Ok(text.to_string()),
-        Some(other) => failed(format!("an address is text, not a {}", other.kind())),
-        None => failed("an address is missing"),
+        Some(other) => failed(format!("an argument of a look-up must be text, not a {}", other.kind())),
+        None => failed("an argument of a look-up is missing"),
     }
 }
 
@@ -209,7 +209,7 @@ fn dict(run: &mut Run<'_>, args: Args) -> Outcome<Value> {
     run.dict(dict)
 }
 
-/// A dict of dicts as one dict, whose keys are joined; values are texts, and `none` is left out.
+/// Flattens nested dicts into one dict with joined keys; values are texts, and `none` is left out.
 fn flatten(run: &mut Run<'_>, [of, parent, separator]: [Option<Value>; 3]) -> Outcome<Value> {
     let Some(Value::Dict(of)) = of else { return failed("`flatten_dict` takes a dict") };
     let option = |value: Option<Value>, default: &str| match value {
@@ -218,7 +218,7 @@ fn flatten(run: &mut Run<'_>, [of, parent, separator]: [Option<Value>; 3]) -> Ou
     };
     let (parent, separator) = (option(parent, "")?, option(separator, ".")?);
     let mut flat = Dict::default();
-    // entries in order, dicts in place: a stack of what is left of each dict
+    // depth-first, in order: a stack with the remaining entries of each dict
     let entries = of.items.borrow().entries().to_vec();
     let mut stack = vec![(parent, entries.into_iter())];
     while let Some((parent, entries)) = stack.last_mut() {
@@ -230,7 +230,7 @@ fn flatten(run: &mut Run<'_>, [of, parent, separator]: [Option<Value>; 3]) -> Ou
         if matches!(value, Value::None) {
             continue;
         }
-        let Value::Text(key) = key else { return refused("`flatten_dict` of keys that are no texts") };
+        let Value::Text(key) = key else { return refused("`flatten_dict` of keys that are not texts") };
         let name = if parent.is_empty() { key.to_string() } else { format!("{parent}{separator}{key}") };
         run.charge(name.len())?;
         if let Value::Dict(inner) = value {

@@ -1,4 +1,4 @@
-//! Iterators, as lazy as Python's: what a filter yields is computed when it is asked for. And the state of loops.
+//! Lazy iterators as in Python: items are computed when they are requested. And the state of loops.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -16,15 +16,15 @@ pub(crate) struct Iter {
     pub state: RefCell<State>,
 }
 
-/// A step on the way to an attribute: `a.0.b`.
+/// The path of an attribute: `a.0.b`.
 pub(crate) type Path = Vec<Value>;
 
 pub(crate) enum State {
-    /// Items of a list or a tuple, read when asked for.
+    /// Items of a list or a tuple, read when requested, and the next index.
     Items(Value, usize),
-    /// Items that are known.
+    /// Items that are computed already.
     Known(std::vec::IntoIter<Value>),
-    /// A range: the next, how many are left, and the step.
+    /// A range: the next item, the number of items left, and the step.
     Range(i128, i128, i128),
     /// `map(attribute=…)`.
     Attribute { inner: Rc<Iter>, path: Path, default: Option<Value> },
@@ -36,15 +36,16 @@ pub(crate) enum State {
     Unique { inner: Rc<Iter>, path: Path, case_sensitive: bool, seen: HashSet<Key> },
     /// `batch`.
     Batch { inner: Rc<Iter>, size: i128, fill: Value, done: bool },
-    /// `slice`, before the first item is asked for.
+    /// `slice`, before the first item is requested.
     Slices { of: Value, count: i128, fill: Value },
-    /// `items`, before the first item is asked for.
+    /// `items`, before the first item is requested.
     Pairs(Value),
-    /// What is to be looped over, before the first item is asked for; for some filters only if it counts as true.
+    /// A value to iterate over, before the first item is requested; for some filters it is empty unless the
+    /// value is true.
     Deferred { of: Value, if_true: bool },
-    /// The same after that.
+    /// The iterator of a deferred value, after the first item was requested.
     Inner(Rc<Iter>),
-    /// `map`, `select` and the like, before the first item is asked for.
+    /// `map`, `select` and the like, before the first item is requested.
     Prepared { name: Name, of: Value, args: Args },
     /// `for … if …`.
     Condition { inner: Rc<Iter>, loop_: Rc<For>, scope: Rc<Scope> },
@@ -76,7 +77,7 @@ impl State {
     }
 }
 
-/// The state of a loop: what `loop` is.
+/// The state of a loop: the variable `loop`.
 pub(crate) struct Loop {
     pub iterable: Value,
     pub iter: RefCell<Rc<Iter>>,
@@ -87,12 +88,12 @@ pub(crate) struct Loop {
     pub current: RefCell<Option<Value>>,
     pub length: Cell<Option<usize>>,
     pub changed: RefCell<Option<Vec<Value>>>,
-    /// If it is recursive: what to render again, and where.
+    /// For a recursive loop: its syntax, and the scope to render it in.
     pub again: Option<(Rc<For>, Rc<Scope>)>,
 }
 
 impl Run<'_> {
-    /// What goes through the items of a value.
+    /// An iterator over the items of a value.
     pub fn iterator(&mut self, value: &Value) -> Outcome<Rc<Iter>> {
         let state = match value {
             Value::Undefined(what) => {
@@ -127,7 +128,7 @@ impl Run<'_> {
         self.iter_of(state)
     }
 
-    /// The items of a view of a dict, as they are now.
+    /// The current items of a view of a dict.
     pub fn view(&mut self, dict: &Rc<Mapping>, view: View) -> Outcome<Vec<Value>> {
         let entries = dict.items.borrow().entries().to_vec();
         self.step(entries.len() as u64)?;
@@ -210,7 +211,7 @@ impl Run<'_> {
         }
     }
 
-    /// The next item of what goes through the items of another.
+    /// The next item of an iterator that wraps another one.
     fn filtered(&mut self, state: &mut State) -> Outcome<Option<Value>> {
         match state {
             State::Attribute { inner, path, default } => {
@@ -297,7 +298,7 @@ impl Run<'_> {
         Ok(items)
     }
 
-    /// The attribute of an attribute, as `map(attribute='a.b')` finds it.
+    /// Follows the path of an attribute, as in `map(attribute='a.b')`.
     pub fn follow(&mut self, item: Value, path: &[Value], default: Option<&Value>) -> Outcome<Value> {
         let mut item = item;
         for part in path {
@@ -321,7 +322,7 @@ impl Run<'_> {
         Ok(of.after.borrow().clone())
     }
 
-    /// Goes on to the next item.
+    /// Advances to the next item.
     pub fn advance(&mut self, of: &Loop) -> Outcome<Option<Value>> {
         let read_ahead = of.after.borrow_mut().take();
         let iter = Rc::clone(&of.iter.borrow());
@@ -333,7 +334,7 @@ impl Run<'_> {
         Ok(Some(item))
     }
 
-    /// How many items a loop has; a generator is read to its end for that.
+    /// The number of items of a loop; a generator is read to its end.
     pub fn loop_length(&mut self, of: &Loop) -> Outcome<usize> {
         if let Some(length) = of.length.get() {
             return Ok(length);

@@ -1,5 +1,5 @@
-//! JSONPath as `jsonpath_ng.ext` finds it, in the part that data repos use: fields, indices, slices, `*`, `..` before a field,
-//! and filters that compare a field with a literal. Anything else is refused.
+//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a
+//! field, and filters that compare a field with a literal. Anything else is refused.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ struct Condition {
     test: Option<(Comparison, Value)>,
 }
 
-/// A value that was found, and the way to it.
+/// A matching value, and the path to it.
 #[derive(Clone)]
 pub(crate) struct Match {
     pub value: Value,
@@ -40,7 +40,7 @@ enum Step {
 }
 
 impl Match {
-    /// The pointer to it, as the established runtime writes it.
+    /// The pointer to the value, as the established runtime writes it.
     pub fn pointer(&self) -> Outcome<Value> {
         let mut pointer = String::new();
         for step in &self.way {
@@ -54,7 +54,7 @@ impl Match {
                     pointer.push_str(name);
                 }
                 Step::Field(name) => return refused(format!("a pointer through the field `{name}`")),
-                // its pattern takes one digit alone
+                // the pattern of the established runtime matches only one digit
                 Step::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
                 Step::Index(index) => pointer.push_str(&format!("[{index}]")),
             }
@@ -63,7 +63,7 @@ impl Match {
     }
 }
 
-/// Whether a dict is passed over by an index: it is empty, or has no more entries than that.
+/// Whether an index skips a dict: it is empty, or has no more entries than the index.
 fn is_short(length: usize, index: i128) -> bool {
     length == 0 || i128::try_from(length).is_ok_and(|length| length <= index)
 }
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
     }
 
     fn other<T>(&self) -> Outcome<T> {
-        refused(format!("the path is not of the plain kind at `{}`", self.rest))
+        refused(format!("the path from `{}` on", self.rest))
     }
 
     fn word(&mut self) -> Outcome<&'a str> {
@@ -293,7 +293,7 @@ impl Segment {
                     out.extend(items.get(place).map(|value| at.child(Step::Index(place), value.clone())));
                 }
                 Value::None => {}
-                // Shorter than the index, it is passed over; else the index is taken for a key.
+                // A dict that is shorter than the index is skipped; otherwise the index would be a key.
                 Value::Dict(dict) if is_short(dict.items.borrow().len(), *index) => {}
                 other => return refused(format!("an index into a {} in a path", other.kind())),
             },
@@ -338,7 +338,7 @@ fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> 
         Value::Dict(dict) => {
             for (key, value) in dict.items.borrow().entries() {
                 run.step(1)?;
-                let Value::Text(name) = key else { return refused("keys that are no texts in a path") };
+                let Value::Text(name) = key else { return refused("keys that are not texts in a path") };
                 out.push(at.child(Step::Field(Rc::clone(name)), value.clone()));
             }
         }
@@ -347,7 +347,7 @@ fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> 
     Ok(())
 }
 
-/// The field at `at`, then everywhere below it.
+/// Finds the field at `at`, then everywhere below it.
 fn descend(run: &mut Run<'_>, at: &Match, name: &Rc<str>, out: &mut Vec<Match>) -> Outcome<()> {
     run.deeper(|run| {
         out.extend(field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)));

@@ -1,4 +1,5 @@
-//! Text → tokens, by the rules of Jinja2's lexer: delimiters, whitespace control, raw blocks, comments, literals.
+//! Splits text into tokens by the rules of Jinja2's lexer: delimiters, whitespace control, raw blocks,
+//! comments, literals.
 
 use crate::fault::{Kind, Outcome, Trouble};
 use crate::literal;
@@ -21,12 +22,12 @@ pub(crate) enum Token {
     End,
 }
 
-/// A token and where it begins.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Placed {
     pub token: Token,
     pub line: usize,
-    /// The byte of the text with uniform line breaks.
+    /// The byte offset in the text with normalized line breaks.
     pub at: usize,
 }
 
@@ -45,7 +46,7 @@ const PLAIN: Delimiters = Delimiters { block: ("{%", "%}"), variable: ("{{", "}}
 const EXTRA: Delimiters =
     Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
 
-/// Which tag begins.
+/// The kind of tag that begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opening {
     Raw,
@@ -54,22 +55,22 @@ enum Opening {
     Comment,
 }
 
-/// What Python's `str.isspace` calls whitespace.
+/// Whitespace by Python's `str.isspace`.
 pub(crate) fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\x1c'..='\x1f').contains(&character)
 }
 
-/// A text with the line breaks that all templates are read with.
+/// Normalizes line breaks to `\n`.
 pub(crate) fn uniform(source: &str) -> String {
     source.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// All tokens of `source`.
 pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> Outcome<Vec<Placed>> {
-    tokens_until(source, dialect, whitespace).map_err(|(trouble, _)| trouble)
+    tokens_until(source, dialect, whitespace).map_err(|(error, _)| error)
 }
 
-/// All tokens of `source`; or why there are none, and the byte of the [uniform] text where that was noticed.
+/// All tokens of `source`; or the error, and its byte offset in the text with normalized line breaks.
 pub(crate) fn tokens_until(
     source: &str,
     dialect: Dialect,
@@ -85,8 +86,8 @@ pub(crate) fn tokens_until(
     };
     let mut lexer =
         Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
-    if let Err(trouble) = lexer.run() {
-        return Err((trouble, lexer.at));
+    if let Err(error) = lexer.run() {
+        return Err((error, lexer.at));
     }
     let (line, at) = (lexer.line, lexer.at);
     lexer.out.push(Placed { token: Token::End, line, at });
@@ -99,7 +100,7 @@ struct Lexer<'a> {
     line: usize,
     delimiters: &'static Delimiters,
     whitespace: Whitespace,
-    /// Whether what was read last ended a line.
+    /// Whether the text before the current position ends with a line break.
     line_starting: bool,
     out: Vec<Placed>,
 }
@@ -136,7 +137,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// The text before a tag, stripped as the tag's sign says.
+    /// Adds the text before a tag, trimmed by the sign of the tag.
     fn data(&mut self, length: usize, is_block: bool, sign: Option<char>) {
         let text = &self.rest()[..length];
         let kept = match sign {
@@ -155,7 +156,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Where the next tag begins: offset, what it is, how long its opening is, its sign.
+    /// The next tag: its offset, its kind, the length of its opening, its sign.
     fn next_opening(&self) -> Option<(usize, Opening, usize, Option<char>)> {
         let rest = self.rest();
         let first = self.delimiters.block.0.chars().next()?;
@@ -164,7 +165,7 @@ impl<'a> Lexer<'a> {
             if let Some((length, sign)) = raw_opening(here, self.delimiters) {
                 return Some((offset, Opening::Raw, length, sign));
             }
-            // longest first, and of equal ones in reverse order of their names, as Jinja2 sorts them
+            // longest first, equal ones in reverse order of their names, as in Jinja2
             let rules = [
                 (self.delimiters.variable.0, Opening::Variable),
                 (self.delimiters.comment.0, Opening::Comment),
@@ -207,7 +208,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let end = self.delimiters.comment.1;
         let Some(offset) = rest.find(end) else {
-            // an unfinished comment without content is passed over, as its rule needs a character
+            // an unclosed comment without content is ignored: Jinja2's rule needs a character
             if rest.is_empty() {
                 return Ok(());
             }
@@ -246,7 +247,7 @@ impl<'a> Lexer<'a> {
         Err(Trouble::at(Kind::Syntax, self.line, "missing end of raw directive"))
     }
 
-    /// What follows the end of a tag: all whitespace goes, or one line break.
+    /// Removes all whitespace after a tag, or one line break.
     fn after_end(&mut self, strip: bool, signed: bool) {
         let rest = self.rest();
         if strip {
@@ -256,7 +257,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The tokens of a tag up to its end.
+    /// Adds the tokens of a tag up to its end.
     fn tag(&mut self, is_block: bool) -> Outcome<()> {
         let mut open: Vec<&'static str> = Vec::new();
         let end = if is_block { self.delimiters.block.1 } else { self.delimiters.variable.1 };
@@ -303,7 +304,7 @@ impl<'a> Lexer<'a> {
     fn token(&self) -> Outcome<(Token, usize)> {
         let rest = self.rest();
         let after_dot = self.text[..self.at].ends_with('.');
-        let fault = |trouble: Box<Trouble>| Trouble::at(trouble.kind, self.line, trouble.message);
+        let fault = |error: Box<Trouble>| Trouble::at(error.kind, self.line, error.message);
         if let Some((number, length)) = literal::float(rest).filter(|_| !after_dot) {
             return Ok((Token::Float(number), length));
         }
@@ -348,7 +349,7 @@ fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) ->
     Ok(())
 }
 
-/// `{% raw %}` at the beginning of `here`: its length and sign.
+/// `{% raw %}` at the start of `here`: its length and sign.
 fn raw_opening(here: &str, delimiters: &Delimiters) -> Option<(usize, Option<char>)> {
     let after = here.strip_prefix(delimiters.block.0)?;
     let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_strip_and_lines_are_kept() {
+    fn signs_trim_whitespace_and_line_numbers_stay() {
         check(
             "a \n{%- x -%} \n b",
             Dialect::Jinja2,

@@ -1,8 +1,9 @@
-//! The templates of a data repo, rendered as Jinja2 renders them, or refused. Pure: values in, values out.
+//! Renders the templates of a data repo exactly as Jinja2 does, or refuses them. Pure: values in, values out.
 //!
-//! [`render`] takes a [`Source`], its variables and whoever answers for what lies outside ([`Lookups`]). Nothing is fetched here:
-//! what is not known yet comes back as [`Outcome::Needs`], to be looked up and rendered again. In declared state
-//! ([`Declared`]) a look-up is its own address. The README lists every function, filter and tag.
+//! [`render`] takes a [`Source`], its variables and a source of external look-ups ([`Lookups`]). Nothing is
+//! fetched here: look-ups without a result are returned as [`Outcome::Needs`], for the caller to make and
+//! render again. In declared state ([`Declared`]) a look-up is replaced by its own text. The README lists
+//! every function, filter and tag.
 
 mod address;
 mod braces;

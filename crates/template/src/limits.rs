@@ -1,15 +1,16 @@
-//! What a template may cost.
+//! Resource limits of a rendering.
 
-/// What one rendering may cost; past it, it ends with a fault of kind [`Limit`](crate::Kind::Limit).
+/// Resource limits of one rendering. If one is exceeded, rendering ends with a fault of kind
+/// [`Limit`](crate::Kind::Limit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the template.
+    /// Maximum size of the template in bytes.
     pub source: usize,
-    /// Bytes of what is rendered, and of any text on the way.
+    /// Maximum size in bytes of the output, and of any intermediate text.
     pub output: usize,
-    /// Steps: each expression costs one, and what it makes costs by its size.
+    /// Maximum number of steps: each expression costs one, and its result costs by size.
     pub steps: u64,
-    /// How deeply expressions, statements and calls of macros may be nested.
+    /// Maximum nesting depth of expressions, statements and macro calls.
     pub depth: usize,
 }
 

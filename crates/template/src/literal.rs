@@ -1,13 +1,13 @@
-//! Literals of expressions: numbers, names and texts, as Python reads them.
+//! Literals of expressions: numbers, names and texts, as in Python.
 
 use crate::fault::{Kind, Outcome, Trouble, refused};
 
-/// What `\w` matches, as far as names of ours go.
+/// Whether `\w` matches the character, as far as names need it.
 pub(crate) fn is_word(character: char) -> bool {
     character == '_' || character.is_alphanumeric()
 }
 
-/// Digits with single underscores between them.
+/// The length of digits with single underscores between them.
 fn digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     let mut length = 0;
     let mut characters = text.char_indices().peekable();
@@ -25,7 +25,7 @@ fn digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     length
 }
 
-/// A number with a point or an exponent, and its length.
+/// A float with a decimal point or an exponent, and its length.
 pub(crate) fn float(text: &str) -> Option<(f64, usize)> {
     let decimal = |character: char| character.is_ascii_digit();
     let whole = digits(text, decimal);
@@ -53,7 +53,7 @@ pub(crate) fn float(text: &str) -> Option<(f64, usize)> {
     Some((number, length))
 }
 
-/// The length of a whole number.
+/// The length of an integer.
 pub(crate) fn integer_length(text: &str) -> Option<usize> {
     for (prefix, radix) in [("0b", 2), ("0o", 8), ("0x", 16)] {
         if text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(prefix)) {
@@ -72,7 +72,7 @@ pub(crate) fn integer_length(text: &str) -> Option<usize> {
     (length > 0).then_some(length)
 }
 
-/// The value of a whole number.
+/// The value of an integer.
 pub(crate) fn integer(text: &str) -> Outcome<i128> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let parsed = match text.get(..2) {
@@ -95,7 +95,7 @@ pub(crate) fn name(word: &str) -> Outcome<&str> {
     Ok(word)
 }
 
-/// The length of a text with its quotes, if one begins here and ends.
+/// The length of a quoted text that begins here; `None` if it is not closed.
 pub(crate) fn text_length(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     let mut escaped = false;
@@ -157,7 +157,7 @@ pub(crate) fn text(body: &str) -> Outcome<String> {
                 let code = u32::from_str_radix(digits, 16).unwrap_or(u32::MAX);
                 match char::from_u32(code) {
                     Some(character) => out.push(character),
-                    None => return refused(format!("the escape `\\{mark}{digits}` is no character")),
+                    None => return refused(format!("the invalid character `\\{mark}{digits}`")),
                 }
             }
             'N' => return refused("characters by name (`\\N{…}`)"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_pythons() {
+    fn escapes_mean_what_python_means() {
         let check = |source: &str, expect: &str| assert_eq!(text(source).unwrap(), expect, "{source}");
         check(r"a\tb\x41\u00e9\101\d", "a\tbAéA\\d");
         assert!(text(r"\x4").is_err());

@@ -1,4 +1,4 @@
-//! Methods of values: those of Python's texts, lists and dicts that templates use.
+//! Methods of values: the methods of Python's `str`, `list` and `dict` that templates use.
 
 mod dict;
 mod list;
@@ -8,10 +8,10 @@ use crate::fault::{Outcome, failed, refused};
 use crate::run::{Args, Run};
 use crate::value::Value;
 
-/// What a name is on a value.
+/// The result of looking up an attribute of a value.
 pub(crate) enum Found {
     Method,
-    /// Python has it, and here it is refused.
+    /// Python has it, but it is not supported here.
     Refused,
     Nothing,
 }
@@ -95,7 +95,7 @@ const OTHERS: [&str; 20] = [
     "to_bytes",
 ];
 
-/// What Python's `getattr` would find.
+/// Looks up an attribute like Python's `getattr`.
 pub(crate) fn find(of: &Value, name: &str) -> Found {
     let (methods, refused): (&[&str], &[&str]) = match of {
         Value::Text(_) => (&TEXT, &TEXT_REFUSED),
@@ -136,7 +136,7 @@ pub(crate) fn call(run: &mut Run<'_>, of: &Value, name: &str, args: Args) -> Out
     }
 }
 
-/// The arguments, none of which may be given by name.
+/// The positional arguments; named ones are not allowed.
 fn places(name: &str, args: Args, least: usize, most: usize) -> Outcome<Vec<Value>> {
     if !args.named.is_empty() {
         return failed(format!("`{name}` takes no named arguments"));

@@ -1,4 +1,4 @@
-//! Tokens → syntax, by Jinja2's grammar.
+//! Parses tokens by Jinja2's grammar.
 
 mod expression;
 mod statement;
@@ -12,29 +12,31 @@ pub(crate) struct Parser {
     at: usize,
     depth: usize,
     limit: usize,
-    /// Whether it is a template of a data repo, which has tags and filters of its own.
+    /// Whether it is a template of a data repo, with additional tags and filters.
     strict: bool,
     assigned: Vec<Name>,
-    /// For each macro that is being read, what its body speaks of.
+    /// The special names that the body of each open macro uses.
     speaks_of: Vec<SpeaksOf>,
-    /// Filters and tests that there are not, in order.
+    /// Unknown filters and tests, in order.
     unknown: Vec<Unknown>,
 }
 
-/// A filter or a test that there is not.
+/// An unknown filter or test.
 struct Unknown {
     line: usize,
     what: String,
-    /// Whether it stands within a condition or one of its branches: Jinja2 misses it there only if it gets there.
+    /// Whether it is within a condition or one of its branches: Jinja2 reports it there only if it is
+    /// reached.
     may_be_passed: bool,
 }
 
-/// Parses all of it.
+/// Parses a whole template.
 pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<Template> {
-    parse_until(tokens, depth, strict).map_err(|(trouble, _)| trouble)
+    parse_until(tokens, depth, strict).map_err(|(error, _)| error)
 }
 
-/// Parses all of it; or why not, and the byte of the token where that was noticed, if it is one token's fault.
+/// Parses a whole template; or returns the error, and the byte offset of its token if it belongs to one
+/// token.
 pub(crate) fn parse_until(
     tokens: Vec<Placed>,
     depth: usize,
@@ -52,11 +54,11 @@ pub(crate) fn parse_until(
     };
     let body = match parser.statements(&[]) {
         Ok(body) => body,
-        Err(trouble) => {
+        Err(error) => {
             let token = &parser.tokens[parser.at];
-            // A fault of an earlier line is not this token's.
-            let at = trouble.line.is_none_or(|line| line == token.line).then_some(token.at);
-            return Err((trouble, at));
+            // An error of an earlier line does not belong to this token.
+            let at = error.line.is_none_or(|line| line == token.line).then_some(token.at);
+            return Err((error, at));
         }
     };
     let unknown = std::mem::take(&mut parser.unknown);
@@ -151,15 +153,16 @@ impl Parser {
     }
 
     fn refuse<T>(&self, message: impl Into<String>) -> Outcome<T> {
-        Err(Trouble::at(Kind::Refused, self.line(), message))
+        let message: String = message.into();
+        Err(Trouble::at(Kind::Refused, self.line(), format!("not supported: {message}")))
     }
 
-    /// A filter or a test that there is not: told once all is read.
+    /// Records an unknown filter or test, to be reported after parsing.
     fn miss(&mut self, line: usize, what: String) {
         self.unknown.push(Unknown { line, what, may_be_passed: false });
     }
 
-    /// What was missed since there were so many of it may be passed.
+    /// Marks the unknown filters and tests from index `since` on as possibly skipped.
     fn may_pass(&mut self, since: usize) {
         self.unknown.iter_mut().skip(since).for_each(|unknown| unknown.may_be_passed = true);
     }
@@ -173,7 +176,7 @@ impl Parser {
         parsed
     }
 
-    /// Whether a tree of this height is still allowed.
+    /// Checks the nesting depth against the limit.
     fn within(&self, height: usize) -> Outcome<()> {
         if height > self.limit {
             return Err(Trouble::at(

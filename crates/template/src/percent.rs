@@ -5,9 +5,9 @@ use crate::filters::truncated;
 use crate::run::Run;
 use crate::value::{Key, Value};
 
-/// What stands between `%` and the letter.
+/// The flags, width and precision between `%` and the conversion letter.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the five flags of the notation")]
+#[expect(clippy::struct_excessive_bools, reason = "these are the five flags of the format")]
 struct Field {
     left: bool,
     zero: bool,
@@ -41,13 +41,13 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
         if let Some(body) = rest.strip_prefix('(') {
             let Value::Dict(dict) = values else { return failed("`%` with names needs a dict") };
             let Some((name, after)) = body.split_once(')') else {
-                return failed("a name in `%` does not end");
+                return failed("a name in `%` is not closed");
             };
             if name.contains('(') {
                 return refused("parentheses in a name of `%`");
             }
             let found = dict.items.borrow().get(&Key::Text(name.into())).cloned();
-            let Some(found) = found else { return failed(format!("`%({name})` is not there")) };
+            let Some(found) = found else { return failed(format!("`%({name})` has no value")) };
             named = Some(found);
             used_mapping = true;
             rest = after;
@@ -126,7 +126,9 @@ fn show(run: &mut Run<'_>, letter: char, field: &Field, value: &Value) -> Outcom
         }
         'd' | 'i' | 'u' => {
             let number = match value {
-                Value::Float(number) if number.is_infinite() => return failed("infinity is no whole number"),
+                Value::Float(number) if number.is_infinite() => {
+                    return failed("infinity is not a whole number");
+                }
                 Value::Float(number) => truncated(*number)?.as_int(),
                 value => value.as_int(),
             };
@@ -151,7 +153,7 @@ fn show(run: &mut Run<'_>, letter: char, field: &Field, value: &Value) -> Outcom
             other => failed(format!("`%c` does not take a {}", other.kind())),
         },
         'a' | 'e' | 'E' | 'g' | 'G' => refused(format!("`%{letter}`")),
-        letter => failed(format!("`%{letter}` is not known")),
+        letter => failed(format!("`%{letter}` is not a valid conversion")),
     }
 }
 

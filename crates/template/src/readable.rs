@@ -1,28 +1,28 @@
-//! Whether a template can be read at all, and where it cannot. Nothing is rendered.
+//! Checks the syntax of a template without rendering it.
 
 use crate::fault::{Kind, Trouble};
 use crate::limits::Limits;
 use crate::source::Source;
 use crate::{lexer, parser};
 
-/// Why a template cannot be read, and where.
+/// A syntax error of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The line, counted from 1.
     pub line: usize,
-    /// Bytes of the line before it.
+    /// The byte offset in the line.
     pub column: usize,
-    /// What is wrong, in lower case, values in backticks.
+    /// The message, in lower case, values in backticks.
     pub message: String,
 }
 
-/// Checks whether Jinja2 can read a template: its tags, expressions, filters and tests. What only this program does not render is
-/// not an error here.
+/// Checks whether Jinja2 can parse a template: its tags, expressions, filters and tests. Features that only
+/// this program does not support are not errors.
 pub fn check_syntax(source: &Source<'_>) -> Result<(), SyntaxError> {
     let text = lexer::uniform(source.text);
-    let place = |trouble: &Trouble, at: Option<usize>| {
+    let place = |error: &Trouble, at: Option<usize>| {
         let start_of = |line: usize| text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
-        match (at, trouble.line) {
+        match (at, error.line) {
             (Some(at), line) => {
                 let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
                 let counted = || text[..at].matches('\n').count() + 1;
@@ -35,20 +35,20 @@ pub fn check_syntax(source: &Source<'_>) -> Result<(), SyntaxError> {
             }
         }
     };
-    let report = |trouble: Box<Trouble>, at: Option<usize>| match trouble.kind {
+    let report = |error: Box<Trouble>, at: Option<usize>| match error.kind {
         Kind::Syntax | Kind::Undefined => {
-            let (line, column) = place(&trouble, at);
-            Err(SyntaxError { line, column, message: trouble.message })
+            let (line, column) = place(&error, at);
+            Err(SyntaxError { line, column, message: error.message })
         }
         Kind::Failed | Kind::Raised | Kind::Refused | Kind::Limit | Kind::LookUp => Ok(()),
     };
     let tokens = match lexer::tokens_until(source.text, source.dialect, source.whitespace) {
         Ok(tokens) => tokens,
-        Err((trouble, at)) => return report(trouble, Some(at)),
+        Err((error, at)) => return report(error, Some(at)),
     };
     match parser::parse_until(tokens, Limits::default().depth, true) {
         Ok(_) => Ok(()),
-        Err((trouble, at)) => report(trouble, at),
+        Err((error, at)) => report(error, at),
     }
 }
 
@@ -68,16 +68,16 @@ mod tests {
     }
 
     #[test]
-    fn what_jinja2_reads_is_fine() {
+    fn templates_that_jinja2_parses_have_no_error() {
         check("a: {{ b | default('c') }}\n{% if d %}e{% endif %}\n", Ok(()));
         check("plain", Ok(()));
         check("", Ok(()));
-        // Read by Jinja2, and not rendered here: not an error of the template.
+        // Jinja2 parses it, but it is not supported here: not a syntax error.
         check("{% include 'a' %}", Ok(()));
     }
 
     #[test]
-    fn what_it_does_not_read_has_a_line_and_a_column() {
+    fn syntax_errors_have_a_line_and_a_column() {
         check("a: 1\nb: {{ c }\n", Err((2, 8, "unexpected `}`")));
         check("a: {{ b c }}", Err((1, 8, "expected the end of the tag, found `c`")));
         check("a\r\n{{ $ }}", Err((2, 3, "unexpected character `$`")));

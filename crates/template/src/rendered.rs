@@ -1,4 +1,4 @@
-//! A rendering from outside: what goes in, what comes out.
+//! The public interface of rendering: request and outcome.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,20 +13,21 @@ use crate::source::Source;
 use crate::value::convert;
 use crate::{checks, filters, functions};
 
-/// The message of every fault after a secret was looked up. One for all kinds: which of them it is may depend on the secret.
+/// The message of every fault after a secret was looked up. It is the same for all kinds, since the kind may
+/// depend on the secret.
 const AFTER_SECRET: &str =
     "it cannot be rendered; a secret was looked up before, so neither reason nor line is shown";
 
-/// What is to be rendered.
+/// A request to render a template.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The template.
     pub source: Source<'a>,
     /// Its variables, in order.
     pub variables: &'a [(String, Data)],
-    /// How a name that is missing is taken.
+    /// How undefined names are treated.
     pub strictness: Strictness,
-    /// What it may cost.
+    /// The resource limits.
     pub limits: Limits,
 }
 
@@ -37,12 +38,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What became of a template that has no fault.
+/// The outcome of rendering a template without faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was rendered.
     Rendered(Rendered),
-    /// It cannot be rendered before these are looked up; there may be more after that.
+    /// The template cannot be rendered before these look-ups are made; more may be needed after that.
     Needs(BTreeSet<Address>),
 }
 
@@ -52,18 +53,18 @@ pub struct Rendered {
     text: String,
     /// Whether a secret was looked up: then all of the text is secret.
     pub is_sensitive: bool,
-    /// All that was looked up.
+    /// All look-ups that were made.
     pub looked_up: BTreeSet<Address>,
 }
 
 impl Rendered {
-    /// The text; whoever asks sees to it that it is not shown if it is sensitive.
+    /// The text. The caller must not print it if it is sensitive.
     pub fn expose(&self) -> &str {
         &self.text
     }
 }
 
-/// **Invariant:** what was rendered from a secret does not print.
+/// **Invariant:** text that was rendered from a secret is not printed.
 impl fmt::Debug for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.is_sensitive { "…" } else { self.text.as_str() };
@@ -71,7 +72,7 @@ impl fmt::Debug for Rendered {
     }
 }
 
-/// Renders a template, as Jinja2 does, or says why not.
+/// Renders a template as Jinja2 does, or returns a fault.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -99,11 +100,12 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
             let path = source.path.to_owned();
             Err(Fault { path, line: None, kind: Kind::Failed, message: AFTER_SECRET.to_owned() })
         }
-        Err(trouble) => Err(trouble.placed(source.path, run.line)),
+        Err(error) => Err(error.placed(source.path, run.line)),
     }
 }
 
-/// The names of all functions, filters and tests, those that are refused among them; tests see to it that each is tried.
+/// The kinds and names of all functions, filters and tests, including refused ones. Tests ensure that the
+/// corpus uses each.
 pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     let functions = functions::OUTSIDE.iter().chain(&functions::INSIDE).map(|name| ("function", *name));
     let filters = filters::SUPPORTED.iter().chain(filters::REFUSED.iter().map(|(name, _)| name));

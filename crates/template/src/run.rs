@@ -1,4 +1,4 @@
-//! One rendering: what it may still cost, what it looked up, and the names it knows.
+//! The interpreter: the state of one rendering, with its remaining steps, its look-ups and its names.
 
 mod access;
 mod adopt;
@@ -28,18 +28,19 @@ use crate::source::{Dialect, Whitespace};
 use crate::syntax::Name;
 use crate::value::{Dict, Value, convert};
 
-/// What stands for something that was not looked up yet. It may be printed, since what is rendered is then thrown away.
+/// The placeholder for a look-up that was not made yet. It may be printed, since the output is then
+/// discarded.
 pub(crate) const PENDING: &str = "\0pending";
 
-/// What an `if` without `else` is, within an expression: missing, but leniently so, even in a strict template.
-pub(crate) const NO_ELSE: &str = "the `if` of an expression was false, and there is no `else`";
+/// The undefined value of an `if` expression without `else`. It is lenient, even in a strict template.
+pub(crate) const NO_ELSE: &str = "the `if` of an expression is false, and it has no `else`";
 
-/// How a name that is missing is taken.
+/// How undefined names are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
-    /// Any use of it is a fault.
+    /// Any use is a fault.
     Strict,
-    /// It prints as nothing and counts as false, as in `eval` and in the resources of `query`.
+    /// It prints as nothing and is false, as in `eval` and in the resources of `query`.
     Lenient,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Run<'a> {
     depth: usize,
     strictness: Strictness,
     variables: Rc<Dict>,
-    /// Names that the template gives a value somewhere.
+    /// Names that the template assigns somewhere.
     assigned: HashSet<Name>,
     pub line: usize,
     pub is_sensitive: bool,
@@ -75,7 +76,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Renders a template of its own: its variables, its names.
+    /// Renders a template with its own variables and names.
     pub fn template(
         &mut self,
         text: &str,
@@ -104,26 +105,26 @@ impl<'a> Run<'a> {
         done.map(|()| out)
     }
 
-    /// Renders text that stands within this template with the same variables, as the arguments of `vault` are.
+    /// Renders text within this template with the same variables, such as the arguments of `vault`.
     pub fn nested(&mut self, text: &str) -> Outcome<String> {
         let line = self.line;
         let rendered =
             self.template(text, Dialect::Jinja2, Whitespace::default(), Rc::clone(&self.variables));
         self.line = line;
-        rendered.map_err(|trouble| within(trouble, line, "an argument that is itself a template"))
+        rendered.map_err(|error| within(error, line, "an argument that is itself a template"))
     }
 
-    /// Renders text leniently with variables of its own and nothing to look up, as `eval` does.
+    /// Renders text leniently with its own variables and without look-ups, as `eval` does.
     pub fn lenient(&mut self, text: &str, variables: Dict) -> Outcome<String> {
         let line = self.line;
         let outer = std::mem::replace(&mut self.strictness, Strictness::Lenient);
         let rendered = self.template(text, Dialect::Jinja2, Whitespace::default(), Rc::new(variables));
         self.strictness = outer;
         self.line = line;
-        rendered.map_err(|trouble| within(trouble, line, "the template given to `eval`"))
+        rendered.map_err(|error| within(error, line, "the template given to `eval`"))
     }
 
-    /// Whether any use of this missing thing is a fault.
+    /// Whether any use of this undefined value is a fault.
     pub fn is_fatal(&self, what: &str) -> bool {
         what == PENDING || (self.is_strict() && what != NO_ELSE)
     }
@@ -132,7 +133,7 @@ impl<'a> Run<'a> {
         self.strictness == Strictness::Strict
     }
 
-    /// Takes what `count` steps cost.
+    /// Spends `count` steps.
     pub fn step(&mut self, count: u64) -> Outcome<()> {
         match self.steps.checked_sub(count) {
             Some(left) => {
@@ -143,7 +144,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes what making `bytes` costs, and sees to it that no text is too long.
+    /// Spends the steps for creating `bytes` of text, and enforces the size limit.
     pub fn charge(&mut self, bytes: usize) -> Outcome<()> {
         if bytes > self.limits.output {
             return Err(Trouble::new(
@@ -165,7 +166,7 @@ impl<'a> Run<'a> {
         done
     }
 
-    /// What lies outside at `address`.
+    /// Makes a look-up, or records it as needed.
     pub fn look_up(&mut self, address: Address) -> Outcome<Value> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);
@@ -191,16 +192,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The fault of using what is not there.
-    #[expect(clippy::unused_self, reason = "asked of the run, as all that may fail is")]
+    /// The error for using an undefined value.
+    #[expect(clippy::unused_self, reason = "a method, like everything else that may fail")]
     pub fn undefined<T>(&self, what: &str) -> Outcome<T> {
         if what == PENDING {
-            return Err(Trouble::new(Kind::LookUp, "something is not looked up yet"));
+            return Err(Trouble::new(Kind::LookUp, "a look-up was not made yet"));
         }
         Err(Trouble::new(Kind::Undefined, what))
     }
 
-    /// Fails if the value is not looked up yet: what is done with it may not depend on that.
+    /// Fails if the value is a pending look-up: evaluation must not depend on it.
     pub fn settled(&self, value: &Value) -> Outcome<()> {
         match value {
             Value::Undefined(what) if &**what == PENDING => self.undefined(what),
@@ -209,15 +210,15 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A fault within a template within a template: its line is the outer one's.
-#[expect(clippy::unnecessary_box_returns, reason = "it travels boxed in every outcome")]
-fn within(mut trouble: Box<Trouble>, line: usize, what: &str) -> Box<Trouble> {
-    if trouble.kind == Kind::Syntax || trouble.line.is_some() {
-        trouble.message = format!("in {what}, line {}: {}", trouble.line.unwrap_or(1), trouble.message);
-        if trouble.kind == Kind::Syntax {
-            trouble.kind = Kind::Failed;
+/// The error of a nested template, with the line of the outer template.
+#[expect(clippy::unnecessary_box_returns, reason = "every result boxes it")]
+fn within(mut error: Box<Trouble>, line: usize, what: &str) -> Box<Trouble> {
+    if error.kind == Kind::Syntax || error.line.is_some() {
+        error.message = format!("in {what}, line {}: {}", error.line.unwrap_or(1), error.message);
+        if error.kind == Kind::Syntax {
+            error.kind = Kind::Failed;
         }
     }
-    trouble.line = Some(line);
-    trouble
+    error.line = Some(line);
+    error
 }

@@ -1,4 +1,4 @@
-//! Where names have values: scopes within scopes, and at the bottom the variables.
+//! Scopes of names. They are nested; variables are looked up after the outermost one.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl Scope {
         None
     }
 
-    /// Whether this lies in the body of a macro or of a `call`.
+    /// Whether this scope is within the body of a macro or of a `call`.
     pub fn is_in_closure(&self) -> bool {
         let mut scope = Some(self);
         while let Some(here) = scope {

@@ -1,6 +1,6 @@
-//! A template as it is given: its path, its text, and how its tags are written.
+//! The source of a template: its path, its text, and the dialect of its tags.
 
-/// How tags are written.
+/// The delimiters of tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// `{{ }}`, `{% %}`, `{# #}`.
@@ -10,37 +10,38 @@ pub enum Dialect {
     ExtraCurly,
 }
 
-/// What becomes of whitespace around tags; by default it all stays, except for one line break at the end of the file.
+/// Whitespace control around tags. By default all whitespace stays, except for one line break at the end of
+/// the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Whitespace {
-    /// The line break after a block goes.
+    /// Remove the line break after a block.
     pub trim_blocks: bool,
-    /// Blanks before a block, from the beginning of its line, go.
+    /// Remove whitespace before a block, from the start of its line.
     pub lstrip_blocks: bool,
-    /// The line break at the end of the file stays.
+    /// Keep the line break at the end of the file.
     pub keep_trailing_newline: bool,
 }
 
-/// A template as it is given.
+/// The source of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Where it is from; faults name it.
+    /// The path, for faults.
     pub path: &'a str,
     /// The text.
     pub text: &'a str,
-    /// How tags are written.
+    /// The delimiters of tags.
     pub dialect: Dialect,
-    /// What becomes of whitespace around tags.
+    /// Whitespace control around tags.
     pub whitespace: Whitespace,
 }
 
 impl<'a> Source<'a> {
-    /// A template with plain tags.
+    /// A template with Jinja2's usual tags.
     pub fn new(path: &'a str, text: &'a str) -> Self {
         Self { path, text, dialect: Dialect::default(), whitespace: Whitespace::default() }
     }
 
-    /// The same with other tags.
+    /// Sets the dialect.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;

@@ -1,4 +1,4 @@
-//! A template, parsed.
+//! The syntax tree of a template.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ pub(crate) type Name = Rc<str>;
 #[derive(Debug)]
 pub(crate) struct Template {
     pub body: Vec<Statement>,
-    /// Names that `set` or `macro` give a value anywhere in it.
+    /// Names that `set` or `macro` assign anywhere in it.
     pub assigned: Vec<Name>,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct Macro {
     pub is_nameless: bool,
     pub parameters: Vec<(Name, Option<Expression>)>,
     pub body: Vec<Statement>,
-    /// Whether the body speaks of `caller`, `varargs`, `kwargs`.
+    /// Whether the body uses `caller`, `varargs`, `kwargs`.
     pub speaks_of: SpeaksOf,
 }
 
-/// Which of the special names a macro's body speaks of.
+/// The special names that the body of a macro uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SpeaksOf {
     pub caller: bool,

@@ -1,4 +1,4 @@
-//! Values while a template is rendered: Python's, as far as templates meet them.
+//! Run-time values of a template: the Python values that templates use.
 
 pub(crate) mod convert;
 pub(crate) mod dict;
@@ -15,12 +15,12 @@ use crate::syntax::{Macro as Syntax, Name};
 
 #[derive(Clone)]
 pub(crate) enum Value {
-    /// Nothing is there; the text says what is missing.
+    /// Undefined; the text is the message for its use.
     Undefined(Rc<str>),
     None,
     Bool(bool),
     Int(i128),
-    /// Never "not a number".
+    /// Never NaN.
     Float(f64),
     Text(Rc<str>),
     /// Text that is marked as safe HTML: printed like text, but other operations on it differ.
@@ -41,7 +41,7 @@ pub(crate) enum Value {
     Joiner(Rc<Joiner>),
 }
 
-/// A list. How deep it lies in others is known, so that nothing gets too deep and nothing contains itself.
+/// A list. Its nesting depth is recorded, so that no value is nested too deeply or contains itself.
 pub(crate) struct List {
     pub level: Cell<usize>,
     pub items: RefCell<Vec<Value>>,
@@ -87,7 +87,7 @@ pub(crate) struct Method {
     pub name: Name,
 }
 
-/// A macro, and the scope that it was made in: it does not outlive that.
+/// A macro, and the scope that defines it: it cannot be called after that scope ends.
 pub(crate) struct Macro {
     pub syntax: Rc<Syntax>,
     pub scope: Weak<Scope>,
@@ -113,7 +113,7 @@ impl Value {
         Value::Int(i128::try_from(number).unwrap_or(i128::MAX))
     }
 
-    /// What Python calls its type.
+    /// The name of its type in Python.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Undefined(_) => "undefined",
@@ -137,7 +137,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is a whole one; `true` is 1.
+    /// The integer, if it is one; `true` is 1.
     pub fn as_int(&self) -> Option<i128> {
         match self {
             Value::Int(number) => Some(*number),

@@ -1,6 +1,6 @@
-//! Python's `textwrap.wrap` for ASCII, without hyphens, tabs and blanks as they are.
+//! Python's `textwrap.wrap` for ASCII text, without breaks at hyphens; whitespace is not replaced.
 
-/// Lines of at most `width` characters, broken between words.
+/// Wraps text into lines of at most `width` characters, between words.
 pub(crate) fn wrap(text: &str, width: usize, break_long_words: bool) -> Vec<String> {
     let mut chunks = chunks(text);
     chunks.reverse();
@@ -40,12 +40,12 @@ fn is_blank(chunk: &str) -> bool {
     chunk.trim_matches(is_space).is_empty()
 }
 
-/// The characters that `textwrap` takes for blanks.
+/// The characters that are whitespace to `textwrap`.
 fn is_space(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ')
 }
 
-/// Words and blanks in turn.
+/// Splits text into alternating words and whitespace.
 fn chunks(text: &str) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     let mut blank = None;

@@ -1,4 +1,4 @@
-//! YAML within templates, read by the house's own reader: what PyYAML makes of it, or refused.
+//! Parses YAML within templates with our own parser: the result equals PyYAML's, or the text is refused.
 
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Limits, Node, Value as Yaml, parse};
@@ -12,9 +12,9 @@ pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
     run.charge(text.len())?;
     let parsed = parse(text.as_bytes(), &Limits::default());
     if let Some(finding) = parsed.findings.iter().find(|finding| Diagnostic::is_error(finding)) {
-        // PyYAML may read what is refused here; either way it is no value
+        // PyYAML may accept it; either way the result is not a value
         return refused(format!(
-            "the text is not YAML, or not YAML that all readers agree about ({})",
+            "text that is not YAML, or that YAML parsers read differently ({})",
             finding.code
         ));
     }

@@ -1,6 +1,6 @@
-//! What we render is what Jinja2 renders, to the byte; what cannot be is refused.
+//! Compares our output with that of Jinja2, to the byte; templates whose output may differ are refused.
 //!
-//! Jinja2 is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! The real Jinja2 runs as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 
 mod oracle {
     pub mod corpus;
@@ -12,12 +12,12 @@ use oracle::reader::{Answered, Case, ask, ours};
 use oracle::{corpus, grammar};
 use qontract_template::{Whitespace, known};
 
-/// How many generated cases a test compares; `QONTRACT_ORACLE_CASES` asks for more.
+/// Number of generated cases of a test; `QONTRACT_ORACLE_CASES` overrides it.
 fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// Compares all; tells how many were rendered, and how many refused though Jinja2 renders them.
+/// Compares all cases; returns the number of rendered ones, and of refused ones that Jinja2 renders.
 fn compare(cases: &[Case], may_refuse: impl Fn(usize) -> bool) -> (usize, usize) {
     let mut wrong = Vec::new();
     let (mut rendered, mut refused) = (0, 0);
@@ -72,14 +72,14 @@ fn every_function_filter_and_test_is_in_the_corpus() {
             _ => vec![format!("is {name}"), format!("\"{name}\"")],
         };
         let found = corpus.iter().any(|template| forms.iter().any(|form| template.contains(form)));
-        assert!(found, "no template tries the {kind} `{name}`");
+        assert!(found, "no template uses the {kind} `{name}`");
     }
     for tag in
         ["b64encode", "raise_error", "for", "if", "set", "with", "macro", "call", "filter", "print", "raw"]
     {
         assert!(
             corpus.iter().any(|template| template.contains(&format!("% {tag}"))),
-            "no template tries `{tag}`"
+            "no template uses `{tag}`"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What callers rely on: look-ups in rounds, addresses in declared state, secrets that do not print, faults with their line,
-//! limits that hold.
+//! The behaviour that callers rely on: look-ups in rounds, look-ups in declared state, secrets that are not
+//! printed, faults with their line, limits.
 
 use std::collections::BTreeMap;
 
@@ -23,37 +23,39 @@ fn check_fault(text: &str, kind: Kind, expect: &str) {
 }
 
 #[test]
-fn what_is_unknown_is_asked_for_in_rounds() {
+fn look_ups_are_requested_in_rounds() {
     let text =
         "{{ vault('a', 'k') }}{% set b = vault('b', 'k') %}{{ b ~ 1 }}{{ vault(vault('c', 'k'), 'k') }}";
     let request = Request::new(Source::new("t", text), &[]);
     let mut known: BTreeMap<Address, Answer> = BTreeMap::new();
-    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("something is needed") };
+    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("a look-up is needed") };
     assert_eq!(
         needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["vault(a#k)", "vault(b#k)", "vault(c#k)"]
     );
     known.extend(needs.into_iter().map(|address| (address, Answer::Known(Data::text("d")))));
-    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("something more is needed") };
+    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("another look-up is needed") };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("d")]);
     known.insert(secret("d"), Answer::Known(Data::text("e")));
-    let Ok(Outcome::Rendered(rendered)) = render(&request, &known) else { panic!("all is known") };
+    let Ok(Outcome::Rendered(rendered)) = render(&request, &known) else {
+        panic!("all look-ups have results")
+    };
     assert_eq!(rendered.expose(), "dd1e");
     assert_eq!(rendered.looked_up.len(), 4);
 }
 
 #[test]
-fn nothing_is_asked_for_that_depends_on_what_is_unknown() {
+fn look_ups_that_depend_on_a_pending_one_are_not_requested() {
     let text = "{% if vault('a', 'k') == 'x' %}{{ vault('b', 'k') }}{% endif %}{{ vault('c', 'k') }}";
     let Ok(Outcome::Needs(needs)) = render(&Request::new(Source::new("t", text), &[]), &BTreeMap::new())
     else {
-        panic!("something is needed")
+        panic!("a look-up is needed")
     };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("a")]);
 }
 
 #[test]
-fn in_declared_state_a_look_up_is_its_address() {
+fn in_declared_state_a_look_up_is_its_own_text() {
     let text = "{{ vault('a/b', 'k', 3) }} {{ github('o/r', 'p', 'main') }} {{ s3('a', 'b', 'p') }} {{ yesterday() }}";
     let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
     let Ok(Outcome::Rendered(rendered)) =
@@ -65,12 +67,12 @@ fn in_declared_state_a_look_up_is_its_address() {
 }
 
 #[test]
-fn what_is_rendered_from_a_secret_does_not_print_and_is_in_no_fault() {
+fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
     let known = BTreeMap::from([(secret("a"), Answer::Known(Data::text("hunter2")))]);
     let render = |text: &str| render(&Request::new(Source::new("t", text), &[]), &known);
     let outcome = render("{{ vault('a', 'k') }}").unwrap();
     assert!(!format!("{outcome:?}{known:?}").contains("hunter2"), "{outcome:?}");
-    let Outcome::Rendered(rendered) = outcome else { panic!("all is known") };
+    let Outcome::Rendered(rendered) = outcome else { panic!("all look-ups have results") };
     assert!(rendered.is_sensitive);
     for text in [
         "{{ {}[vault('a', 'k')] }}",
@@ -106,7 +108,7 @@ fn after_a_secret_was_read_every_fault_reads_the_same() {
     ] {
         assert_eq!(fault(text), first, "{text}");
     }
-    // With addresses in place of values nothing is secret, and a fault is reported in full.
+    // In declared state nothing is secret, and a fault is reported in full.
     let text = "{% set s = vault('a', 'k') %}\n{{ nope }}";
     let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
     let fault = render(&Request::new(Source::new("t.j2", text), &[]), &Declared(nothing)).unwrap_err();
@@ -132,17 +134,17 @@ fn a_fault_names_template_line_and_what_is_missing() {
     check_fault(
         "\n\n{{ [1]|random }}",
         Kind::Refused,
-        "resources/x.j2:3: the filter `random`: the same template must give the same text",
+        "resources/x.j2:3: not supported: the filter `random`: the same template must give the same text",
     );
     check_fault(
         "\n{% include 'x' %}",
         Kind::Refused,
-        "resources/x.j2:2: the tag `include`: there are no other templates to include",
+        "resources/x.j2:2: not supported: the tag `include`: there are no other templates to include",
     );
 }
 
 #[test]
-fn a_look_up_that_failed_is_told_with_its_address() {
+fn a_failed_look_up_is_reported_with_its_text() {
     let known = BTreeMap::from([(secret("a"), Answer::Failed("permission denied".to_owned()))]);
     let fault = render(&Request::new(Source::new("t", "\n{{ vault('a', 'k') }}"), &[]), &known).unwrap_err();
     assert_eq!(fault.to_string(), "t:2: `vault(a#k)` could not be looked up: permission denied");

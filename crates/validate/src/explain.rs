@@ -1,4 +1,4 @@
-//! Failures put into words: one finding for each mistake, with what is allowed and what was probably meant.
+//! Turns schema failures into findings: one finding per mistake, with the allowed values and a suggestion.
 
 mod branches;
 
@@ -14,10 +14,10 @@ use crate::schema::equality;
 use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
 use branches::Nearest;
 
-/// How many words are compared, at most, with those of a file that are wrong.
+/// Maximum number of name comparisons that are made to find suggestions for one file.
 const MOST_COMPARED: usize = 100_000;
 
-/// The document whose failures are explained.
+/// Explains the schema failures of one document.
 pub struct Subject<'a> {
     bundle: &'a Bundle,
     layout: &'a Layout,
@@ -27,7 +27,7 @@ pub struct Subject<'a> {
     patience: Patience,
 }
 
-/// A failure that is told on its own, and what is to be noted about it.
+/// A failure that gets its own finding, and the note to attach to it.
 struct Told {
     failure: Failure,
     note: Option<String>,
@@ -43,12 +43,12 @@ impl<'a> Subject<'a> {
 impl Subject<'_> {
     /// One finding for each mistake behind `failures`.
     pub fn explain(&self, failures: Vec<Failure>) -> Vec<Diagnostic> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for failure in failures {
-            self.unfold(failure, None, &mut told);
+            self.unfold(failure, None, &mut reported);
         }
-        let told = without_echoes(told);
-        let missing: BTreeSet<(String, String)> = told
+        let reported = without_echoes(reported);
+        let missing: BTreeSet<(String, String)> = reported
             .iter()
             .filter_map(|Told { failure, .. }| match &failure.wrong {
                 Wrong::Missing(field) => Some((failure.pointer.clone(), field.clone())),
@@ -57,20 +57,20 @@ impl Subject<'_> {
             .collect();
         let mut misspelt = BTreeSet::new();
         let mut findings = Vec::new();
-        for Told { failure, note } in &told {
+        for Told { failure, note } in &reported {
             let Wrong::Unknown(fields) = &failure.wrong else { continue };
             let known = self.known_fields(failure);
-            // What bundling added is not the author's, and the least of what is wrong.
+            // Fields that bundling adds are not the author's mistake.
             for field in fields.iter().filter(|field| !is_added(field)) {
                 let meant = self.meant_field(failure, field, &known, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
                 findings.push(noted(self.unknown(failure, field, &known, meant), note.as_deref()));
             }
         }
-        for Told { failure, note } in &told {
+        for Told { failure, note } in &reported {
             let finding = match &failure.wrong {
                 Wrong::Unknown(_) => continue,
-                // It is there, under a name with a typing error, which is told.
+                // The field is present under a misspelt name, which is reported.
                 Wrong::Missing(field) if misspelt.contains(&(failure.pointer.clone(), field.clone())) => {
                     continue;
                 }
@@ -79,26 +79,26 @@ impl Subject<'_> {
             findings.push(noted(finding, note.as_deref()));
         }
         if findings.is_empty() {
-            findings.extend(told.iter().filter_map(|Told { failure, .. }| self.no_room(failure)));
+            findings.extend(reported.iter().filter_map(|Told { failure, .. }| self.no_room(failure)));
         }
         findings
     }
 
-    /// Replaces "none of the alternatives" by what is wrong by the one that was meant.
-    fn unfold(&self, failure: Failure, note: Option<String>, told: &mut Vec<Told>) {
+    /// Replaces "matches no alternative" by the failures of the closest alternative.
+    fn unfold(&self, failure: Failure, note: Option<String>, reported: &mut Vec<Told>) {
         let Wrong::NoBranch(branches) = &failure.wrong else {
-            told.push(Told { failure, note });
+            reported.push(Told { failure, note });
             return;
         };
         match branches::nearest(&failure.pointer, branches) {
             Nearest::Meant(index, failures) => {
                 let note = note.or_else(|| self.alternative(&failure, index, branches.len()));
                 for inner in failures {
-                    self.unfold(inner, note.clone(), told);
+                    self.unfold(inner, note.clone(), reported);
                 }
             }
-            Nearest::Same(inner) => self.unfold(inner, note, told),
-            Nearest::OneOf(_) | Nearest::Nothing => told.push(Told { failure, note }),
+            Nearest::Same(inner) => self.unfold(inner, note, reported),
+            Nearest::OneOf(_) | Nearest::Nothing => reported.push(Told { failure, note }),
         }
     }
 
@@ -108,8 +108,8 @@ impl Subject<'_> {
             self.bundle.schema(path)?.value.pointer(&keywords::below(pointer, &index.to_string()))?;
         let name = branch.get("$ref").or_else(|| branch.get("title")).and_then(Value::as_str);
         (count > 1).then(|| match name {
-            Some(name) => format!("by the nearest of {count} alternatives, `{name}`"),
-            None => format!("by the nearest of {count} alternatives, number {}", index + 1),
+            Some(name) => format!("closest of {count} alternatives: `{name}`"),
+            None => format!("closest of {count} alternatives: number {}", index + 1),
         })
     }
 
@@ -121,7 +121,7 @@ impl Subject<'_> {
         self.root.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    /// The schema that the keyword of a failure is part of, and the name of its file.
+    /// The schema that contains the failed keyword, and the name of its file.
     fn rule(&self, failure: &Failure) -> Option<(&Value, String)> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once('/')?;
@@ -169,19 +169,22 @@ impl Subject<'_> {
         }
     }
 
-    /// A schema that does not allow what bundling adds. Nothing else is wrong, but the value does not fit.
+    /// The finding for a schema that does not allow a field that bundling adds, when that is the only
+    /// failure.
     fn no_room(&self, failure: &Failure) -> Option<Diagnostic> {
         let Wrong::Unknown(fields) = &failure.wrong else { return None };
         let field = fields.iter().find(|field| is_added(field))?;
-        let message = format!("the schema has no room for `{field}`, which bundling adds");
+        let message = format!("the schema does not allow `{field}`, which bundling adds");
         let finding = self.finding(code::UNKNOWN_FIELD, &failure.pointer, message);
         let finding = match self.rule(failure) {
             Some((_, file)) => finding.label(format!("not in `{file}`")),
             None => finding,
         };
-        Some(finding.hint(
-            "let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
-        ))
+        Some(
+            finding.hint(
+                "set the schema's `$schema` to `/metaschema-1.json`, or add the field to its `properties`",
+            ),
+        )
     }
 
     fn one(&self, failure: &Failure) -> Diagnostic {
@@ -200,7 +203,7 @@ impl Subject<'_> {
                 finding.note(self.pattern(failure))
             }
             Wrong::CostlyPattern => {
-                let message = "the pattern takes too long to decide about this text".to_owned();
+                let message = "matching the pattern against this text takes too long".to_owned();
                 let finding = self.finding(code::COSTLY_PATTERN, pointer, message).label(because);
                 finding.hint("write the pattern in the schema without nested repetitions")
             }
@@ -227,7 +230,8 @@ impl Subject<'_> {
             }
             Wrong::NoBranch(branches) => self.no_branch(pointer, branches).label(because),
             Wrong::ManyBranches(_) => {
-                let message = "the value fits more than one alternative, and must fit one only".to_owned();
+                let message =
+                    "the value matches more than one alternative, but must match exactly one".to_owned();
                 self.finding(code::MANY_ALTERNATIVES, pointer, message).label(because)
             }
             Wrong::Name(name, inner) => {
@@ -242,15 +246,14 @@ impl Subject<'_> {
                 }
             }
             Wrong::TooMany => {
-                let message = "more is wrong with the file than can be told".to_owned();
+                let message = "the file has too many errors to report".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
-                finding.hint("begin with the schema: it may ask for something else than was meant")
+                finding.hint("check the schema first: it may not demand what was meant")
             }
             Wrong::TooComplex => {
-                let message = "whether the file keeps its schema takes too long to decide".to_owned();
+                let message = "checking the file against its schema takes too long".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
-                finding
-                    .hint("give the alternatives of the schema a field that tells them apart, or nest less")
+                finding.hint("add a field that distinguishes the schema's alternatives, or reduce nesting")
             }
             Wrong::Forbidden => self
                 .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
@@ -258,7 +261,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The pattern that was not found.
+    /// The pattern that did not match, as a note.
     fn pattern(&self, failure: &Failure) -> String {
         let keyword = failure.keyword.as_ref();
         let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
@@ -268,7 +271,7 @@ impl Subject<'_> {
     fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
         let asks = self.asking(failure, field);
         let message = match asks {
-            Some(other) => format!("missing field `{field}`, which `{other}` needs beside it"),
+            Some(other) => format!("missing field `{field}`, which is required when `{other}` is present"),
             None => format!("missing field `{field}`"),
         };
         let finding = self.finding(code::MISSING_FIELD, &failure.pointer, message);
@@ -278,7 +281,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The field whose presence makes `field` needed, by `dependencies`.
+    /// The field whose presence makes `field` required, by `dependencies`.
     fn asking(&self, failure: &Failure, field: &str) -> Option<&str> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once("/dependencies")?;
@@ -301,7 +304,7 @@ impl Subject<'_> {
         match value {
             Value::Null => finding.hint("give it a value, or remove the field"),
             Value::Bool(_) if wants("string") => finding.hint(
-                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are no text",
+                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are not text",
             ),
             Value::Int(_) | Value::BigInt(_) | Value::Float(_) if wants("string") => {
                 finding.hint("put it into quotes")
@@ -315,7 +318,7 @@ impl Subject<'_> {
                 _ => finding.hint("write `true` or `false`, without quotes"),
             },
             Value::Map(_) | Value::List(_) => finding,
-            _ if wants("array") => finding.hint(format!("write a list, even of one: `[{shown}]`")),
+            _ if wants("array") => finding.hint(format!("write a list, even for one item: `[{shown}]`")),
             _ => finding,
         }
     }
@@ -341,10 +344,10 @@ impl Subject<'_> {
 
     fn no_branch(&self, pointer: &str, branches: &[Vec<Failure>]) -> Diagnostic {
         if let Nearest::OneOf(fields) = branches::nearest(pointer, branches) {
-            let message = format!("one of the fields {} is needed", any_of(fields.iter()));
+            let message = format!("one of the fields {} is required", any_of(fields.iter()));
             return self.finding(code::MISSING_FIELD, pointer, message);
         }
-        let message = format!("the value fits none of the {} alternatives", branches.len());
+        let message = format!("the value matches none of the {} alternatives", branches.len());
         let mut finding = self.finding(code::NO_ALTERNATIVE, pointer, message);
         for (index, failures) in branches.iter().enumerate().take(4) {
             if let Some(first) = failures.first() {
@@ -356,7 +359,7 @@ impl Subject<'_> {
     }
 }
 
-/// Fields that bundling adds to datafiles.
+/// Whether bundling adds the field to datafiles.
 fn is_added(name: &str) -> bool {
     matches!(name, "$file_sha256sum" | "__identifier")
 }
@@ -368,22 +371,22 @@ fn noted(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
     }
 }
 
-/// The pointer of the first item of a list that was there before.
+/// The pointer of the first item that repeats an earlier item of a list.
 fn repeated(value: &Value, pointer: &str) -> String {
     let second = equality::first_repeated(value.as_list().unwrap_or_default());
     second.map_or_else(|| pointer.to_owned(), |index| keywords::below(pointer, &index.to_string()))
 }
 
-/// Leaves out what only follows from something else: of a value of the wrong type, nothing else is told.
-fn without_echoes(told: Vec<Told>) -> Vec<Told> {
-    let typed: BTreeSet<String> = told
+/// Leaves out duplicates, and other failures of a value that has the wrong type: they only follow from that.
+fn without_echoes(reported: Vec<Told>) -> Vec<Told> {
+    let typed: BTreeSet<String> = reported
         .iter()
-        .filter(|told| matches!(told.failure.wrong, Wrong::Type(_)))
-        .map(|told| told.failure.pointer.clone())
+        .filter(|reported| matches!(reported.failure.wrong, Wrong::Type(_)))
+        .map(|reported| reported.failure.pointer.clone())
         .collect();
     let mut known: BTreeSet<(String, String)> = BTreeSet::new();
     let mut kept: Vec<Told> = Vec::new();
-    for one in told {
+    for one in reported {
         let Failure { pointer, wrong, .. } = &one.failure;
         let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_) | Wrong::Name(..));
         if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {

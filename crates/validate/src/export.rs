@@ -1,7 +1,8 @@
-//! Schemas for editors: plain JSON Schema of the files as people write them, one file each.
+//! Exports the schemas of a bundle for editors: plain JSON Schema for the files as people write them.
 //!
-//! What bundling adds is taken out, the data repo's own words (`$schemaRef` and the like) too, and references become
-//! relative paths, so that the folder works wherever it is put. Patterns stay as they are: editors read them.
+//! Fields that bundling adds and the data repo's own keywords (`$schemaRef` and the like) are removed.
+//! References become relative paths, so that the folder works in any location. Patterns stay as they are:
+//! editors read them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::keywords::{self, Holds};
 use crate::schema::reference::{self, DRAFT, Place, Target};
 use crate::tree::plain;
 
-/// The schemas of a bundle as editors want them: path within the folder ↦ text.
+/// The exported schemas of a bundle: path within the folder ↦ text.
 pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
     let types = Types::read(&bundle.graphql().value);
     let mut files = BTreeMap::new();
@@ -31,7 +32,7 @@ pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
     files
 }
 
-/// The settings of an editor: which schema is for which datafiles, by their folders and names.
+/// Editor settings that map each exported schema to its datafiles.
 ///
 /// A datafile names its schema by a path that no editor can follow, so the settings list the files of each schema.
 pub fn settings(bundle: &Bundle, folder: &str, layout: &Layout) -> String {
@@ -46,7 +47,7 @@ pub fn settings(bundle: &Bundle, folder: &str, layout: &Layout) -> String {
     pretty(&json!({ "yaml.schemas": files, "yaml.yamlVersion": "1.1" }))
 }
 
-/// The name of an exported schema: always `.json`, without the leading slash.
+/// The file name of an exported schema: always `.json`, without the leading slash.
 pub fn file_of(path: &str) -> String {
     let path = path.trim_start_matches('/');
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
@@ -70,7 +71,7 @@ impl One<'_> {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let mut exported = Map::new();
             exported.insert("$ref".to_owned(), json!(self.relative(reference)));
-            // Editors show the description that stands beside a reference.
+            // Editors show a description next to a reference.
             if let Some(description) = map.get("description").and_then(Value::as_str) {
                 exported.insert("description".to_owned(), json!(description));
             }
@@ -103,7 +104,7 @@ impl One<'_> {
         Plain::Object(exported)
     }
 
-    /// A reference as seen from the exported file.
+    /// A reference, relative to the exported file.
     fn relative(&self, reference: &str) -> String {
         let Target::Place(Place { file, pointer, .. }) = reference::target(self.bundle, self.path, reference)
         else {
@@ -122,7 +123,7 @@ impl One<'_> {
     }
 }
 
-/// A JSON pointer as it stands in an address.
+/// A JSON pointer, percent-encoded for use in a URI.
 fn encoded(pointer: &str) -> String {
     let mut out = String::with_capacity(pointer.len());
     for byte in pointer.bytes() {
@@ -135,7 +136,7 @@ fn encoded(pointer: &str) -> String {
     out
 }
 
-/// Fields that bundling adds.
+/// Whether bundling adds the field to datafiles.
 fn is_added(name: &str) -> bool {
     matches!(name, "$file_sha256sum" | "__identifier")
 }

@@ -1,68 +1,68 @@
-//! What a schema has against a value, before it is put into words.
+//! The failures of a value against a schema, before they become findings.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value as Plain;
 
-/// One failure of a value.
+/// One failure of a value against a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// JSON pointer of the value.
     pub pointer: String,
-    /// Where the keyword stands that failed: path of the schema, and JSON pointer in it.
+    /// The failed keyword: path of the schema, and JSON pointer in it.
     pub keyword: Option<(String, String)>,
-    /// What is wrong.
+    /// The kind of the failure.
     pub wrong: Wrong,
 }
 
-/// What is wrong with a value.
+/// The kinds of failures of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wrong {
-    /// It has fields that the schema does not know.
+    /// The value has fields that the schema does not define.
     Unknown(Vec<String>),
-    /// It lacks a field.
+    /// The value lacks a required field.
     Missing(String),
-    /// It is of none of these types.
+    /// The value has none of these types.
     Type(Vec<String>),
-    /// It is none of these values.
+    /// The value is not one of these.
     Enum(Allowed),
-    /// It does not match the pattern.
+    /// The value does not match the pattern.
     Pattern,
-    /// Whether it matches the pattern could not be found out in reasonable time.
+    /// Matching the pattern exceeded the backtracking limit.
     CostlyPattern,
-    /// It is not of this format.
+    /// The value does not have this format.
     Format(String),
-    /// The number is out of range, and how.
+    /// The number is out of range, and in what way.
     Range(String),
-    /// The text is too long or too short, and how.
+    /// The text is too long or too short, and by which limit.
     Length(String),
-    /// There are too many or too few, and how.
+    /// There are too many or too few items or fields, and by which limit.
     Count(String),
-    /// The list has none of these values, and needs one.
+    /// The list contains none of these values, but must contain one.
     NotContained(Allowed),
-    /// An item is there twice.
+    /// The list contains an item twice.
     Repeated,
-    /// It is none of the alternatives: what each of them has against it.
+    /// The value matches no alternative: the failures of each.
     NoBranch(Vec<Vec<Failure>>),
-    /// It is more than one of the alternatives: which.
+    /// The value matches more than one alternative: their indices.
     ManyBranches(Vec<usize>),
-    /// The name of the field is wrong: the name, and how.
+    /// The name of a field fails: the name, and the kind of its failure.
     Name(String, Box<Wrong>),
-    /// It is not allowed at all.
+    /// No value is allowed.
     Forbidden,
-    /// Whether it fits could not be found out in reasonable time.
+    /// The check exceeded its step or depth limit.
     TooComplex,
-    /// More is wrong than can be kept.
+    /// There are more failures than the limit.
     TooMany,
 }
 
-/// The values that a schema allows, shared by all failures for want of one of them.
+/// The values that a schema allows, shared by all failures that report them.
 #[derive(Clone, PartialEq)]
 pub struct Allowed(pub Arc<[Plain]>);
 
 impl fmt::Debug for Allowed {
-    /// Short, however many they are.
+    /// Shows at most 16 values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} values: {:?}", self.0.len(), &self.0[..self.0.len().min(16)])
     }

@@ -1,8 +1,8 @@
-//! The keywords of JSON Schema draft 6, and where the schemas within a schema are.
+//! The keywords of JSON Schema draft 6, and the locations of subschemas.
 
 use qontract_bundle::{Map, Value};
 
-/// What the value of a keyword holds.
+/// The kind of value a keyword has, by the subschemas in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// No schema.
@@ -19,7 +19,7 @@ pub enum Holds {
     Dependencies,
 }
 
-/// All keywords that mean something in a schema of a data repo.
+/// All keywords that have a meaning in a schema of a data repo.
 pub const KEYWORDS: &[(&str, Holds)] = &[
     ("$id", Holds::Plain),
     ("$ref", Holds::Plain),
@@ -62,12 +62,12 @@ pub const KEYWORDS: &[(&str, Holds)] = &[
     ("uniqueItems", Holds::Plain),
 ];
 
-/// What the keyword `name` holds; nothing of meaning if it is none.
+/// The kind of the keyword `name`; `None` if it is not a keyword.
 pub fn holds(name: &str) -> Option<Holds> {
     KEYWORDS.iter().find(|(known, _)| *known == name).map(|(_, holds)| *holds)
 }
 
-/// Goes through `schema` and the schemas within it, with the JSON pointer of each.
+/// Visits `schema` and its subschemas, with the JSON pointer of each.
 pub fn each_schema<'v>(schema: &'v Value, pointer: &mut String, visit: &mut impl FnMut(&'v Map, &str)) {
     let Value::Map(map) = schema else { return };
     visit(map, pointer);
@@ -99,7 +99,7 @@ pub fn each_schema<'v>(schema: &'v Value, pointer: &mut String, visit: &mut impl
     }
 }
 
-/// Appends a step to a JSON pointer.
+/// Appends a reference token to a JSON pointer, escaped.
 pub fn push(pointer: &mut String, step: &str) {
     pointer.push('/');
     for character in step.chars() {
@@ -111,7 +111,7 @@ pub fn push(pointer: &mut String, step: &str) {
     }
 }
 
-/// A JSON pointer with one more step.
+/// A JSON pointer with one more reference token.
 pub fn below(pointer: &str, step: &str) -> String {
     let mut pointer = pointer.to_owned();
     push(&mut pointer, step);

@@ -1,4 +1,13 @@
-//! What was found to be right before, and need not be looked at again.
+//! Cache for incremental validation: files that were valid before are not checked again.
+//!
+//! Two results are cached, both by the SHA-256 of a file's content: that a file conforms to its schema, and
+//! that the links of a datafile are valid. Files with findings are not cached, and link results are cached
+//! only if the links of all datafiles are valid.
+//!
+//! The first is invalid when schemas, GraphQL types, options or the set of unreadable files change. The
+//! second is invalid also when a file is added or removed, or changes its `$schema` or `__identifier`. Links
+//! whose validity depends on the content of their targets (an inline `$schemaRef`) are cached separately, and
+//! are invalid when any such target changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,67 +20,69 @@ use rayon::prelude::*;
 use crate::Options;
 use crate::schema::Formats;
 
-/// How many datafiles one task looks at.
+/// Number of datafiles per parallel task.
 const CHUNK: usize = 1024;
 
-/// What is known of documents and resources, by digest.
+/// The documents and resources that passed validation, by digest.
 ///
-/// **Invariant:** whoever knows it finds what somebody finds who does not: it is known only together with the schemas, the types and the
-/// files that it was found out with.
+/// **Invariant:** validation with a cache finds the same as validation without one. Cached results are used
+/// only with the dependencies (schemas, types, files) that they were computed with.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// What it was found out with.
+    /// The bundle and the options of the last validation in this process.
     last: Option<(Bundle, Options)>,
-    /// A digest of that.
+    /// A digest of the options, GraphQL types, schemas and unreadable files that the cache is valid for.
     ground: Option<Sha256>,
-    /// Those that keep their schemas.
+    /// Documents and resources that conform to their schemas.
     fit: HashSet<Sha256, RandomState>,
     links: Links,
 }
 
-/// Datafiles whose links are right.
+/// Datafiles whose links are valid.
 #[derive(Debug, Default)]
 struct Links {
-    /// What tells whether links are right, besides those who have them: the files that they can lead to.
+    /// A digest of the possible link targets: paths, schemas and identifiers of all datafiles, paths of all
+    /// resources.
     ground: Option<Sha256>,
+    /// Datafiles whose links stay valid while the digest does not change.
     right: HashMap<Sha256, Unique, RandomState>,
-    /// Those that are right as long as none of the files changes that they want more of than that it is there.
+    /// Datafiles whose links depend on the *content* of other files; invalid when any of those files changes.
     fleeting: HashMap<Sha256, Unique, RandomState>,
-    /// The paths of those files.
+    /// The paths of the files on whose content links depend.
     wanted: HashSet<Box<str>, RandomState>,
-    /// What those files said, if another process found it out.
+    /// The digest of those files when the cache was saved; set only in a cache that was read from bytes.
     told: Option<Sha256>,
 }
 
-/// Hashes of the values in a datafile that must be the only ones.
+/// Hashes of the values in a datafile that must be unique across all data.
 pub(crate) type Unique = Box<[u64]>;
 
-/// What a check found to be right.
+/// The results of one validation that are to be cached.
 #[derive(Default)]
 pub(crate) struct Right {
-    /// Documents and resources that keep their schemas.
+    /// Documents and resources that conform to their schemas.
     pub fit: Vec<Sha256>,
-    /// Datafiles whose links are right; nothing more of those that were known.
+    /// Datafiles whose links are valid; `None` if that came from the cache.
     pub linked: Vec<(Sha256, Option<Linked>)>,
-    /// Paths that were newly found to be wanted more of than that they are there.
+    /// Newly found paths of files on whose content links depend.
     pub wanted: Vec<Box<str>>,
 }
 
-/// A datafile whose links are right.
+/// The check result of a datafile whose links are valid.
 pub(crate) struct Linked {
     pub unique: Unique,
-    /// Whether they stay right for as long as there are the same files of the same kinds.
+    /// Whether the links stay valid while the set of files, their schemas and identifiers stay the same.
     pub lasts: bool,
 }
 
-/// In order: the same knowledge has the same bytes.
+/// Sorts, so that equal caches have equal bytes.
 fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut all: Vec<T> = all.into_iter().collect();
     all.sort_unstable();
     all
 }
 
-/// What others may ask of a datafile besides that it is there: its schema and its identifier.
+/// The parts of a datafile that links to it depend on: its schema and its identifier.
 fn kind(file: &Datafile) -> [Option<String>; 2] {
     file.document.value.texts(["$schema", "__identifier"])
 }
@@ -82,29 +93,34 @@ impl Links {
         self.wanted.clear();
     }
 
-    /// What the files say that others want more of than that they are there.
+    /// A digest of the content of all files on whose content links depend.
     fn wanted_in(&self, bundle: &Bundle) -> Sha256 {
-        let mut said = Hasher::default();
+        let mut hasher = Hasher::default();
         for path in sorted(&self.wanted) {
             let digest = bundle.datafile(path).map(|document| document.digest);
-            said.update(path.as_bytes());
-            said.update(b"\0");
-            said.update(digest.as_ref().map_or(&[], |digest| digest.as_bytes().as_slice()));
+            hasher.update(path.as_bytes());
+            hasher.update(b"\0");
+            hasher.update(digest.as_ref().map_or(&[], |digest| digest.as_bytes().as_slice()));
         }
-        said.finish()
+        hasher.finish()
     }
 }
 
 impl Known {
-    /// Forgets everything that was found out with other schemas, types or files, or in another way.
+    /// Drops all entries that are not valid for `bundle` and `options`.
+    ///
+    /// If only the content of datafiles changed since the last validation in this process, and links depend
+    /// on the content of none of them, all entries stay. Otherwise content-dependent entries are dropped,
+    /// unless the cache was just read and their targets still have the saved digest; and if more than content
+    /// changed, the digests of the dependencies are compared.
     pub(crate) fn stand_on(&mut self, bundle: &Bundle, options: &Options) {
         match self.changed(bundle, options) {
             Some(changed) if !changed.iter().any(|path| self.links.wanted.contains(*path)) => {}
-            stays => {
+            changed => {
                 if self.links.told.take() != Some(self.links.wanted_in(bundle)) {
                     self.links.forget_fleeting();
                 }
-                if stays.is_none() {
+                if changed.is_none() {
                     self.move_to(bundle, options);
                 }
             }
@@ -112,22 +128,24 @@ impl Known {
         self.last = Some((bundle.clone(), options.clone()));
     }
 
-    /// The datafiles that say something else, if it surely was found out with the same schemas, types and files.
+    /// The paths of changed datafiles, if schemas, types, options, paths and identities are surely those of
+    /// the last validation.
     fn changed<'b>(&self, bundle: &'b Bundle, options: &Options) -> Option<Vec<&'b str>> {
         let (last, before) = self.last.as_ref()?;
         let is_same = |(a, b): &(&Datafile, &Datafile)| Arc::ptr_eq(&a.document, &b.document);
-        let stands = (options.formats, &options.unread) == (before.formats, &before.unread)
+        let is_comparable = (options.formats, &options.unread) == (before.formats, &before.unread)
             && bundle.has_paths_of(last)
             && Arc::ptr_eq(bundle.graphql(), last.graphql())
             && bundle.schemas().len() == last.schemas().len()
             && bundle.schemas().iter().zip(last.schemas()).all(|files| is_same(&files));
         let files = bundle.datafiles().iter().zip(last.datafiles());
         let changed = files
-            .filter(|files| stands && !is_same(files))
+            .filter(|files| is_comparable && !is_same(files))
             .map(|(a, b)| (kind(a) == kind(b)).then_some(&*a.path));
-        stands.then(|| changed.collect()).flatten()
+        is_comparable.then(|| changed.collect()).flatten()
     }
 
+    /// Compares digests of the dependencies, and clears the entries whose dependencies changed.
     fn move_to(&mut self, bundle: &Bundle, options: &Options) {
         let formats: &[u8] = match options.formats {
             Formats::Ignored => b"ignored",
@@ -136,12 +154,12 @@ impl Known {
         let types = bundle.graphql().digest;
         let schemas = bundle.schemas().iter();
         let schemas = schemas.flat_map(|file| [file.path.as_bytes(), b"\0", file.document.digest.as_bytes()]);
-        // What refers to files that could not be read is not told, and not right either.
+        // References to unreadable files are not reported, but they are not valid either.
         let unread = options.unread.iter().flat_map(|file| [file.as_bytes(), b"\0"]);
-        let ground = [formats, b"\0", types.as_bytes()].into_iter().chain(schemas).chain([b"\0".as_slice()]);
-        let ground = Sha256::of_parts(ground.chain(unread));
-        if self.ground != Some(ground) {
-            *self = Self { ground: Some(ground), ..Self::default() };
+        let parts = [formats, b"\0", types.as_bytes()].into_iter().chain(schemas).chain([b"\0".as_slice()]);
+        let digest = Sha256::of_parts(parts.chain(unread));
+        if self.ground != Some(digest) {
+            *self = Self { ground: Some(digest), ..Self::default() };
         }
         let files = bundle.datafiles().par_chunks(CHUNK).map(|files| {
             let mut sum = Hasher::default();
@@ -157,69 +175,70 @@ impl Known {
         let files: Vec<Sha256> = files.collect();
         let resources = bundle.resources().iter().flat_map(|file| [file.path.as_bytes(), b"\0"]);
         let files = files.iter().map(|sum| sum.as_bytes().as_slice());
-        let ground = Sha256::of_parts(files.chain([b"\0".as_slice()]).chain(resources));
-        if self.links.ground != Some(ground) {
-            self.links = Links { ground: Some(ground), ..Links::default() };
+        let digest = Sha256::of_parts(files.chain([b"\0".as_slice()]).chain(resources));
+        if self.links.ground != Some(digest) {
+            self.links = Links { ground: Some(digest), ..Links::default() };
         }
     }
 
-    /// Whether it is known to keep its schema.
+    /// Whether the document or resource is cached as conforming to its schema.
     pub(crate) fn fits(&self, digest: Sha256) -> bool {
         self.fit.contains(&digest)
     }
 
-    /// The unique values of a datafile whose links are known to be right.
+    /// The hashes of unique values of a datafile whose links are cached as valid.
     pub(crate) fn linked(&self, digest: Sha256) -> Option<&Unique> {
         self.links.right.get(&digest).or_else(|| self.links.fleeting.get(&digest))
     }
 
-    /// Remembers what is right now, and nothing else.
-    pub(crate) fn replace(&mut self, right: Right) {
-        // Mostly it is what it was.
-        if right.fit.len() != self.fit.len() || !right.fit.iter().all(|digest| self.fit.contains(digest)) {
-            self.fit = right.fit.into_iter().collect();
+    /// Replaces all entries by the results of a validation, so that entries of files that are gone are
+    /// dropped.
+    pub(crate) fn replace(&mut self, valid: Right) {
+        // In most runs nothing changed.
+        if valid.fit.len() != self.fit.len() || !valid.fit.iter().all(|digest| self.fit.contains(digest)) {
+            self.fit = valid.fit.into_iter().collect();
         }
-        let Links { right: lasting, fleeting, wanted, .. } = &mut self.links;
-        wanted.extend(right.wanted);
-        let is_known = right.linked.iter().all(|(_, linked)| linked.is_none());
-        if is_known && right.linked.len() == lasting.len() + fleeting.len() {
+        let Links { right: stable, fleeting: content_dependent, wanted: targets, .. } = &mut self.links;
+        targets.extend(valid.wanted);
+        let is_cached = valid.linked.iter().all(|(_, linked)| linked.is_none());
+        if is_cached && valid.linked.len() == stable.len() + content_dependent.len() {
             return;
         }
-        let (mut was_lasting, mut was_fleeting) = (std::mem::take(lasting), std::mem::take(fleeting));
-        for (digest, linked) in right.linked {
+        let (mut old_stable, mut old_dependent) = (std::mem::take(stable), std::mem::take(content_dependent));
+        for (digest, linked) in valid.linked {
             let (unique, lasts) = match linked {
                 Some(Linked { unique, lasts }) => (Some(unique), lasts),
-                None => match was_lasting.remove(&digest) {
+                None => match old_stable.remove(&digest) {
                     Some(unique) => (Some(unique), true),
-                    None => (was_fleeting.remove(&digest), false),
+                    None => (old_dependent.remove(&digest), false),
                 },
             };
-            // What is there twice was moved before.
-            let known = if lasts { &mut *lasting } else { &mut *fleeting };
-            unique.and_then(|unique| known.insert(digest, unique));
+            // Two files with the same digest: the entry was moved already.
+            let entries = if lasts { &mut *stable } else { &mut *content_dependent };
+            unique.and_then(|unique| entries.insert(digest, unique));
         }
     }
 
-    /// How much is known.
+    /// Number of cached results.
     pub fn len(&self) -> usize {
         self.fit.len() + self.links.right.len()
     }
 
-    /// Whether nothing is known.
+    /// Whether nothing is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What it was found out with: the same knowledge of other schemas or files is another one.
+    /// Digests of the dependencies: two caches with different dependencies are different caches.
     pub fn grounds(&self) -> [Option<Sha256>; 2] {
         [self.ground, self.links.ground]
     }
 
-    /// All of it, to be kept; `by` names the program, as another one may check otherwise.
+    /// Serializes the cache. `by` names the program: another version may check differently.
     pub fn to_bytes(&self, by: &str) -> Vec<u8> {
         let mut packer = Packer::default();
-        for ground in [self.ground, self.links.ground] {
-            packer.digest(ground.unwrap_or_else(|| Sha256::of(b"")));
+        for digest in [self.ground, self.links.ground] {
+            packer.digest(digest.unwrap_or_else(|| Sha256::of(b"")));
         }
         packer.list(sorted(&self.fit).into_iter(), |packer, digest| packer.digest(*digest));
         for linked in [&self.links.right, &self.links.fleeting] {
@@ -229,22 +248,23 @@ impl Known {
             });
         }
         packer.list(sorted(&self.links.wanted).into_iter(), |packer, path| packer.text(path));
-        let told = self.last.as_ref().map(|(bundle, _)| self.links.wanted_in(bundle));
-        packer.option(told, Packer::digest);
+        let content_digest = self.last.as_ref().map(|(bundle, _)| self.links.wanted_in(bundle));
+        packer.option(content_digest, Packer::digest);
         packer.sealed(by)
     }
 
-    /// What was kept by the same program, if it is whole.
+    /// Reads a cache that the same program wrote; `None` if it is damaged or from another program.
     pub fn from_bytes(bytes: &[u8], by: &str) -> Option<Self> {
-        let mut kept = Unpacker::open(bytes, by)?;
-        let (ground, of_links) = (kept.digest()?, kept.digest()?);
-        let fit = kept.list(Unpacker::digest)?;
-        let mut linked = || kept.list(|kept| Some((kept.digest()?, kept.list(Unpacker::number)?)));
+        let mut unpacker = Unpacker::open(bytes, by)?;
+        let (dependencies, link_dependencies) = (unpacker.digest()?, unpacker.digest()?);
+        let fit = unpacker.list(Unpacker::digest)?;
+        let mut linked =
+            || unpacker.list(|unpacker| Some((unpacker.digest()?, unpacker.list(Unpacker::number)?)));
         let (right, fleeting) = (linked()?, linked()?);
-        let wanted = kept.list(|kept| kept.text().map(Into::into))?;
-        let told = kept.option(Unpacker::digest)?;
-        let links = Links { ground: Some(of_links), right, fleeting, wanted, told };
-        Some(Self { last: None, ground: Some(ground), fit, links })
+        let wanted = unpacker.list(|unpacker| unpacker.text().map(Into::into))?;
+        let told = unpacker.option(Unpacker::digest)?;
+        let links = Links { ground: Some(link_dependencies), right, fleeting, wanted, told };
+        Some(Self { last: None, ground: Some(dependencies), fit, links })
     }
 }
 
@@ -253,23 +273,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_again_if_it_is_whole() {
+    fn a_cache_is_read_back_only_if_it_is_complete() {
         let digest = |text: &str| Sha256::of(text.as_bytes());
         let links = Links { ground: Some(digest("files")), ..Links::default() };
-        let mut known = Known { ground: Some(digest("ground")), links, ..Known::default() };
+        let mut cache = Known { ground: Some(digest("ground")), links, ..Known::default() };
         let linked = |unique: &[u64], lasts| Linked { unique: unique.into(), lasts };
         let linked = vec![
             (digest("a"), Some(linked(&[1, u64::MAX], true))),
             (digest("c"), Some(linked(&[], true))),
             (digest("d"), Some(linked(&[7], false))),
         ];
-        known.replace(Right { fit: vec![digest("a"), digest("b")], linked, wanted: Vec::new() });
-        let bytes = known.to_bytes("one");
+        cache.replace(Right { fit: vec![digest("a"), digest("b")], linked, wanted: Vec::new() });
+        let bytes = cache.to_bytes("one");
         assert!(Known::from_bytes(&bytes, "another").is_none());
-        let again = Known::from_bytes(&bytes, "one").expect("whole");
-        assert_eq!((again.ground, &again.fit), (known.ground, &known.fit));
-        assert_eq!((again.links.ground, &again.links.right), (known.links.ground, &known.links.right));
-        assert_eq!(again.links.fleeting, known.links.fleeting);
+        let restored = Known::from_bytes(&bytes, "one").expect("whole");
+        assert_eq!((restored.ground, &restored.fit), (cache.ground, &cache.fit));
+        assert_eq!((restored.links.ground, &restored.links.right), (cache.links.ground, &cache.links.right));
+        assert_eq!(restored.links.fleeting, cache.links.fleeting);
         for end in [0, 31, 32, 64, bytes.len() - 32, bytes.len() - 1] {
             assert!(Known::from_bytes(&bytes[..end], "one").is_none(), "{end}");
         }

@@ -1,9 +1,12 @@
-//! A bundle, checked: every mistake at once, each told once, at its place and with a way out.
+//! Validates a bundle: reports every mistake, each once, at its location and with a hint.
 //!
-//! [`validate`] takes a bundle, wherever it came from, and returns findings with the name of the file and a JSON
-//! pointer; [`locate`] turns pointers into lines where the texts can be had. The rules are in `rules`, one file
-//! each; what a JSON schema has against a value is found in [`schema`] and put into words in `explain`. [`peer`]
-//! writes the records of the established validator from the same checks, and [`export`] writes schemas for editors.
+//! [`validate`] takes a bundle and returns findings with a file name and a JSON pointer; [`locate`] turns
+//! pointers into lines where the source text is available. The rules are in `rules`, one file each;
+//! [`schema`] checks values against JSON schemas, and `explain` turns the failures into findings. [`peer`]
+//! writes the records of the established validator from the same checks, and [`export`] writes schemas for
+//! editors.
+//!
+//! Validation is incremental with [`validate_again`]: results of unchanged files come from a cache.
 //!
 //! This crate is pure: it reads no files, and **nothing that data names is ever fetched**.
 
@@ -38,20 +41,20 @@ pub use failure::{Allowed, Failure, Wrong};
 pub use known::Known;
 pub use spans::locate;
 
-/// What is asked besides the bundle.
+/// Options of a validation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How the files of the data repo are called.
+    /// The file layout of the data repo, for file names in findings.
     pub layout: Layout,
     /// Whether `format` is enforced.
     pub formats: Formats,
-    /// Files of the data repo that could not be read: what refers to them is not wrong for that.
+    /// Files of the data repo that could not be read: references to them are not reported.
     pub unread: BTreeSet<String>,
-    /// Whether only errors are wanted: what takes long and can only warn is left out then.
+    /// Whether to report only errors: slow rules that only give warnings are skipped.
     pub only_errors: bool,
 }
 
-/// What every rule knows.
+/// The inputs that all rules share.
 struct Context<'b> {
     bundle: &'b Bundle,
     types: &'b Types,
@@ -59,7 +62,7 @@ struct Context<'b> {
     layout: &'b Layout,
     checker: &'b Checker<'b>,
     unread: &'b BTreeSet<String>,
-    /// What need not be looked at again.
+    /// Cached results of the last validation.
     known: &'b Known,
 }
 
@@ -79,26 +82,28 @@ impl<'b> Context<'b> {
     }
 }
 
-/// The schemas of a bundle, to walk along.
+/// The schemas of a bundle as a guide for walking datafiles.
 fn guide(bundle: &Bundle) -> Guide<'_, &Value> {
     Guide::new(bundle.schemas().iter().map(|schema| (&*schema.path, &*schema.document.value)))
 }
 
-/// Everything that is wrong with a bundle, in no particular order.
+/// All findings about a bundle, in no particular order.
 pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     validate_again(bundle, options, &mut Known::default())
 }
 
-/// The same, for who knows what was right the last time, and is to know it the next time.
-pub fn validate_again(bundle: &Bundle, options: &Options, known: &mut Known) -> Vec<Diagnostic> {
-    known.stand_on(bundle, options);
-    let (findings, right) = check(bundle, options, known);
-    known.replace(right);
+/// Validates incrementally: files that `cache` has as valid are not checked again, and `cache` is updated.
+///
+/// The findings are the same as those of [`validate`].
+pub fn validate_again(bundle: &Bundle, options: &Options, cache: &mut Known) -> Vec<Diagnostic> {
+    cache.stand_on(bundle, options);
+    let (findings, valid) = check(bundle, options, cache);
+    cache.replace(valid);
     findings
 }
 
-/// What is wrong, and what is right.
-fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>, Right) {
+/// The findings, and the results to cache.
+fn check(bundle: &Bundle, options: &Options, cache: &Known) -> (Vec<Diagnostic>, Right) {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, options.formats);
     let guide = guide(bundle);
@@ -109,16 +114,16 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
         layout: &options.layout,
         checker: &checker,
         unread: &options.unread,
-        known,
+        known: cache,
     };
     let mut findings = rules::schemas::check(&cx);
     let (found, mut fit) = rules::files::check(&cx);
     findings.extend(found);
-    // What is wrong is told only if something is.
+    // Links are collected for findings only if the fast path finds something wrong.
     let linked = quick::all_right(&cx);
     let links = if linked.is_some() { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
-    // A reference that is wrong is told once, by what it leads to: its own form is part of that.
+    // A broken reference is reported once, by its target: schema failures at the same location are dropped.
     let places: BTreeSet<_> =
         broken.iter().map(|finding| (&finding.place.file, &finding.place.pointer)).collect();
     findings.retain(|finding| !places.contains(&(&finding.place.file, &finding.place.pointer)));

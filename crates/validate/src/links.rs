@@ -1,4 +1,4 @@
-//! What a datafile says about other files and about itself among them: references, resources, unique values.
+//! The links of a datafile: references, resource paths, and values that must be unique.
 
 use qontract_bundle::types::{Type, Types};
 use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor, jsonpath};
@@ -6,25 +6,25 @@ use qontract_bundle::{Bundle, Datafile, Document, Value, json};
 
 use crate::keywords;
 
-/// One thing found on the walk through a datafile, in the order of the walk.
+/// One link of a datafile, in the order of the walk.
 #[derive(Debug)]
 pub struct Link<'b> {
     /// JSON pointer of the value.
     pub pointer: String,
-    /// What it is.
+    /// The kind of the link.
     pub what: What<'b>,
     /// The schema file that the walk was in.
     pub schema_path: Option<&'b str>,
 }
 
-/// What a link is.
+/// The kinds of links.
 #[derive(Debug)]
 pub enum What<'b> {
     /// A `$ref`.
     Reference(Reference<'b>),
     /// The path of a resource.
     Resource(&'b str),
-    /// A value that must be the only one.
+    /// A value that must be unique.
     Unique {
         /// The type that has the field; the interface if that marks it too.
         type_name: &'b str,
@@ -33,7 +33,7 @@ pub enum What<'b> {
         /// The value, as text.
         value: String,
     },
-    /// An item of a list, and what tells it from the others.
+    /// An item of a list, and its identifier within the list.
     Item(Item<'b>),
 }
 
@@ -42,47 +42,48 @@ pub enum What<'b> {
 pub struct Reference<'b> {
     /// Its value.
     pub to: &'b Value,
-    /// The datafile that it leads to, if there is one.
+    /// The datafile that it points to, if it exists.
     pub target: Option<&'b Document>,
-    /// What the schema says about the target, if it does.
+    /// The `$schemaRef` of the schema, which constrains the target, if there is one.
     pub expects: Option<&'b Value>,
 }
 
 /// An item of a list.
 #[derive(Debug)]
 pub struct Item<'b> {
-    /// The way to the list, as the established validator writes it.
+    /// The path of the list, as the established validator writes it.
     pub list: String,
-    /// Which item.
+    /// The index of the item.
     pub index: usize,
-    /// What tells it from the others.
+    /// The identifier that distinguishes it from other items.
     pub identifier: &'b str,
-    /// The fields that do.
+    /// The fields that make up the identifier.
     pub fields: Vec<&'b str>,
-    /// Whether the established validator sees it: not if its type came from an interface.
+    /// Whether the established validator checks it: it does not if the type came from an interface.
     pub seen_by_peer: bool,
 }
 
-/// What a leaf says about other files, or about itself among them, before anything is written down.
+/// One fact about a leaf, in borrowed form: nothing is allocated.
 #[derive(Clone, Copy)]
 pub enum Said<'b> {
     /// A `$ref`.
     Reference(Reference<'b>),
     /// The path of a resource.
     Resource(&'b str),
-    /// A value that must be the only one of a field of a type.
+    /// A value that must be unique among the values of a field of a type.
     Unique { type_name: &'b str, field: &'b str, value: &'b Value },
-    /// What tells the item of a list that the leaf stands in from the others; its type; whether the established validator sees it.
+    /// The identifier of the list item that contains the leaf, its type, and whether the established
+    /// validator checks it.
     Item { identifier: &'b str, type_: &'b Type, seen_by_peer: bool },
 }
 
 /// A leaf of a bundle's datafile.
 pub type Leaf<'w, 'b> = Visited<'w, 'b, 'b, &'b Value, &'b Value>;
 
-/// What it takes to understand a leaf.
+/// Derives the facts of a leaf.
 #[derive(Clone, Copy)]
 pub struct Reader<'b> {
-    /// Where references lead.
+    /// The bundle, to resolve references.
     pub bundle: &'b Bundle,
     /// The types of the data.
     pub types: &'b Types,
@@ -105,7 +106,7 @@ pub fn of<'b>(
     links.found
 }
 
-/// Walks a datafile along the schema that it names.
+/// Walks a datafile along its schema.
 pub fn walk<'b>(
     datafile: &'b Datafile,
     guide: &'b Guide<'b, &'b Value>,
@@ -123,7 +124,7 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
         let mut push = |path: &[Step<'b>], what| {
             found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
         };
-        self.reader.leaf(&leaf, parent, &mut |said| match said {
+        self.reader.leaf(&leaf, parent, &mut |fact| match fact {
             Said::Reference(reference) => push(path, What::Reference(reference)),
             Said::Resource(resource) => push(path, What::Resource(resource)),
             Said::Unique { type_name, field, value } => {
@@ -141,7 +142,7 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
 }
 
 impl<'b> Reader<'b> {
-    /// Calls `found` with all that a leaf says.
+    /// Calls `found` with each fact of a leaf.
     pub fn leaf(
         self,
         leaf: &Leaf<'_, 'b>,
@@ -177,14 +178,14 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The type among whose objects a field is unique: the interface, if that marks the field too.
+    /// The type within which a field is unique: the interface, if that also marks the field.
     fn unique_in(self, type_: &'b Type, field: &str) -> &'b str {
         let interface = type_.interface.as_deref().and_then(|name| self.types.get(name));
         let marks = |interface: &&Type| interface.field(field).is_some_and(|field| field.is_unique);
         interface.filter(marks).map_or(&type_.name, |interface| &interface.name)
     }
 
-    /// What tells a datafile that stands in a list from the others there, and its type.
+    /// The identifier of a datafile as an item of a list, and its type.
     fn listed(self, target: &'b Document) -> Option<(&'b str, &'b Type)> {
         let identifier = target.value.get("__identifier")?.as_str()?;
         Some((identifier, self.types.by_schema(target.schema()?)?))

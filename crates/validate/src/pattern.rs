@@ -1,11 +1,12 @@
-//! Regular expressions as the data's authors know them, turned into what our engine reads.
+//! Compiles Python regular expressions for the `fancy-regex` engine.
 //!
-//! Patterns in schemas are Python's, looked for anywhere in the text. They are read by Python's own rules, so that
-//! what Python refuses is refused, and then written for our engine with the meaning that they have there: `$` is also
-//! before a final newline, `\d`, `\w` and `\b` know all scripts, any punctuation may be escaped.
+//! Patterns in schemas are Python's, and are searched anywhere in the text. They are parsed by Python's
+//! rules, so that a pattern that Python rejects is rejected here, and then written for our engine with
+//! Python's meaning: `$` also matches before a final newline, `\d`, `\w` and `\b` cover all of Unicode, any
+//! punctuation may be escaped.
 //!
-//! Patterns without look-around take time in proportion to the text; the others are given up after a fixed number of
-//! steps, see [`Pattern::finds`].
+//! Patterns without look-around or backreferences take time linear in the text. The others are aborted after
+//! a fixed number of backtracking steps, see [`Pattern::finds`].
 
 mod parse;
 mod syntax;
@@ -14,27 +15,27 @@ mod write;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// How often an expression may turn back before it is given up: long enough for honest patterns, short for bombs.
+/// Maximum number of backtracking steps of a match: enough for real patterns, short for catastrophic ones.
 const MOST_BACKTRACKS: usize = 100_000;
-/// The longest pattern, in bytes: a longer one is refused before it is compiled.
+/// Maximum length of a pattern in bytes. Longer ones are rejected before they are compiled.
 const LONGEST: usize = 64 << 10;
-/// Most bytes that a compiled expression may take.
+/// Maximum size of a compiled expression in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern(Regex);
 
-/// Why a text is no pattern that can be looked for.
+/// The reason a text cannot be compiled as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadPattern {
-    /// Python does not take it, for this reason.
+    /// Python rejects it, for this reason.
     Invalid(String),
-    /// It is too large, or goes beyond what our engine can do.
+    /// It is too large, or not supported by our engine.
     TooLarge,
 }
 
-/// Whether a pattern is found could not be decided in reasonable time.
+/// A match was aborted because it exceeded the backtracking limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooCostly;
 
@@ -50,7 +51,7 @@ impl Pattern {
         builder.build().map(Self).map_err(|_| BadPattern::TooLarge)
     }
 
-    /// Whether the pattern is found in `text`.
+    /// Whether the pattern matches anywhere in `text`.
     pub fn finds(&self, text: &str) -> Result<bool, TooCostly> {
         self.0.is_match(text).map_err(|_| TooCostly)
     }

@@ -1,7 +1,7 @@
-//! The records of the established validator: the same rules, its order, its words.
+//! Writes the records of the established validator: the same rules, its order, its wording.
 //!
-//! Only the text of a JSON-schema error is our own. What the established validator does not see is not in its records
-//! either; `docs/compatibility.md` lists the differences.
+//! Only the text of a JSON-schema error is our own. Mistakes that the established validator does not find are
+//! not in its records either; `docs/compatibility.md` lists the differences.
 
 use qontract_bundle::types::Types;
 use qontract_bundle::{Bundle, Layout, Value};
@@ -17,7 +17,7 @@ use crate::rules::{resources, unique};
 use crate::schema::{Checker, Formats, form};
 use crate::{Context, FileLinks};
 
-/// How the established validator calls the file of GraphQL types, wherever it is.
+/// The name by which the established validator reports the file of GraphQL types, whatever its path.
 const GRAPHQL_FILE: &str = "graphql-schemas/schema.yml";
 
 /// One record.
@@ -25,9 +25,9 @@ const GRAPHQL_FILE: &str = "graphql-schemas/schema.yml";
 pub struct Record {
     /// The path in the bundle.
     pub filename: String,
-    /// What kind of check it is of.
+    /// The kind of the check.
     pub kind: Kind,
-    /// What came of it.
+    /// The result of the check.
     pub result: Outcome,
 }
 
@@ -48,13 +48,13 @@ pub enum Kind {
     Unique,
 }
 
-/// What came of a check. Fields are in the order in which they are printed.
+/// The result of a check. Fields are in the order in which they are printed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// What is wrong, at length.
+    /// The full error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What is wrong, in one word.
+    /// The error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The schema.
@@ -62,12 +62,12 @@ pub struct Outcome {
     pub schema_url: Option<String>,
     /// `OK` or `ERROR`.
     pub status: &'static str,
-    /// One line.
+    /// A summary of one line.
     pub summary: String,
 }
 
 impl Record {
-    /// Whether it tells a mistake.
+    /// Whether the record reports an error.
     pub fn is_error(&self) -> bool {
         self.result.reason.is_some()
     }
@@ -94,14 +94,15 @@ impl Record {
     }
 }
 
-/// The records as text: JSON, two blanks per level, a final newline.
+/// The records as JSON, indented by two spaces, with a final newline.
 pub fn to_json(records: &[Record]) -> String {
     let mut text = serde_json::to_string_pretty(records).expect("records are plain data");
     text.push('\n');
     text
 }
 
-/// Writes records as JSON one by one: a bundle has hundreds of thousands of them, and their text is as large as the bundle.
+/// Writes records as JSON one by one, so that they need not be in memory together: a bundle has hundreds of
+/// thousands of them, and their text is as large as the bundle.
 #[derive(Debug, Default)]
 pub struct JsonRecords {
     text: String,
@@ -120,7 +121,7 @@ impl JsonRecords {
         }
     }
 
-    /// The text so far, if it is worth writing; it is whole records.
+    /// Takes the buffered text if it has reached the flush threshold; it consists of whole records.
     pub fn take_if_large(&mut self) -> Option<String> {
         (self.text.len() >= MAX_BUFFER).then(|| std::mem::take(&mut self.text))
     }
@@ -132,7 +133,7 @@ impl JsonRecords {
     }
 }
 
-/// So much text is written at a time.
+/// Buffered text is handed out from this size on.
 const MAX_BUFFER: usize = 256 << 10;
 
 /// All records of a bundle.
@@ -142,14 +143,14 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
     records
 }
 
-/// Passes on each record of a bundle, in order, as it is made.
+/// Calls `visit` with each record of a bundle, in order, as it is made.
 pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(Record)) {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, Formats::Ignored);
     let layout = Layout::default();
     let unread = std::collections::BTreeSet::new();
     let guide = crate::guide(bundle);
-    let known = crate::Known::default();
+    let cache = crate::Known::default();
     let cx = Context {
         bundle,
         types: &types,
@@ -157,7 +158,7 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(Record)) {
         layout: &layout,
         checker: &checker,
         unread: &unread,
-        known: &known,
+        known: &cache,
     };
     for schema in bundle.schemas() {
         visit(one_schema(&cx, &schema.path, &schema.document.value));
@@ -168,7 +169,7 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(Record)) {
     let links = cx.links();
     references(&cx, &links, visit);
     repeated(&links).into_iter().for_each(&mut *visit);
-    // Nothing below needs them, and they are many.
+    // Free the memory: nothing below needs the links.
     drop(links);
     for resource in bundle.resources() {
         let document = resource.schema.as_ref().and_then(|_| resources::document(resource));
@@ -180,7 +181,7 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(Record)) {
     types_records(&cx).into_iter().for_each(visit);
 }
 
-/// Resources that name a schema and cannot be read, mostly templates: taken as good, and worth a warning.
+/// Resources that name a schema but are not plain YAML, mostly templates: accepted, and worth a warning.
 pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
     let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
     named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)

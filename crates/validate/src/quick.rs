@@ -1,7 +1,9 @@
-//! Whether links are all right, without telling what is wrong with them.
+//! Fast path of the link rules: decides whether all links are valid, without collecting findings.
 //!
-//! Nearly all data is: this looks at the same things as [`references`] and [`unique`](crate::rules::unique), and writes down nothing that
-//! only a finding needs. **Invariant:** if it says yes, those rules find nothing; if it says no, they may find nothing all the same.
+//! Nearly all data is valid. This checks the same links as [`references`] and
+//! [`unique`](crate::rules::unique), but allocates nothing that only a finding needs, and compares hashes of
+//! unique values. **Invariant:** if it reports valid links, those rules find nothing. If it does not, those
+//! rules decide: a hash collision is not a finding.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
@@ -15,20 +17,20 @@ use crate::known::{Linked, Unique};
 use crate::links::{self, Leaf, Reader, Said};
 use crate::rules::references;
 
-/// The same seed in all processes: what one finds out, the next one knows.
+/// The seed of the hashes. It is the same in all processes, since hashes are cached on disk.
 const SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
-/// Datafiles whose links are right, nothing more of those that were known; and the paths of those that some want more of than that they
-/// are there, as far as it was not known.
+/// Datafiles whose links are valid (`None` if that came from the cache), and newly found paths of files on
+/// whose content links depend.
 type Right = (Vec<(Sha256, Option<Linked>)>, Vec<Box<str>>);
 
-/// A datafile whose links are right.
+/// A datafile whose links are valid, by the cache or by a check.
 enum File<'k> {
     Known(&'k Unique),
     New(Linked, Vec<Box<str>>),
 }
 
-/// What is to be known of datafiles the next time, if no link of any of them is wrong.
+/// The results to cache, if the links of all datafiles are valid; `None` otherwise.
 pub fn all_right(cx: &Context<'_>) -> Option<Right> {
     let files = cx.bundle.datafiles().par_iter().map(|file| {
         let digest = file.document.digest;
@@ -54,17 +56,17 @@ pub fn all_right(cx: &Context<'_>) -> Option<Right> {
     are_different(&unique).then(|| (files, wanted.into_iter().flatten().collect()))
 }
 
-/// What is known of a datafile whose links are right, and the paths that it wants more of than that they are there; nothing if a
-/// link is wrong.
+/// Checks the links of one datafile. Returns the result to cache and the paths of files on whose content the
+/// links depend; `None` if a link is broken.
 fn look<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(Linked, Vec<Box<str>>)> {
     let reader = Reader { bundle: cx.bundle, types: cx.types };
     let hasher = FixedState::with_seed(SEED);
-    let mut look =
+    let mut checker =
         Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false, wanted: Vec::new() };
-    links::walk(file, cx.guide, cx.types, &mut look);
-    look.items.sort_unstable();
-    let linked = Linked { unique: look.unique.into(), lasts: look.wanted.is_empty() };
-    (!look.wrong && are_different(&look.items)).then_some((linked, look.wanted))
+    links::walk(file, cx.guide, cx.types, &mut checker);
+    checker.items.sort_unstable();
+    let linked = Linked { unique: checker.unique.into(), lasts: checker.wanted.is_empty() };
+    (!checker.wrong && are_different(&checker.items)).then_some((linked, checker.wanted))
 }
 
 fn are_different(sorted: &[u64]) -> bool {
@@ -76,21 +78,21 @@ struct Look<'a, 'b> {
     reader: Reader<'b>,
     hasher: FixedState,
     unique: Vec<u64>,
-    /// What tells the items of lists apart, with the list.
+    /// Hashes of list and identifier of each list item.
     items: Vec<u64>,
     wrong: bool,
-    /// The paths of files that it wants more of than that they are there.
+    /// The paths of files on whose content the links depend.
     wanted: Vec<Box<str>>,
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
     fn leaf(&mut self, leaf: Leaf<'_, 'b>, parent: Option<At<'b, &'b Value>>) {
         let within = leaf.at.schema_path.unwrap_or_default();
-        self.reader.leaf(&leaf, parent, &mut |said| match said {
+        self.reader.leaf(&leaf, parent, &mut |fact| match fact {
             Said::Resource(resource) => self.wrong |= self.cx.bundle.resource(resource).is_none(),
             Said::Reference(reference) => {
                 self.wrong |= references::broken(self.cx, reference, within).is_some();
-                // What the target must look like depends on all that it says.
+                // An inline `$schemaRef` is checked against the whole content of the target.
                 if reference.expects.is_some_and(|expects| expects.as_str().is_none()) {
                     self.wanted.push(reference.to.as_str().unwrap_or_default().into());
                 }
@@ -129,8 +131,8 @@ mod tests {
     use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
     use std::collections::BTreeSet;
 
-    /// Whether links are all right, and how much the rules find.
-    fn looked_at(bundle: &serde_json::Value) -> (bool, usize) {
+    /// Whether the fast path accepts all links, and the number of findings of the rules.
+    fn fast_path_and_findings(bundle: &serde_json::Value) -> (bool, usize) {
         let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).expect("a bundle");
         let (types, guide) = (Types::read(&bundle.graphql().value), crate::guide(&bundle));
         let (checker, layout, unread) =
@@ -143,7 +145,7 @@ mod tests {
         (all_right(&cx).is_some(), found)
     }
 
-    /// Where every text and every list below a value is.
+    /// The pointers of all texts and lists below a value.
     fn parts(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
         match value {
             serde_json::Value::Object(map) => {
@@ -163,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_right_has_no_findings() {
+    fn links_that_the_fast_path_accepts_have_no_findings() {
         let repo = Repo::directory(qontract_testkit::example(), Layout::default());
         let bundle =
             build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
         let bundle: serde_json::Value = serde_json::from_slice(&bundle.to_vec()).expect("JSON");
-        assert_eq!(looked_at(&bundle), (true, 0));
+        assert_eq!(fast_path_and_findings(&bundle), (true, 0));
         let mut all = Vec::new();
         parts(&bundle["data"], "/data", &mut all);
         let texts: Vec<&str> = all.iter().filter_map(|at| bundle.pointer(at)?.as_str()).collect();
@@ -176,14 +178,14 @@ mod tests {
         for (number, at) in all.iter().enumerate().step_by(29) {
             let mut changed = bundle.clone();
             match changed.pointer_mut(at).expect("a part") {
-                // An item again, or another text of the data.
+                // Repeat an item, or use another text of the data.
                 serde_json::Value::Array(items) => items.extend(items.first().cloned()),
                 text => *text = texts[(number * 31) % texts.len()].into(),
             }
-            let (right, found) = looked_at(&changed);
+            let (right, found) = fast_path_and_findings(&changed);
             assert!(!right || found == 0, "{at}: {found} findings");
             wrong += usize::from(!right);
         }
-        assert!(wrong > 5, "only {wrong} changes did any harm");
+        assert!(wrong > 5, "only {wrong} changes broke a link");
     }
 }

@@ -1,7 +1,7 @@
-//! The schemas of a bundle, and values checked against them: JSON Schema draft 6, as Python's jsonschema 3.2 has it.
+//! A JSON Schema draft 6 validator that behaves like Python's jsonschema 3.2.
 //!
-//! **Invariant:** nothing is fetched; a schema is in the bundle or it is not there. **Invariant:** every schema of the
-//! bundle can be checked by, whatever is wrong with it.
+//! **Invariant:** nothing is fetched; all schemas come from the bundle. **Invariant:** values can be checked
+//! against every schema of the bundle, even a malformed one.
 
 mod check;
 pub mod compile;
@@ -28,10 +28,10 @@ use loops::Loop;
 use memo::Memo;
 use reference::Place;
 
-/// What is asked of values besides the draft's own rules.
+/// Whether the `format` keyword is enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Formats {
-    /// `format` says what is meant, and is not enforced.
+    /// `format` is an annotation.
     #[default]
     Ignored,
     /// `format` is enforced.
@@ -51,47 +51,48 @@ impl<'b> Checker<'b> {
         Self { bundle, compiled: Compiled::new(bundle, formats) }
     }
 
-    /// Why `written` is no pattern that can be looked for, if it is none.
+    /// The error of the pattern `written`, if it does not compile.
     pub fn bad_pattern(&self, written: &str) -> Option<&BadPattern> {
         self.compiled.patterns.get(written)?.as_ref().err()
     }
 
-    /// What is referred to in the schema at `path`.
+    /// The targets of references within the schema at `path`.
     pub fn referred(&self, path: &str) -> impl Iterator<Item = &Place<'b>> {
         self.compiled.referred.get(path).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// References in schemas that lead back to themselves.
+    /// Cycles of references that never descend into a value.
     pub fn loops(&self) -> &[Loop] {
         &self.compiled.loops
     }
 
-    /// What is wrong with `value` by the schema at `path`, or `None` if there is no such schema.
+    /// The failures of `value` against the schema at `path`, or `None` if there is no such schema.
     pub fn check(&self, path: &str, value: &Value) -> Option<Vec<Failure>> {
         self.series().check(path, value)
     }
 
-    /// Checks of many values.
+    /// Starts a session that checks many values with a shared cache.
     pub fn series<'v>(&self) -> Series<'_, 'b, 'v> {
         Series { checker: self, memo: Memo::default(), values: PhantomData }
     }
 
-    /// What is wrong with `value` by a `$schemaRef` of the schema at `path`.
+    /// The failures of `value` against an inline `$schemaRef` of the schema at `path`.
     pub fn check_inline(&self, path: &str, schema: &'b Value, value: &Value) -> Vec<Failure> {
         if schema.as_map().is_none() {
-            // That it is no schema is told there.
+            // It is not a schema, which the schema rules report.
             return Vec::new();
         }
         let document = reference::document(self.bundle, path);
         match document.and_then(|(file, _)| self.compiled.node(file, schema)) {
             Some(node) => check::failures(&self.compiled, node, value, &mut Memo::default()),
-            // What cannot be checked does not fit.
+            // Without a compiled schema, no value is valid.
             None => vec![Failure { pointer: String::new(), keyword: None, wrong: Wrong::Forbidden }],
         }
     }
 }
 
-/// Checks of many values, which find out once what the same keys tell. All values are there until the last one is checked.
+/// Checks many values. Checks that depend only on the keys of a map are cached by the address of the key set,
+/// so all values must stay alive until the session ends: `'v`.
 #[derive(Debug)]
 pub struct Series<'c, 'b, 'v> {
     checker: &'c Checker<'b>,
@@ -100,7 +101,7 @@ pub struct Series<'c, 'b, 'v> {
 }
 
 impl<'v> Series<'_, '_, 'v> {
-    /// What is wrong with `value` by the schema at `path`, or `None` if there is no such schema.
+    /// The failures of `value` against the schema at `path`, or `None` if there is no such schema.
     pub fn check(&mut self, path: &str, value: &'v Value) -> Option<Vec<Failure>> {
         let Checker { bundle, compiled } = self.checker;
         let (file, schema) = reference::document(bundle, path)?;

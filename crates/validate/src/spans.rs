@@ -1,15 +1,15 @@
-//! Lines for findings: only the files that have findings are read again.
+//! Locates findings in source files. Only files with findings are parsed again.
 
 use std::collections::BTreeMap;
 
 use qontract_diagnostics::{Code, Diagnostic, Place, Sources, Span, code};
 use qontract_yaml::{Document, Limits, Node, Syntax, Value as Yaml, parse_as};
 
-/// Findings about the name of a field rather than its value.
+/// Codes of findings about the name of a field rather than its value.
 const ABOUT_KEYS: [Code; 5] =
     [code::UNKNOWN_FIELD, code::FIELD_NAME, code::UNKNOWN_KEYWORD, code::MISPLACED_SCHEMA, code::SCHEMA_FORM];
 
-/// Gives every finding that tells a JSON pointer the bytes it is about, where the text can be had.
+/// Sets the span of every finding that has a JSON pointer, where the source text is available.
 pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
     let mut files: BTreeMap<String, Vec<Unlocated<'_>>> = BTreeMap::new();
     for Diagnostic { code, place, notes, hint, .. } in findings {
@@ -37,18 +37,19 @@ pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
     }
 }
 
-/// A place of a finding that has no bytes yet.
+/// A place of a finding without a span.
 struct Unlocated<'f> {
     code: Code,
     place: &'f mut Place,
-    /// The hint of the finding, if the place is its own and not a note's.
+    /// The hint of the finding; `None` if the place belongs to a note.
     hint: Option<&'f mut Option<String>>,
 }
 
-/// What to do about a value that is a comment: `slack: #team`, where text was meant. `rest` is what follows the key.
+/// The hint for a value that is a comment: `slack: #team`, where text was meant. `rest` is the text after the
+/// key.
 fn commented_out(rest: &str) -> Option<String> {
     let value = rest.lines().next()?.trim_start_matches(['"', '\'']).strip_prefix(':')?.trim();
-    // A comment for people has a blank behind the sign.
+    // A real comment has a space after the `#`.
     let is_value = value.strip_prefix('#')?.starts_with(char::is_alphanumeric);
     let is_plain = !value.contains(['"', '\\']);
     is_value.then(|| {
@@ -57,14 +58,15 @@ fn commented_out(rest: &str) -> Option<String> {
     })
 }
 
-/// The bytes of a value; of a map or list its key, or its first key: a frame of many lines shows nothing.
+/// The span of a value. For a map or list it is the key, or its first key: a span of many lines shows
+/// nothing.
 fn span(document: &Document, pointer: &str, about_key: bool) -> Span {
     let located = document.root().locate(pointer);
     let is_collection = matches!(located.node.value(), Yaml::Map(_) | Yaml::List(_));
     match located.key_span {
         Some(key) if about_key || is_collection => key,
         _ if is_collection => first_key(located.node),
-        // A value that is not there has no bytes of its own.
+        // An empty value has no bytes of its own.
         Some(key) if located.span.start == located.span.end => key,
         _ => located.span,
     }
@@ -85,7 +87,7 @@ mod tests {
     use super::commented_out;
 
     #[test]
-    fn a_value_behind_a_hash_is_to_be_quoted() {
+    fn a_value_that_is_a_comment_gets_a_hint_to_quote_it() {
         let check =
             |rest: &str, expect: Option<&str>| assert_eq!(commented_out(rest).as_deref(), expect, "{rest}");
         check(": #team\nb: c", Some("`#` begins a comment; quote the value: \"#team\""));

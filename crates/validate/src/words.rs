@@ -1,14 +1,14 @@
-//! Values and lists of words as messages show them.
+//! Formats values and lists of names for messages.
 
 use qontract_bundle::Value;
 use serde_json::Value as Plain;
 
-/// Longest value that a message shows whole.
+/// Maximum number of characters of a value that a message shows.
 const LONGEST: usize = 60;
-/// Most words that a message lists.
+/// Maximum number of names that a message lists.
 const MOST: usize = 8;
 
-/// A value in a message.
+/// Formats a value for a message.
 pub fn show(value: &Value) -> String {
     match value {
         Value::Str(text) => shortened(text),
@@ -21,7 +21,7 @@ pub fn show(value: &Value) -> String {
     }
 }
 
-/// A plain value in a message.
+/// Formats a plain JSON value for a message.
 pub fn show_plain(value: &Plain) -> String {
     match value {
         Plain::String(text) => shortened(text),
@@ -29,7 +29,7 @@ pub fn show_plain(value: &Plain) -> String {
     }
 }
 
-/// A text in a message.
+/// Formats a text for a message: on one line, and cut if it is long.
 pub fn shortened(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     match line.char_indices().nth(LONGEST) {
@@ -61,7 +61,7 @@ fn listed<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>, last: &str) ->
     }
 }
 
-/// The kind of a value in a message.
+/// The kind of a value, for a message.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -74,7 +74,7 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A type of JSON Schema in a message.
+/// A JSON Schema type, for a message.
 pub fn type_name(name: &str) -> &str {
     match name {
         "string" => "text",

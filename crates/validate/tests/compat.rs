@@ -1,4 +1,4 @@
-//! The records are those of the established validator, but for the words of JSON-schema errors.
+//! The records are those of the established validator, except for the wording of JSON-schema errors.
 
 use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load};
 use qontract_testkit::{Scratch, vectors};
@@ -13,8 +13,8 @@ fn recorded(name: &str) -> String {
     std::fs::read_to_string(vectors().join(name)).expect("a vector")
 }
 
-/// The records without the words of JSON-schema errors, which are ours.
-fn worded_alike(records: &str) -> Vec<Value> {
+/// The records without the messages of JSON-schema errors, which are ours.
+fn without_messages(records: &str) -> Vec<Value> {
     let mut records: Vec<Value> = serde_json::from_str(records).expect("records");
     for record in &mut records {
         let result = record["result"].as_object_mut().expect("a result");
@@ -34,7 +34,10 @@ fn the_records_of_the_good_repo_are_the_recorded_bytes() {
 fn the_errors_of_the_broken_repo_are_the_recorded_ones_in_order() {
     let errors: Vec<Record> =
         peer::records(&bundle("broken-bundle.json")).into_iter().filter(Record::is_error).collect();
-    assert_eq!(worded_alike(&peer::to_json(&errors)), worded_alike(&recorded("broken-validate.json")));
+    assert_eq!(
+        without_messages(&peer::to_json(&errors)),
+        without_messages(&recorded("broken-validate.json"))
+    );
 }
 
 /// The errors of the recorded repo with some files replaced, as `kind filename reason: error`.
@@ -64,7 +67,7 @@ const TEAM: &str = "- name: Team_v1\n  datafile: /tiny/team-1.yml\n  fields:\n";
 const QUERY: &str = "- name: Query\n  fields:\n  - { name: teams_v1, type: Team_v1, isList: true, datafileSchema: /tiny/team-1.yml }\n";
 
 #[test]
-fn items_that_cannot_be_told_apart_are_told_by_their_places() {
+fn duplicate_list_items_are_reported_by_their_indices() {
     let schema = "$schema: /metaschema-1.json\nversion: \"1.0\"\ntype: object\nproperties:\n  $schema: {type: string}\n  \
                   name: {type: string}\n  contact: {type: string}\n  doors: {type: array, items: {type: object, properties: {name: {type: string}}}}\n";
     let door = "- name: Door_v1\n  fields:\n  - { name: side, type: string, isContextUnique: true }\n  \
@@ -87,7 +90,7 @@ fn items_that_cannot_be_told_apart_are_told_by_their_places() {
 }
 
 #[test]
-fn unique_fields_where_they_cannot_work_are_told_of_the_types() {
+fn misused_unique_fields_are_reported_for_the_types() {
     let part = "- name: Part_v1\n  fields:\n  - { name: name, type: string, isUnique: false }\n";
     let types = format!("{TYPES}{TEAM}  - {{ name: part, type: Part_v1, isUnique: true }}\n{part}{QUERY}");
     check(
@@ -102,7 +105,7 @@ fn unique_fields_where_they_cannot_work_are_told_of_the_types() {
 }
 
 #[test]
-fn schemas_are_told_by_what_is_wrong_with_them_first() {
+fn schemas_are_reported_by_their_first_error() {
     check(
         &[
             ("schemas/tiny/a-1.yml", "$schema: /metaschema-2.json\ntype: object\n"),

@@ -17,7 +17,7 @@ use qontract_validate::{Options, locate, validate};
 
 const GRAPHQL: &str = "graphql-schemas/schema.yml";
 
-/// Everything that is found in a data repo, as the command finds it.
+/// All findings in a data repo, as the command finds them.
 fn findings(repo: &Repo) -> Vec<Diagnostic> {
     let outcome = build(repo, Stamp::default(), &Pool::default()).expect("a data repo");
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
@@ -50,7 +50,7 @@ fn broken() -> Scratch {
     scratch
 }
 
-/// Where findings are expected: file, line (0 for the whole file) and code.
+/// The expected findings: file, line (0 for the whole file) and code.
 fn expected(scratch: &Scratch) -> BTreeSet<(String, u32, String)> {
     let mut places = BTreeSet::new();
     let files =

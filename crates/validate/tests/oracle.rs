@@ -1,6 +1,6 @@
-//! What we take is what Python's jsonschema 3.2 takes, the validator that the data's authors know.
+//! Compares our verdicts with those of Python's jsonschema 3.2, the established validator.
 //!
-//! It is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! The real one runs as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 
 mod oracle {
     pub mod judge;
@@ -17,7 +17,7 @@ use qontract_validate::schema::{Checker, Formats, form};
 use qontract_yaml::{Limits, parse};
 use serde_json::{Value as Plain, json as plain};
 
-/// How many documents are compared; `QONTRACT_ORACLE_CASES` asks for more.
+/// Number of documents to compare; `QONTRACT_ORACLE_CASES` overrides it.
 fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
@@ -48,13 +48,13 @@ fn schemas(bundle: &Bundle) -> Plain {
 }
 
 #[test]
-fn mutated_datafiles_of_the_example_are_taken_or_refused_alike() {
+fn mutated_datafiles_of_the_example_get_the_same_verdict() {
     compare(&bundle(&example()), cases(4_000));
 }
 
 #[test]
-fn mutated_datafiles_of_the_public_schemas_are_taken_or_refused_alike() {
-    let Some(schemas) = public_schemas() else { return not_tested("the public schemas are not at hand") };
+fn mutated_datafiles_of_the_public_schemas_get_the_same_verdict() {
+    let Some(schemas) = public_schemas() else { return not_tested("the public schemas are not available") };
     let scratch = Scratch::copy_of(&schemas);
     corpus::generate(600, 3).write(scratch.path()).expect("the generated files");
     compare(&bundle(scratch.path()), cases(2_000));
@@ -90,7 +90,7 @@ fn compare(bundle: &Bundle, count: usize) {
 }
 
 #[test]
-fn mutated_schemas_are_well_formed_or_not_alike() {
+fn mutated_schemas_get_the_same_verdict() {
     let bundle = bundle(&example());
     let mut random = mutate::Random(5);
     let mutated: Vec<Plain> = (0..cases(2_000))

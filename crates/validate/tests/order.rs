@@ -7,7 +7,7 @@ use qontract_bundle::{Layout, Pool, Repo, Stamp, Value, build, json};
 use qontract_testkit::{Scratch, example, vectors};
 use qontract_validate::{Options, validate};
 
-/// What is found: code, file, pointer and words.
+/// Findings: code, file, pointer and message.
 type Found = BTreeSet<(String, String, Option<String>, String)>;
 
 fn found(repo: &Repo) -> (Vec<(String, Value)>, Found) {

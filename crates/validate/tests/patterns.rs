@@ -1,8 +1,8 @@
-//! Patterns are what Python's `re` takes them for: the same are refused, and the others are found in the same texts.
+//! Patterns mean what they mean to Python's `re`: the same are rejected, and the others match the same texts.
 //!
-//! It is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! The real one runs as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 
-#[expect(dead_code, reason = "one of the two questions is asked by another test")]
+#[expect(dead_code, reason = "another test uses the rest")]
 mod oracle {
     pub mod judge;
     pub mod mutate;
@@ -13,12 +13,12 @@ use oracle::{judge, mutate, patterns};
 use qontract_validate::pattern::Pattern;
 use serde_json::json;
 
-/// How many patterns are made; `QONTRACT_ORACLE_CASES` asks for more.
+/// Number of random patterns; `QONTRACT_ORACLE_CASES` overrides it.
 fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// Differences from Python, shown all at once.
+/// Compares patterns with Python, and reports all differences together. Returns the number of valid patterns.
 fn compare(patterns: &[String]) -> usize {
     let questions: Vec<String> = patterns.iter().map(|pattern| json!(pattern).to_string()).collect();
     let answers = judge::answers("search.py", &json!(patterns::TEXTS).to_string(), &questions);
@@ -28,12 +28,12 @@ fn compare(patterns: &[String]) -> usize {
         let theirs: Option<Vec<bool>> = serde_json::from_str(&answer).expect("an answer");
         match (Pattern::new(written), theirs) {
             (Err(_), None) => {}
-            (Ok(_), None) => differences.push(format!("{written:?}: Python refuses it")),
-            (Err(why), Some(_)) => differences.push(format!("{written:?}: Python takes it, {why:?}")),
+            (Ok(_), None) => differences.push(format!("{written:?}: Python rejects it")),
+            (Err(why), Some(_)) => differences.push(format!("{written:?}: Python accepts it, {why:?}")),
             (Ok(pattern), Some(theirs)) => {
                 good += 1;
                 for (text, theirs) in patterns::TEXTS.iter().zip(theirs) {
-                    // What is given up is reported where it happens.
+                    // An aborted match is not a difference.
                     if pattern.finds(text).is_ok_and(|ours| ours != theirs) {
                         differences.push(format!("{written:?} in {text:?}: {theirs} for Python"));
                         break;
@@ -54,7 +54,7 @@ fn compare(patterns: &[String]) -> usize {
 
 #[test]
 fn patterns_that_are_easily_misread_mean_what_python_means() {
-    // A character by its name is refused with a reason: we have no table of names.
+    // A character by its name is rejected with a message: we have no table of names.
     let odd = patterns::ODD.iter().filter(|pattern| !pattern.contains("\\N{"));
     let good = compare(&odd.map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>());
     assert!(good > 150, "only {good} are patterns");
@@ -62,7 +62,7 @@ fn patterns_that_are_easily_misread_mean_what_python_means() {
 }
 
 #[test]
-fn patterns_made_from_a_seed_mean_what_python_means() {
+fn random_patterns_mean_what_python_means() {
     let mut random = mutate::Random(17);
     let made: Vec<String> = (0..cases(3_000)).map(|_| patterns::random(&mut random)).collect();
     let good = compare(&made);

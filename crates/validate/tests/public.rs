@@ -1,4 +1,4 @@
-//! The public schemas, where they are at hand: all accepted, and a generated data repo of them is valid.
+//! The public schemas, where available: all are accepted, and a data repo generated from them is valid.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn checked(scratch: &Scratch) -> (usize, Vec<Diagnostic>) {
 
 #[test]
 fn the_public_schemas_are_accepted_and_their_defects_are_warnings() {
-    let Some(schemas) = public_schemas() else { return not_tested("the public schemas are not at hand") };
+    let Some(schemas) = public_schemas() else { return not_tested("the public schemas are not available") };
     let scratch = Scratch::copy_of(&schemas);
     corpus::generate(1_200, 7).write(scratch.path()).expect("the generated files");
     let (count, findings) = checked(&scratch);

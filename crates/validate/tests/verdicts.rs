@@ -1,8 +1,8 @@
-//! Small schemas and values whose verdict is easily missed: it is the one of Python's jsonschema 3.2.
+//! Small schemas and values with easily misjudged verdicts, compared with Python's jsonschema 3.2.
 //!
-//! It is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! The real one runs as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 
-#[expect(dead_code, reason = "one of the two questions is asked by another test")]
+#[expect(dead_code, reason = "another test uses the rest")]
 mod oracle {
     pub mod judge;
 }
@@ -13,7 +13,7 @@ use qontract_validate::schema::{Checker, Formats};
 use qontract_validate::{Options, validate};
 use serde_json::{Value as Plain, json};
 
-/// A bundle of schemas, and of one file that is of the first.
+/// A bundle of schemas, with one file of the schema `/tiny/here-1.yml`.
 fn bundle(schemas: &Plain, document: &Plain) -> Bundle {
     let text = json!({
         "git_commit": "", "git_commit_timestamp": "", "graphql": [], "resources": {},
@@ -37,7 +37,7 @@ fn compare(others: &Plain, cases: &[(Plain, Plain)]) {
             "null" => {
                 let told = validate(&bundle, &Options::default());
                 let told = told.iter().filter(|finding| finding.place.file.ends_with("here-1.yml"));
-                assert!(told.count() > 1, "{schema}: nothing is told but its missing `$schema`");
+                assert!(told.count() > 1, "{schema}: only its missing `$schema` is reported");
             }
             theirs => assert_eq!(failures.is_empty(), theirs == "true", "{schema} {document}\n{failures:#?}"),
         }
@@ -115,7 +115,7 @@ fn numbers_are_compared_and_divided_as_python_does() {
             for keyword in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
                 cases.push((json!({ keyword: limit }), number.clone()));
             }
-            // Python divides by nothing with a traceback, and cannot make all numbers whole.
+            // Python fails with a traceback for tiny divisors.
             if limit.as_f64().is_some_and(|of| of >= 1e-6) {
                 cases.push((json!({ "multipleOf": limit }), number.clone()));
             }
@@ -125,7 +125,7 @@ fn numbers_are_compared_and_divided_as_python_does() {
 }
 
 #[test]
-fn references_lead_where_python_follows_them() {
+fn references_resolve_as_in_python() {
     let others = json!({
         "/o.json": { "$schema": "x", "definitions": { "a": { "type": "string" }, "a b": { "type": "integer" }, "a/b": { "type": "null" } } },
         "/tiny/b.json": { "type": "boolean" },
@@ -181,7 +181,7 @@ fn references_lead_where_python_follows_them() {
     let mut cases = Vec::new();
     for reference in references {
         for value in &values {
-            // Alternatives keep a schema that refers to all of itself from being a loop.
+            // The reference is in `properties`, so a schema that refers to itself is not a cycle.
             let schema = json!({
                 "properties": { "x": { "$ref": reference, "type": "null" } },
                 "additionalProperties": false,
@@ -209,7 +209,7 @@ fn names_of_fields_are_matched_as_python_matches_them() {
                 let schema = json!({ "patternProperties": fields, "additionalProperties": other });
                 cases.push((schema, json!({ name: 1 })));
             }
-            // All patterns are one to `additionalProperties`, with the flags of the first, which have to be at its start.
+            // `additionalProperties` joins all patterns into one, and flags must be at its start.
             let two = json!({ "(?i)^b": {}, pattern: {} });
             if pattern > "(?i)^b" {
                 cases.push((
@@ -224,7 +224,7 @@ fn names_of_fields_are_matched_as_python_matches_them() {
 }
 
 #[test]
-fn other_keywords_are_taken_as_python_takes_them() {
+fn other_keywords_mean_what_python_means() {
     let schemas = [
         json!(true),
         json!(false),

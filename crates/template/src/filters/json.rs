@@ -17,7 +17,7 @@ pub(crate) fn sorted(run: &mut Run<'_>, value: &Value, indent: Option<&str>) -> 
     Ok(out)
 }
 
-/// The form in which variables of a query are part of its address.
+/// The JSON form of query variables in a look-up.
 pub(crate) fn compact(run: &mut Run<'_>, value: &Value) -> Outcome<String> {
     sorted(run, value, None)
 }
@@ -49,7 +49,7 @@ fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<(
                         write(run, key, &mut text)?;
                         writer.key(&text.finish());
                     }
-                    other => return failed(format!("JSON knows no key that is a {}", other.kind())),
+                    other => return failed(format!("a {} cannot be a key in JSON", other.kind())),
                 }
                 write(run, value, writer)?;
             }
@@ -57,22 +57,22 @@ fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<(
         }
         other => {
             run.settled(other)?;
-            return failed(format!("JSON knows no {}", other.kind()));
+            return failed(format!("a {} cannot be written as JSON", other.kind()));
         }
     }
     run.charge(0)
 }
 
 fn ordered(run: &mut Run<'_>, mut entries: Vec<(Value, Value)>) -> Outcome<Vec<(Value, Value)>> {
-    let mut trouble = None;
+    let mut error = None;
     entries.sort_by(|(left, _), (right, _)| match run.order(left, right) {
         Ok(order) => order.unwrap_or(Ordering::Equal),
         Err(found) => {
-            trouble.get_or_insert(found);
+            error.get_or_insert(found);
             Ordering::Equal
         }
     });
-    trouble.map_or(Ok(entries), Err)
+    error.map_or(Ok(entries), Err)
 }
 
 /// `json.loads(text)`
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
             }
         }
         if ["NaN", "Infinity", "-Infinity"].iter().any(|word| self.rest().starts_with(word)) {
-            return refused("JSON with numbers that JSON does not have");
+            return refused("JSON with `NaN` or `Infinity`");
         }
         match self.rest().chars().next() {
             Some('"') => {
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         text.parse().map(Value::Int).or_else(|_| refused("a number of more than 128 bits"))
     }
 
-    /// A text after its first quote.
+    /// Parses a text after its opening quote.
     fn text(&mut self) -> Outcome<String> {
         let mut out = String::new();
         loop {
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         }
         match char::decode_utf16(units).collect::<Result<Vec<char>, _>>().as_deref() {
             Ok([character]) => Ok(*character),
-            _ => refused("JSON with half a character"),
+            _ => refused("JSON with an unpaired surrogate"),
         }
     }
 

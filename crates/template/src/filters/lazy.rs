@@ -1,4 +1,4 @@
-//! Filters that yield their items when these are asked for.
+//! Lazy filters: items are computed when they are requested.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
     run.iter_of(state).map(Value::Iter)
 }
 
-/// What `map`, `select` and the like do, worked out when the first item is asked for.
+/// Sets up `map`, `select` and the like when the first item is requested.
 pub(crate) fn prepared(run: &mut Run<'_>, name: &str, of: &Value, mut args: Args) -> Outcome<State> {
     let inner = run.iter_of(State::Deferred { of: of.clone(), if_true: true })?;
     if name == "map" {

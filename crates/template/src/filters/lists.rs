@@ -98,24 +98,24 @@ pub(crate) fn sorted(
     mut keyed: Vec<(Value, Value)>,
     reverse: bool,
 ) -> Outcome<Vec<Value>> {
-    let mut trouble = None;
+    let mut error = None;
     if reverse {
         keyed.reverse();
     }
     keyed.sort_by(|(left, _), (right, _)| {
-        if trouble.is_some() {
+        if error.is_some() {
             return Ordering::Equal;
         }
         match run.order(left, right) {
             Ok(order) => order.unwrap_or(Ordering::Equal),
             Err(found) => {
-                trouble = Some(found);
+                error = Some(found);
                 Ordering::Equal
             }
         }
     });
-    if let Some(trouble) = trouble {
-        return Err(trouble);
+    if let Some(error) = error {
+        return Err(error);
     }
     if reverse {
         keyed.reverse();

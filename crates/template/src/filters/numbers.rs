@@ -56,7 +56,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
     }
 }
 
-/// What Python's `float` makes of a text.
+/// Python's `float(text)`; `None` where it fails.
 pub(crate) fn parse_float(text: &str) -> Outcome<Option<f64>> {
     let text = text.trim_matches(is_space);
     if !text.is_ascii() {
@@ -85,7 +85,7 @@ fn underscores_are_between_digits(text: &str) -> bool {
         .all(|index| is_digit(index.checked_sub(1)) && is_digit(Some(index + 1)))
 }
 
-/// What Python's `int` makes of a text.
+/// Python's `int(text, base)`; `None` where it fails.
 fn parse_int(text: &str, base: i128) -> Outcome<Option<i128>> {
     let text = text.trim_matches(is_space);
     if !text.is_ascii() {
@@ -135,13 +135,13 @@ fn int(value: &Value, base: i128) -> Outcome<Option<Value>> {
         };
     }
     match value {
-        Value::Float(number) if number.is_infinite() => failed("infinity is no whole number"),
+        Value::Float(number) if number.is_infinite() => failed("infinity is not a whole number"),
         Value::Float(number) => truncated(*number).map(Some),
         value => Ok(value.as_int().map(Value::Int)),
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "looked at before")]
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
 pub(crate) fn truncated(number: f64) -> Outcome<Value> {
     if number.abs() >= 1e38 {
         return refused("a number of more than 128 bits");
@@ -174,11 +174,12 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> Outcome<Valu
         return refused("rounding a number this large");
     }
     let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };
-    // Python goes through whole numbers here, which know no negative zero
+    // Python converts to integers here, which have no negative zero
     Ok(Value::Float((whole + 0.0) / factor))
 }
 
-/// `sum`. Newer versions of Python add numbers with a point more precisely: where that makes a difference, it is refused.
+/// `sum`. Newer versions of Python add floats more precisely; sums for which that makes a difference are
+/// refused.
 fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));

@@ -1,4 +1,4 @@
-//! Filters that read and write other notations.
+//! Filters that parse and write other formats: JSON, YAML, URLs, templates, JSON paths.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
                 _ => return failed(format!("`{name}` needs a path")),
             };
             if value.is_undefined() {
-                return refused(format!("`{name}` of what is undefined"));
+                return refused(format!("`{name}` of an undefined value"));
             }
             let found = JsonPath::parse(&path)?.find(run, &value)?;
             match name {
@@ -97,7 +97,7 @@ fn text(run: &Run<'_>, value: &Value, of: &str) -> Outcome<Rc<str>> {
     }
 }
 
-/// The SHA-256 of the items' texts, sorted, whatever their order was.
+/// The SHA-256 of the sorted texts of the items.
 pub(crate) fn hash_list(run: &mut Run<'_>, items: &Value) -> Outcome<Value> {
     let mut texts = Vec::new();
     for item in run.collect(items)? {

@@ -67,7 +67,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
                 "escape" | "e" | "forceescape" => Value::Markup(Rc::from(escaped(&text))),
                 "wordcount" => {
                     if !text.is_ascii() {
-                        return refused("`wordcount` of what is not ASCII");
+                        return refused("`wordcount` of text that is not ASCII");
                     }
                     let words =
                         text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
@@ -79,7 +79,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
     })
 }
 
-/// What stands in HTML for characters that mean something there.
+/// Escapes the special characters of HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('>', "&gt;")
@@ -88,15 +88,15 @@ pub(super) fn escaped(text: &str) -> String {
         .replace('"', "&#34;")
 }
 
-/// The first letter large, the others small.
+/// The first letter in upper case, the others in lower case.
 pub(crate) fn capitalized(text: &str) -> Outcome<String> {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return Ok(String::new()) };
-    // what is a title letter elsewhere is in tables that we do not have
+    // title case of other letters needs tables that we do not have
     if !first.is_ascii() && (u32::from(first) >= 0x180 || first.to_uppercase().count() != 1) {
-        return refused(format!("`{first}` at the beginning of what is capitalized"));
+        return refused(format!("`capitalize` of text that begins with `{first}`"));
     }
-    // the whole is made small, so that a final sigma is one
+    // the whole text is converted to lower case, for the sake of a final sigma
     let lower = text.to_lowercase();
     let rest = if lower.chars().count() == text.chars().count() {
         lower.chars().skip(1).collect::<String>()
@@ -106,7 +106,7 @@ pub(crate) fn capitalized(text: &str) -> Outcome<String> {
     Ok(first.to_uppercase().chain(rest.chars()).collect())
 }
 
-/// The first letter of each word large, the others small.
+/// The first letter of each word in upper case, the others in lower case.
 fn titled(text: &str) -> String {
     let splits = |character: char| is_space(character) || "-({[<".contains(character);
     let mut out = String::with_capacity(text.len());
@@ -150,7 +150,7 @@ fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         }
     };
     if matches!(value, Value::Markup(_)) && !indention.trim().is_empty() {
-        return refused("`indent` of text that is marked as safe by what is not blank");
+        return refused("`indent` of text that is marked as safe, by other text than spaces");
     }
     let (first, blank) = (flag(run, first.as_ref())?, flag(run, blank.as_ref())?);
     let text = format!("{text}\n");
@@ -176,7 +176,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let end = match end {
         None => Rc::from("..."),
         Some(Value::Text(end)) => end,
-        Some(_) => return refused("`truncate` with an end that is no text"),
+        Some(_) => return refused("`truncate` with an `end` that is not text"),
     };
     let leeway = match leeway {
         None | Some(Value::None) => 5,
@@ -184,7 +184,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     };
     let end_length = i128::try_from(end.chars().count()).unwrap_or(i128::MAX);
     if length < end_length || leeway < 0 {
-        return failed("`truncate` takes a length that its end fits in");
+        return failed("`truncate` takes a length of at least that of its `end`");
     }
     let Value::Text(text) = value else {
         return match value {
@@ -215,7 +215,7 @@ fn format(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     }
     let pattern = run.text(value)?;
     if !args.positional.is_empty() && !args.named.is_empty() {
-        return failed("`format` takes arguments by place or by name, not both");
+        return failed("`format` takes positional or named arguments, not both");
     }
     let values = if args.named.is_empty() {
         run.tuple(args.positional)?
@@ -270,7 +270,7 @@ fn word_wrap(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let newline = match wrap_with {
         None | Some(Value::None) => Rc::from("\n"),
         Some(Value::Text(text)) => text,
-        Some(_) => return refused("`wordwrap` with what is no text"),
+        Some(_) => return refused("`wordwrap` with a `wrapstring` that is not text"),
     };
     let Some(width) = usize::try_from(width).ok().filter(|width| *width > 0) else {
         return failed("`wordwrap` takes a width of at least 1");
@@ -279,7 +279,7 @@ fn word_wrap(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         return refused("`wordwrap` of text with hyphens, unless `break_on_hyphens` is false");
     }
     if !text.is_ascii() {
-        return refused("`wordwrap` of what is not ASCII");
+        return refused("`wordwrap` of text that is not ASCII");
     }
     let mut wrapped = Vec::new();
     for line in crate::methods::text::lines(text, false) {

@@ -1,4 +1,4 @@
-//! Texts in URLs, as Python's `urllib` quotes them.
+//! URL quoting as in Python's `urllib`.
 
 use crate::fault::{Outcome, failed, refused};
 use crate::run::Run;

@@ -29,7 +29,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
                     of.items.borrow_mut().remove(&key);
                     Ok(found)
                 }
-                ("pop", None) if args.len() == 1 => failed("`pop` of a key that is not there"),
+                ("pop", None) if args.len() == 1 => failed("`pop` of a missing key"),
                 ("setdefault", None) => {
                     let value = args.get(1).cloned().unwrap_or(Value::None);
                     insert(run, of, &args[0], &value)?;

@@ -38,7 +38,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
             let signed = i128::try_from(length).unwrap_or(i128::MAX);
             let at = if at < 0 { at.saturating_add(signed) } else { at };
             let Some(at) = usize::try_from(at).ok().filter(|at| *at < length) else {
-                return failed("`pop` from where the list has nothing");
+                return failed("`pop` with an index out of range");
             };
             run.step(1 + length as u64 / 16)?;
             return Ok(of.items.borrow_mut().remove(at));
@@ -52,7 +52,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
                     return Ok(Value::None);
                 }
             }
-            return failed("`remove` of what the list has not");
+            return failed("`remove` of an item that is not in the list");
         }
         "clear" => {
             places(name, args, 0, 0)?;
@@ -73,7 +73,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
                 (true, []) => false,
                 (true, [(name, reverse)]) if &**name == "reverse" => run.truth(reverse)?,
                 (true, [_, ..]) => return refused("`sort` of a list with a key"),
-                (false, _) => return failed("`sort` takes no arguments by place"),
+                (false, _) => return failed("`sort` takes no positional arguments"),
             };
             let keyed = of.items.borrow().iter().map(|item| (item.clone(), item.clone())).collect();
             let items = sorted_by_key(run, keyed, reverse)?;
@@ -87,7 +87,8 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
     Ok(Value::None)
 }
 
-/// Notes that items were put into a list. If that made it contain itself, it is emptied: nothing else would free it.
+/// Records the nesting of items that were added to a list. If the list then contains itself, it is cleared:
+/// otherwise its memory would never be freed.
 fn adopt(run: &mut Run<'_>, of: &List, items: &[Value]) -> Outcome<()> {
     let adopted = items.iter().try_for_each(|item| run.adopt(item, of.level.get() + 1));
     if adopted.is_err() {
@@ -107,7 +108,7 @@ fn index(run: &Run<'_>, value: &Value, length: usize) -> Outcome<usize> {
 /// `count` and `index`, which tuples have, too.
 pub(super) fn search(run: &mut Run<'_>, items: &[Value], name: &str, args: Args) -> Outcome<Value> {
     if args.positional.len() > 1 && name == "index" {
-        return refused("`index` with a place to begin at");
+        return refused("`index` with a start");
     }
     let item = places(name, args, 1, 1)?.remove(0);
     let mut count = 0;
@@ -119,5 +120,5 @@ pub(super) fn search(run: &mut Run<'_>, items: &[Value], name: &str, args: Args)
             count += 1;
         }
     }
-    if name == "index" { failed("`index` of what is not there") } else { Ok(Value::Int(count)) }
+    if name == "index" { failed("`index` of an item that is not in the list") } else { Ok(Value::Int(count)) }
 }

@@ -45,7 +45,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
         "startswith" | "endswith" => {
             let args = places(name, args, 1, 3)?;
             if args.len() > 1 {
-                return refused(format!("`{name}` with places"));
+                return refused(format!("`{name}` with a start or an end"));
             }
             let parts = match &args[0] {
                 Value::Tuple(tuple) => tuple.items.clone(),
@@ -72,7 +72,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
 
 fn plain(of: &str, name: &str) -> Outcome<Value> {
     if name.starts_with("is") && name != "isspace" && !of.is_ascii() {
-        return refused(format!("`{name}` of what is not ASCII"));
+        return refused(format!("`{name}` of text that is not ASCII"));
     }
     let all = |test: fn(&u8) -> bool| Value::Bool(!of.is_empty() && of.as_bytes().iter().all(test));
     let (lower, upper) = (
@@ -119,7 +119,7 @@ pub(crate) fn replace(run: &mut Run<'_>, text: &str, old: &str, new: &str, count
     })
 }
 
-/// Lines, broken where Python breaks them.
+/// Splits lines like Python's `splitlines`.
 pub(crate) fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
     let breaks = ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
     let mut lines = Vec::new();
@@ -140,7 +140,7 @@ pub(crate) fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
     lines
 }
 
-/// The text in the middle of `width` characters, as Python puts it there.
+/// Centres the text in `width` characters like Python's `center`.
 pub(crate) fn centre(text: &str, width: usize, fill: char) -> String {
     let length = text.chars().count();
     let padding = width.saturating_sub(length);
@@ -203,7 +203,7 @@ fn split(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> 
         Some(separator) => {
             let separator = text(separator)?;
             if separator.is_empty() {
-                return failed(format!("`{name}` at nothing"));
+                return failed(format!("`{name}` with an empty separator"));
             }
             if name == "split" {
                 of.splitn(limit, separator).collect()
@@ -253,7 +253,7 @@ fn search(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value>
     let args = places(name, args, 1, 3)?;
     if args.len() > 1 {
         return match name {
-            "count" | "find" | "index" | "rfind" => refused(format!("`{name}` with places")),
+            "count" | "find" | "index" | "rfind" => refused(format!("`{name}` with a start or an end")),
             _ => failed(format!("`{name}` takes one argument")),
         };
     }
@@ -266,13 +266,13 @@ fn search(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value>
         "rfind" => of.rfind(part).map_or(Value::Int(-1), characters),
         "index" => match of.find(part) {
             Some(at) => characters(at),
-            None => return failed("`index` of what is not there"),
+            None => return failed("`index` of a part that does not occur"),
         },
         "removeprefix" => Value::text(of.strip_prefix(part).unwrap_or(of)),
         "removesuffix" => Value::text(of.strip_suffix(part).unwrap_or(of)),
         name => {
             if part.is_empty() {
-                return failed(format!("`{name}` at nothing"));
+                return failed(format!("`{name}` with an empty separator"));
             }
             let found = if name == "partition" { of.split_once(part) } else { of.rsplit_once(part) };
             let parts = match (found, name) {

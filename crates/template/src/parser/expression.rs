@@ -39,7 +39,7 @@ impl Parser {
         Ok(then)
     }
 
-    /// Operands of `next` with operators between them, grouped from the left.
+    /// Parses operands of `next` with left-associative operators between them.
     fn chain(
         &mut self,
         next: fn(&mut Self) -> Parsed,
@@ -200,7 +200,7 @@ impl Parser {
         Ok(at(line, kind))
     }
 
-    /// A macro whose body speaks of these names takes what they stand for.
+    /// Records the use of a special name: a macro whose body uses it accepts the matching arguments.
     fn note_name(&mut self, name: &str) {
         for speaks_of in &mut self.speaks_of {
             match name {
@@ -439,7 +439,7 @@ impl Parser {
                 }
             }
             first = false;
-            let misplaced = "an argument stands at the wrong place";
+            let misplaced = "an argument is at the wrong position";
             if self.skip_operator("*") {
                 if arguments.star.is_some() || arguments.double_star.is_some() {
                     return self.wrong(misplaced);

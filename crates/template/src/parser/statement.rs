@@ -1,4 +1,4 @@
-//! Statements: the tags of Jinja2 that need no other template, and the two tags of data repos.
+//! Parses statements: the Jinja2 tags that need no other template, and the two tags of data repos.
 
 use std::rc::Rc;
 
@@ -7,9 +7,9 @@ use crate::fault::{Kind, Outcome, Trouble};
 use crate::lexer::Token;
 use crate::syntax::{Call, Expression, For, Kind as Syntax, Macro, Name, SpeaksOf, Statement, Target};
 
-/// Tags of Jinja2 that are refused, and why.
+/// Jinja2 tags that are refused, with the reason.
 const REFUSED: [(&str, &str); 6] = [
-    ("autoescape", "nothing that templates make here is HTML"),
+    ("autoescape", "templates do not render HTML here"),
     ("block", "there are no other templates to extend"),
     ("extends", "there are no other templates to extend"),
     ("from", "there are no other templates to import"),
@@ -18,7 +18,7 @@ const REFUSED: [(&str, &str); 6] = [
 ];
 
 impl Parser {
-    /// Statements up to a tag whose name is one of `ends`; the parser then stands on that name.
+    /// Parses statements up to a tag whose name is one of `ends`; that name is then the current token.
     pub(super) fn statements(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
         let mut body = Vec::new();
         loop {
@@ -55,14 +55,14 @@ impl Parser {
         }
     }
 
-    /// The body of a tag that has been opened, and the name that closes it.
+    /// Parses the body of an open tag, up to the name that closes it.
     fn body(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
         self.skip_operator(":");
         self.expect_block_end()?;
         self.statements(ends)
     }
 
-    /// The body of a tag up to `end`, which is passed.
+    /// Parses the body of a tag up to and including `end`.
     fn body_to(&mut self, end: &str) -> Outcome<Vec<Statement>> {
         let body = self.body(&[end])?;
         self.advance();
@@ -91,7 +91,11 @@ impl Parser {
             "raise_error" if self.strict => Statement::Raise { message: self.expression()?, line },
             name => {
                 if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-                    return Err(Trouble::at(Kind::Refused, line, format!("the tag `{name}`: {why}")));
+                    return Err(Trouble::at(
+                        Kind::Refused,
+                        line,
+                        format!("not supported: the tag `{name}`: {why}"),
+                    ));
                 }
                 return Err(Trouble::at(Kind::Syntax, line, format!("unknown tag `{name}`")));
             }
@@ -198,7 +202,7 @@ impl Parser {
         Ok(Statement::With { values, body: self.body_to("endwith")? })
     }
 
-    /// What `read` reads is the body of a function: what it speaks of is told.
+    /// Parses the body of a macro with `read`; also returns the special names that it uses.
     fn closure<T>(&mut self, read: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<(T, SpeaksOf)> {
         self.speaks_of.push(SpeaksOf::default());
         let read = read(self);
@@ -226,7 +230,7 @@ impl Parser {
                 return self.refuse(format!("a parameter that is called `{name}`"));
             }
             if parameters.iter().any(|(known, _)| *known == name) {
-                return self.wrong(format!("the parameter `{name}` is there twice"));
+                return self.wrong(format!("the parameter `{name}` is given twice"));
             }
             let default = if self.skip_operator("=") {
                 Some(self.expression()?)
@@ -260,7 +264,7 @@ impl Parser {
         Ok(name)
     }
 
-    /// What a value is given to: a name, several, or an attribute of a namespace.
+    /// Parses the target of an assignment: a name, several, or an attribute of a namespace.
     fn target(&mut self, with_namespace: bool) -> Outcome<Target> {
         if with_namespace && matches!(self.look(), Token::Operator(".")) {
             let space = self.assignable_name()?;
@@ -309,7 +313,7 @@ fn names_loop(target: &Target) -> bool {
     }
 }
 
-/// Whether a statement anywhere in a loop's body gives `loop` a value.
+/// Whether a statement anywhere in the body of a loop assigns `loop`.
 fn body_sets_loop(body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
         Statement::Set { target, .. } => names_loop(target),

@@ -1,4 +1,4 @@
-//! Attributes, items and slices, found as Jinja2's sandbox finds them.
+//! Attributes, items and slices, as in Jinja2's sandbox.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ impl Run<'_> {
             .unwrap_or_else(|| Value::Undefined(format!("a {} has no attribute `{name}`", of.kind()).into())))
     }
 
-    /// What Python's `getattr` finds; `None` if there is no such attribute.
+    /// Python's `getattr`; `None` if there is no such attribute.
     fn own_attribute(&mut self, of: &Value, name: &Rc<str>) -> Outcome<Option<Value>> {
         if name.starts_with("__") && name.ends_with("__") && !matches!(of, Value::Dict(_)) {
             return refused(format!("the attribute `{name}`"));
@@ -113,7 +113,7 @@ impl Run<'_> {
         }))
     }
 
-    /// What Python's `of[index]` finds; `None` where it raises.
+    /// Python's `of[index]`; `None` where it raises.
     fn subscript(&mut self, of: &Value, index: &Value) -> Outcome<Option<Value>> {
         match of {
             Value::Undefined(what) => self.undefined(what),
@@ -182,14 +182,14 @@ fn signed(number: usize) -> i128 {
     i128::try_from(number).unwrap_or(i128::MAX)
 }
 
-/// Where an index points in a sequence of this length; from its end, if it is negative.
+/// Resolves an index in a sequence of this length; a negative one counts from the end.
 fn place(index: &Value, length: usize) -> Option<usize> {
     let index = index.as_int()?;
     let index = if index < 0 { index.checked_add(signed(length))? } else { index };
     usize::try_from(index).ok().filter(|index| *index < length)
 }
 
-/// The places that a slice takes, in its order.
+/// The indices that a slice selects, in its order.
 pub(crate) fn places([start, stop, step]: [Option<i128>; 3], length: usize) -> Vec<usize> {
     let (length, step) = (signed(length), step.unwrap_or(1));
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
@@ -216,7 +216,7 @@ mod tests {
     use super::places;
 
     #[test]
-    fn slices_take_the_places_that_python_takes() {
+    fn slices_select_the_same_indices_as_in_python() {
         let check =
             |bounds: [Option<i128>; 3], expect: &[usize]| assert_eq!(places(bounds, 5), expect, "{bounds:?}");
         check([None, None, None], &[0, 1, 2, 3, 4]);

@@ -1,4 +1,4 @@
-//! Making lists, tuples and dicts: nothing contains itself, and nothing is too deep.
+//! Creates lists, tuples and dicts, and enforces that no container contains itself or is nested too deeply.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use crate::fault::{Kind, Outcome, Trouble, refused};
 use crate::iterate::{Iter, State};
 use crate::value::{Dict, Key, List, Mapping, Tuple, Value};
 
-/// How deep values may lie in values.
+/// Maximum nesting depth of containers.
 const LEVELS: usize = 60;
 
 impl Run<'_> {
@@ -41,7 +41,8 @@ impl Run<'_> {
         Ok(Rc::new(Mapping { level: Cell::new(0), items: RefCell::new(dict) }))
     }
 
-    /// Puts a value into a dict. If that made it contain itself, it is emptied: nothing else would free it.
+    /// Inserts a value into a dict. If the dict then contains itself, it is cleared: otherwise its memory
+    /// would never be freed.
     pub fn put(&mut self, into: &Mapping, key: Key, name: &Value, value: &Value) -> Outcome<()> {
         self.step(1)?;
         into.items.borrow_mut().insert(key, name.clone(), value.clone());
@@ -67,8 +68,8 @@ impl Run<'_> {
         items.iter().try_for_each(|item| self.adopt(item, 1))
     }
 
-    /// Notes that `value`, which was put into something, lies at least this deep, and with it all that it holds. What contains
-    /// itself lies ever deeper, and so is refused as well.
+    /// Records that `value` was put into a container at nesting depth `level`, and updates all values within
+    /// it. A container that contains itself gets ever deeper, and so exceeds the limit.
     pub fn adopt(&mut self, value: &Value, level: usize) -> Outcome<()> {
         let cell = match value {
             Value::List(list) => &list.level,
@@ -77,7 +78,7 @@ impl Run<'_> {
             Value::Iter(iter) => &iter.level,
             Value::Method(method) => &method.level,
             Value::Cycler(cycler) => &cycler.level,
-            Value::Loop(_) => return refused("a loop that is put into something else"),
+            Value::Loop(_) => return refused("a loop as an item of a container"),
             Value::Undefined(_)
             | Value::None
             | Value::Bool(_)
@@ -94,7 +95,7 @@ impl Run<'_> {
             return Ok(());
         }
         if level > LEVELS {
-            return Err(Trouble::new(Kind::Limit, format!("values lie more than {LEVELS} deep in others")));
+            return Err(Trouble::new(Kind::Limit, format!("containers are nested more than {LEVELS} deep")));
         }
         cell.set(level);
         let children = children(value);

@@ -1,4 +1,4 @@
-//! Calls: of functions, methods, macros and loops.
+//! Calls of functions, methods, macros and loops.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ impl Args {
         self.positional.iter().chain(self.named.iter().map(|(_, value)| value)).cloned()
     }
 
-    /// The arguments by the names of the parameters; `required` of them must be there.
+    /// Binds the arguments to parameters; the first `required` ones must be given.
     pub fn bind<const N: usize>(
         self,
         of: &str,
@@ -101,7 +101,7 @@ impl Run<'_> {
         }
     }
 
-    /// `loop(…)`: the body of a recursive loop, for other items.
+    /// `loop(…)`: renders the body of a recursive loop for other items.
     fn again(&mut self, of: &Loop, args: Args) -> Outcome<Value> {
         let [items] = args.bind("loop", ["iterable"], 1)?;
         let Some((loop_, scope)) = &of.again else {
@@ -117,7 +117,7 @@ impl Run<'_> {
         let syntax = Rc::clone(&makro.syntax);
         let name = &syntax.name;
         let Some(outer) = makro.scope.upgrade() else {
-            return refused(format!("the macro `{name}` outside of where it was made"));
+            return refused(format!("the macro `{name}` outside of the scope that defines it"));
         };
         let scope = outer.closure();
         let Args { mut positional, mut named } = args;
@@ -137,7 +137,7 @@ impl Run<'_> {
             let caller =
                 named.iter().position(|(name, _)| &**name == "caller").map(|index| named.remove(index).1);
             let caller = match caller {
-                None | Some(Value::None) => Value::Undefined("no caller is there".into()),
+                None | Some(Value::None) => Value::Undefined("there is no caller".into()),
                 Some(caller) => caller,
             };
             scope.set(&Name::from("caller"), caller);
@@ -155,7 +155,7 @@ impl Run<'_> {
         Ok(Value::text(out))
     }
 
-    /// Arguments that no parameter takes.
+    /// Binds arguments without a parameter to `varargs` and `kwargs`.
     fn rest_of_arguments(
         &mut self,
         syntax: &crate::syntax::Macro,

@@ -8,8 +8,12 @@ use crate::fault::{Outcome, failed, refused};
 use crate::syntax::Comparison;
 use crate::value::{Key, Value, View};
 
-/// How two numbers compare, exactly.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "looked at before")]
+/// Compares two numbers exactly.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the range is checked before"
+)]
 pub(crate) fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
     Some(match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right)?,
@@ -112,7 +116,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// How `left` and `right` are ordered, if Python orders them.
+    /// The order of `left` and `right`, if Python defines one.
     pub fn order(&mut self, left: &Value, right: &Value) -> Outcome<Option<Ordering>> {
         self.step(1)?;
         if let (Value::Undefined(what), _) | (_, Value::Undefined(what)) = (left, right) {
@@ -167,7 +171,7 @@ impl Run<'_> {
             | Value::Joiner(_)
             | Value::Cycler(_)
             | Value::Namespace(_) => failed(format!("nothing can be in a {}", container.kind())),
-            Value::Loop(_) => refused("looking into a loop"),
+            Value::Loop(_) => refused("membership in a loop"),
             _ => {
                 let iter = self.iterator(container)?;
                 while let Some(found) = self.next(&iter)? {
@@ -180,7 +184,7 @@ impl Run<'_> {
         }
     }
 
-    /// The key that `value` is, if it can be one.
+    /// The dict key of `value`, if it is hashable.
     pub fn key(&self, value: &Value) -> Outcome<Key> {
         if let Value::Undefined(what) = value {
             if self.is_fatal(what) {

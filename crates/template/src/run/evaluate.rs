@@ -1,4 +1,4 @@
-//! Expressions → values.
+//! Evaluates expressions.
 
 use std::rc::Rc;
 
@@ -24,9 +24,9 @@ impl Run<'_> {
             }
             kind => self.deeper(|run| run.compound(kind, expression.line, scope)),
         }
-        .map_err(|mut trouble| {
-            trouble.line.get_or_insert(expression.line);
-            trouble
+        .map_err(|mut error| {
+            error.line.get_or_insert(expression.line);
+            error
         })
     }
 
@@ -176,21 +176,21 @@ impl Run<'_> {
         Ok(Value::Bool(true))
     }
 
-    /// What a name stands for: a name of the template, a variable, or a function.
+    /// Resolves a name: a name of the template, a variable, or a function.
     fn name(&mut self, name: &Rc<str>, scope: &Rc<Scope>) -> Outcome<Value> {
         if let Some(value) = scope.get(name) {
             return Ok(value);
         }
-        // those of data repos are put over the variables, those of Jinja2 under them
+        // functions of data repos precede variables, functions of Jinja2 follow them
         let outer = functions::outside(name)
             .filter(|_| self.is_strict())
             .map(Value::Function)
             .or_else(|| self.variables.get_text(name).cloned())
             .or_else(|| functions::inside(name).map(Value::Function));
         match outer {
-            Some(_) if self.assigned.contains(name) && scope.is_in_closure() => refused(format!(
-                "`{name}` is a variable that the template also gives a value, read in a macro before that"
-            )),
+            Some(_) if self.assigned.contains(name) && scope.is_in_closure() => {
+                refused(format!("`{name}` is a variable that a macro reads before the template assigns it"))
+            }
             Some(value) => Ok(value),
             None => Ok(Value::Undefined(format!("`{name}` is undefined").into())),
         }
@@ -215,7 +215,7 @@ impl Run<'_> {
                 };
             };
             for (key, value) in dict.items.borrow().entries() {
-                let Value::Text(key) = key else { return failed("names of arguments are texts") };
+                let Value::Text(key) = key else { return failed("names of arguments must be texts") };
                 if named.iter().any(|(name, _)| name == key) {
                     return failed(format!("the argument `{key}` is given twice"));
                 }

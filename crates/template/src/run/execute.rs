@@ -1,4 +1,4 @@
-//! Statements → text.
+//! Executes statements, which render text.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::scope::Scope;
 use crate::syntax::{Call, For, Kind as Syntax, Name, Statement, Target};
 use crate::value::{Key, Macro, Value};
 
-/// What a loop goes through, and within how many loops it stands.
+/// The items of a loop, and its depth of recursion.
 pub(crate) struct Iteration {
     pub items: Value,
     pub depth: usize,
@@ -45,9 +45,9 @@ impl Run<'_> {
                 let iterable = self.evaluate(&loop_.iterable, scope)?;
                 self.line = loop_.line;
                 self.deeper(|run| run.each(loop_, Iteration { items: iterable, depth: 0 }, scope, out))
-                    .map_err(|mut trouble| {
-                        trouble.line.get_or_insert(loop_.line);
-                        trouble
+                    .map_err(|mut error| {
+                        error.line.get_or_insert(loop_.line);
+                        error
                     })
             }
             Statement::Set { target, value } => {
@@ -63,7 +63,7 @@ impl Run<'_> {
         }
     }
 
-    /// Statements that render a body of their own.
+    /// Executes statements that render their own body.
     fn block(&mut self, statement: &Statement, scope: &Rc<Scope>, out: &mut String) -> Outcome<()> {
         match statement {
             Statement::SetBlock { target, filters, body } => {
@@ -120,9 +120,9 @@ impl Run<'_> {
         if self.settled(value).is_err() {
             return Ok(());
         }
-        self.write_text(value, out).map_err(|mut trouble| {
-            trouble.line.get_or_insert(line);
-            trouble
+        self.write_text(value, out).map_err(|mut error| {
+            error.line.get_or_insert(line);
+            error
         })
     }
 
@@ -136,7 +136,7 @@ impl Run<'_> {
         filters.iter().try_fold(value, |value, call| self.filter(value, call, scope))
     }
 
-    /// Gives a value to a target.
+    /// Assigns a value to a target.
     pub fn assign(&mut self, target: &Target, value: Value, scope: &Rc<Scope>) -> Outcome<()> {
         match target {
             Target::Name(name) => scope.set(name, value),
@@ -167,7 +167,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Renders a loop's body for each item.
+    /// Renders the body of a loop for each item.
     pub fn each(
         &mut self,
         loop_: &Rc<For>,

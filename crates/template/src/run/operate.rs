@@ -8,7 +8,7 @@ use crate::percent;
 use crate::syntax::Operator;
 use crate::value::Value;
 
-/// Numbers of both sides, brought to one kind.
+/// Both operands, converted to one numeric type.
 enum Numbers {
     Ints(i128, i128),
     Floats(f64, f64),
@@ -22,7 +22,7 @@ pub(crate) fn float_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number with a point; what is none is refused, as nothing equals it.
+/// A float; NaN is refused, as nothing equals it.
 pub(crate) fn float(number: f64) -> Outcome<Value> {
     if number.is_nan() {
         refused("a calculation whose result is not a number")
@@ -223,7 +223,7 @@ fn floats(operator: Operator, left: f64, right: f64) -> Outcome<Value> {
     }
 }
 
-/// Python's `divmod` of numbers with a point.
+/// Python's `divmod` of floats.
 fn floor_and_rest(left: f64, right: f64) -> (f64, f64) {
     let mut rest = left % right;
     let mut quotient = (left - rest) / right;

@@ -116,7 +116,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the value counts as true.
+    /// Python's `bool(value)`.
     pub fn truth(&self, value: &Value) -> Outcome<bool> {
         Ok(match value {
             Value::Undefined(what) => {

@@ -1,11 +1,11 @@
-//! Data from outside → values.
+//! Converts input data to run-time values.
 
 use crate::data::Data;
 use crate::fault::Outcome;
 use crate::run::Run;
 use crate::value::{Dict, Value};
 
-/// The value of `data`.
+/// Converts `data` to a value.
 pub(crate) fn value(data: &Data, run: &mut Run<'_>) -> Outcome<Value> {
     run.step(1)?;
     Ok(match data {
@@ -29,7 +29,7 @@ pub(crate) fn value(data: &Data, run: &mut Run<'_>) -> Outcome<Value> {
     })
 }
 
-/// The dict of `entries`.
+/// Converts `entries` to a dict.
 pub(crate) fn dict(entries: &[(String, Data)], run: &mut Run<'_>) -> Outcome<Dict> {
     run.deeper(|run| {
         let mut dict = Dict::default();

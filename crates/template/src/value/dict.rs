@@ -1,11 +1,11 @@
-//! A dict: values by key in the order in which they came; `1`, `1.0` and `true` are the same key.
+//! A dict: values by key, in insertion order. `1`, `1.0` and `true` are the same key.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Value;
 
-/// What a key is compared by.
+/// The form of a key for comparison and hashing.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     None,
@@ -16,7 +16,7 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The key of a value that can be one.
+    /// The key of a value, if it is hashable.
     pub fn of(value: &Value) -> Option<Key> {
         Some(match value {
             Value::None => Key::None,
@@ -33,7 +33,7 @@ impl Key {
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         clippy::float_cmp,
-        reason = "compared after"
+        reason = "the result is compared"
     )]
     fn of_float(number: f64) -> Key {
         let whole = number as i128;
@@ -86,7 +86,7 @@ impl Dict {
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
         let place = self.places.remove(key)?;
         let (_, value) = self.entries.remove(place);
-        #[expect(clippy::iter_over_hash_type, reason = "each is moved by the same rule")]
+        #[expect(clippy::iter_over_hash_type, reason = "the order does not matter")]
         for other in self.places.values_mut() {
             if *other > place {
                 *other -= 1;

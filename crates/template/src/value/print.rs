@@ -1,10 +1,10 @@
-//! How Python prints: `repr` of texts and numbers. What depends on tables that we do not have is refused.
+//! Python's `repr` of texts and numbers. Characters that need tables that we do not have are refused.
 
 use std::fmt::Write as _;
 
 use crate::fault::{Outcome, refused};
 
-/// `repr` of a number with a point: the shortest digits that read back the same.
+/// `repr` of a float: the shortest digits that parse to the same value.
 pub(crate) fn float(number: f64) -> String {
     qontract_python_json::float_repr(number)
 }
@@ -38,7 +38,8 @@ pub(crate) fn quoted(text: &str, out: &mut String) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether the character is surely printable. Rust's table has the same classes as Python's, but escapes more.
+/// Whether the character is surely printable. Rust's table has the same classes as Python's, but escapes more
+/// characters.
 fn is_printable(character: char) -> bool {
     character.escape_debug().count() == 1
 }

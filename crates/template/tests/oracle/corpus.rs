@@ -1,5 +1,5 @@
-//! The hand-written templates: one on each line, or several lines between `<<<` and `>>>`. `[refused]` before it says that Jinja2
-//! renders it and we do not, `[extra]` that its tags are written with extra curly braces.
+//! The hand-written templates: one per line, or several lines between `<<<` and `>>>`. `[refused]` before a
+//! template means that Jinja2 renders it and we refuse it, `[extra]` that its tags have extra curly braces.
 
 use qontract_template::Dialect;
 use serde_json::Value as Json;

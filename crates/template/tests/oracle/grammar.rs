@@ -1,4 +1,4 @@
-//! Templates from a grammar and a seed: small, odd, and mostly valid.
+//! Seeded random templates from a grammar: small, unusual, and mostly valid.
 
 use fastrand::Rng;
 use serde_json::Value as Json;
@@ -247,7 +247,7 @@ pub fn mutate(count: usize) -> Vec<Case> {
     cases
 }
 
-/// `QONTRACT_ORACLE_SEED` asks for others.
+/// The seed; `QONTRACT_ORACLE_SEED` overrides it.
 fn seed() -> u64 {
     std::env::var("QONTRACT_ORACLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
 }

@@ -153,7 +153,7 @@ def too_long(*_):
     raise TimeoutError
 
 
-# a template may loop for ever, which ours may not
+# a template may loop forever, which ours may not
 signal.signal(signal.SIGALRM, too_long)
 
 for line in sys.stdin:

@@ -1,4 +1,4 @@
-//! Jinja2 as a process, and our own answers in the same form.
+//! Runs Jinja2 as a process, and returns our own results in the same form.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ impl Case {
     }
 }
 
-/// What became of a template.
+/// The result of rendering a template.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answered {
     Text(String),
@@ -36,7 +36,7 @@ pub enum Answered {
     Refused(String),
 }
 
-/// What Jinja2 makes of each template, in order.
+/// The results of Jinja2 for all templates, in order.
 pub fn ask(cases: &[Case]) -> Vec<Answered> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with Jinja2: run `cargo xtask test`, or set it");
@@ -66,7 +66,7 @@ pub fn ask(cases: &[Case]) -> Vec<Answered> {
         .collect();
     let writer = std::thread::spawn(move || {
         for line in lines {
-            writeln!(input, "{line}").expect("the oracle takes every template");
+            writeln!(input, "{line}").expect("the oracle reads every template");
         }
     });
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -86,7 +86,7 @@ pub fn ask(cases: &[Case]) -> Vec<Answered> {
     answers
 }
 
-/// The same answers as the oracle's functions give.
+/// Returns the same look-up results as the functions of the oracle.
 pub struct Stub;
 
 impl Lookups for Stub {
@@ -138,7 +138,7 @@ pub fn ours(case: &Case) -> Answered {
         Source { whitespace: case.whitespace, ..Source::new("t.j2", &case.template).dialect(case.dialect) };
     match render(&Request::new(source, &variables), &Stub) {
         Ok(Outcome::Rendered(rendered)) => Answered::Text(rendered.expose().to_owned()),
-        Ok(Outcome::Needs(needs)) => panic!("all is known, but {needs:?}"),
+        Ok(Outcome::Needs(needs)) => panic!("all look-ups have results, but {needs:?}"),
         Err(fault) if matches!(fault.kind, Kind::Refused | Kind::Limit) => {
             Answered::Refused(fault.to_string())
         }

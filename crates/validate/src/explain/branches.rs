@@ -1,22 +1,22 @@
-//! A value that is none of several alternatives: which one was meant, and what is wrong by that one.
+//! Picks the closest branch of an `anyOf` or `oneOf` that a value does not match.
 
 use std::collections::BTreeSet;
 
 use crate::failure::{Allowed, Failure, Wrong};
 
-/// What is left to say about a value that fits none of `branches`.
+/// The result of comparing a value with branches none of which it matches.
 pub enum Nearest {
-    /// These failures, of the alternative that was probably meant: its number, counted from 0.
+    /// The index of the closest branch, and the failures of that branch.
     Meant(usize, Vec<Failure>),
-    /// This failure, which all alternatives have in common.
+    /// One failure that all branches have in common.
     Same(Failure),
-    /// One of these fields is needed.
+    /// Each branch lacks only one field: one of these is required.
     OneOf(Vec<String>),
-    /// No alternative is nearer than the others.
+    /// No branch is closer than the others.
     Nothing,
 }
 
-/// Finds the alternative that the author of the value at `base` probably meant.
+/// Finds the branch that the author of the value at `base` probably meant.
 pub fn nearest(base: &str, branches: &[Vec<Failure>]) -> Nearest {
     if let Some(fields) = missing_everywhere(base, branches) {
         return Nearest::OneOf(fields);
@@ -36,14 +36,14 @@ pub fn nearest(base: &str, branches: &[Vec<Failure>]) -> Nearest {
     }
 }
 
-/// How far a value is from an alternative; less is nearer.
+/// The distance of a value from a branch; less is closer.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     /// The value as a whole is of another type.
     other_type: bool,
-    /// Fields whose value belongs to another alternative.
+    /// Number of fields whose value belongs to another branch.
     other_kind: usize,
-    /// How much is wrong otherwise.
+    /// Number of other failures.
     wrong: usize,
 }
 
@@ -66,7 +66,7 @@ fn is_child(base: &str, pointer: &str) -> bool {
     pointer.strip_prefix(base).is_some_and(|rest| rest.starts_with('/') && !rest[1..].contains('/'))
 }
 
-/// Every alternative lacks nothing but one field each.
+/// The missing fields, if every branch fails only because one field is missing.
 fn missing_everywhere(base: &str, branches: &[Vec<Failure>]) -> Option<Vec<String>> {
     let fields = branches.iter().map(|failures| match failures.as_slice() {
         [Failure { pointer, wrong: Wrong::Missing(field), .. }] if pointer == base => Some(field.clone()),
@@ -75,7 +75,8 @@ fn missing_everywhere(base: &str, branches: &[Vec<Failure>]) -> Option<Vec<Strin
     fields.collect::<Option<Vec<_>>>().filter(|fields| fields.len() > 1)
 }
 
-/// Every alternative wants another type of the value, or another value of the same field: one failure for all.
+/// One failure for all branches, if each demands another type of the value or another value of the same
+/// field.
 fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
     let first = branches.first()?;
     first.iter().find_map(|candidate| match &candidate.wrong {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alternative_of_the_same_kind_is_meant() {
+    fn the_branch_of_the_same_kind_is_the_closest() {
         let other = vec![failure("/a/provider", Wrong::Enum(Allowed([json!("http")].into())))];
         let meant = vec![failure("/a", Wrong::Missing("x".to_owned())), failure("/a/y", Wrong::Pattern)];
         let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else {
@@ -129,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_no_alternative_knows_is_one_failure() {
+    fn a_kind_that_no_branch_allows_is_one_failure() {
         let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(Allowed([json!(name)].into())))];
         let Nearest::Same(same) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
         assert_eq!(same, failure("/a/provider", Wrong::Enum(Allowed([json!("http"), json!("tcp")].into()))));
     }
 
     #[test]
-    fn alternatives_that_each_lack_a_field_are_told_together() {
+    fn branches_that_each_lack_a_field_are_reported_together() {
         let branch = |name: &str| vec![failure("", Wrong::Missing(name.to_owned()))];
         let Nearest::OneOf(fields) = nearest("", &[branch("a"), branch("b")]) else { panic!("fields") };
         assert_eq!(fields, ["a", "b"]);

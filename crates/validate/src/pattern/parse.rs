@@ -1,4 +1,4 @@
-//! Python patterns read as Python 3.11 reads them: what it refuses is refused here.
+//! Parses patterns as Python 3.11 does: what Python rejects is rejected here.
 
 mod escape;
 mod group;
@@ -7,24 +7,24 @@ mod set;
 use super::syntax::{At, Flags, Greed, Item, Repeat, Sequence};
 use super::width;
 
-/// How deep groups may be within each other.
+/// Maximum nesting depth of groups.
 const DEEPEST: usize = 200;
-/// From here on, numbers of repetitions are too large for Python.
+/// Repetition counts from here on are too large for Python.
 const MOST: u64 = u32::MAX as u64;
 
-/// Why a pattern is none.
+/// The message for a pattern that cannot be parsed.
 pub type Refusal = String;
 
 /// A whole pattern.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Flags of all of it.
+    /// Flags of the whole pattern.
     pub flags: Flags,
     /// The alternatives.
     pub branches: Vec<Sequence>,
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 pub fn parse(written: &str) -> Result<Parsed, Refusal> {
     let mut parser = Parser {
         tokens: tokens(written)?,
@@ -45,7 +45,7 @@ pub fn parse(written: &str) -> Result<Parsed, Refusal> {
         return Err(format!("there is no group {group}"));
     }
     if parser.flags.ascii && parser.unicode {
-        return Err("the flags `a` and `u` exclude each other".to_owned());
+        return Err("the flags `a` and `u` are mutually exclusive".to_owned());
     }
     Ok(Parsed { flags: parser.flags, branches })
 }
@@ -62,7 +62,7 @@ fn tokens(written: &str) -> Result<Vec<Token>, Refusal> {
     let mut characters = written.chars();
     while let Some(character) = characters.next() {
         if character == '\\' {
-            let character = characters.next().ok_or("nothing stands after the last `\\`")?;
+            let character = characters.next().ok_or("the pattern ends with a single `\\`")?;
             tokens.push(Token { escaped: true, character });
         } else {
             tokens.push(Token { escaped: false, character });
@@ -81,9 +81,9 @@ struct Parser {
     /// The widths of groups that are closed; the first is the whole.
     groups: Vec<Option<(u64, u64)>>,
     names: Vec<(String, usize)>,
-    /// Groups that conditions ask about.
+    /// Numbers of groups that conditionals refer to.
     asked: Vec<usize>,
-    /// How many groups there were before the look-behind that is being read.
+    /// Number of groups before the look-behind that is being parsed.
     behind: Option<usize>,
     depth: usize,
 }
@@ -93,7 +93,7 @@ impl Parser {
         self.tokens.get(self.at).copied()
     }
 
-    /// The next character, if no backslash stands before it.
+    /// The next character, if it is not escaped.
     fn plain(&self) -> Option<char> {
         self.peek().filter(|token| !token.escaped).map(|token| token.character)
     }
@@ -110,7 +110,7 @@ impl Parser {
         found
     }
 
-    /// Plain characters of a kind, at most so many.
+    /// Takes up to `most` unescaped characters of a kind.
     fn take(&mut self, most: usize, is_kind: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
         while let Some(character) = self.plain().filter(|character| taken.len() < most && is_kind(*character))
@@ -121,7 +121,7 @@ impl Parser {
         taken
     }
 
-    /// Alternatives, up to a bracket that closes them or the end.
+    /// Parses alternatives, up to a closing bracket or the end.
     fn branches(&mut self, verbose: bool) -> Result<Vec<Sequence>, Refusal> {
         let is_whole = self.depth == 0;
         let mut verbose = verbose;
@@ -140,7 +140,7 @@ impl Parser {
         }
     }
 
-    /// Things one after the other; the first of the whole pattern may begin with flags.
+    /// Parses a sequence of items; the first one of the whole pattern may begin with flags.
     fn sequence(&mut self, verbose: bool, first: bool) -> Result<Sequence, Refusal> {
         let mut verbose = verbose;
         let mut items = Sequence::new();
@@ -182,7 +182,7 @@ impl Parser {
         Ok(items)
     }
 
-    /// How often something is repeated; `None` for a brace that stands for itself.
+    /// The minimum and maximum of a repetition; `None` for a literal brace.
     fn repetition(&mut self, sign: char) -> Result<Option<(u32, Option<u32>)>, Refusal> {
         match sign {
             '*' => return Ok(Some((0, None))),
@@ -207,11 +207,11 @@ impl Parser {
         let number = |digits: &str| match digits.parse::<u64>() {
             _ if digits.is_empty() => Ok(None),
             Ok(number) if number < MOST => Ok(u32::try_from(number).ok()),
-            _ => Err("a repetition is too often".to_owned()),
+            _ => Err("a repetition count is too large".to_owned()),
         };
         let (least, most) = (number(&least)?.unwrap_or(0), number(&most)?);
         if most.is_some_and(|most| most < least) {
-            return Err("a repetition has a least number above its greatest".to_owned());
+            return Err("the minimum of a repetition is greater than its maximum".to_owned());
         }
         Ok(Some((least, most)))
     }
@@ -220,7 +220,7 @@ impl Parser {
     fn repeat(&mut self, least: u32, most: Option<u32>, items: &mut Sequence) -> Result<(), Refusal> {
         match items.last() {
             None | Some(Item::At(_)) => {
-                return Err("there is nothing to repeat before a repetition".to_owned());
+                return Err("a repetition has nothing to repeat".to_owned());
             }
             Some(Item::Repeat(_)) => return Err("a repetition is repeated without a group".to_owned()),
             Some(_) => {}
@@ -237,11 +237,11 @@ impl Parser {
         Ok(())
     }
 
-    /// A group that may be referred to, by its number.
+    /// Checks that a group may be referred to, and returns its number.
     fn known_group(&self, number: usize) -> Result<usize, Refusal> {
         match self.groups.get(number) {
-            None => Err(format!("there is no group {number} before it is referred to")),
-            Some(None) => Err(format!("group {number} is referred to within itself")),
+            None => Err(format!("group {number} is referred to before it is defined")),
+            Some(None) => Err(format!("group {number} refers to itself")),
             Some(Some(_)) => self.not_in_look_behind(number),
         }
     }
@@ -249,11 +249,9 @@ impl Parser {
     fn not_in_look_behind(&self, number: usize) -> Result<usize, Refusal> {
         match self.behind {
             Some(before) if number >= before => {
-                Err(format!("group {number} is referred to within its own look-behind"))
+                Err(format!("group {number} is referred to within the look-behind that defines it"))
             }
-            Some(_) if self.groups[number].is_none() => {
-                Err(format!("group {number} is referred to within itself"))
-            }
+            Some(_) if self.groups[number].is_none() => Err(format!("group {number} refers to itself")),
             _ => Ok(number),
         }
     }

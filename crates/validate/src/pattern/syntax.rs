@@ -1,34 +1,34 @@
-//! A Python pattern, taken apart.
+//! The syntax tree of a Python pattern.
 
 /// Flags of a pattern, or of a part of it.
-#[expect(clippy::struct_excessive_bools, reason = "each is on or off, whatever the others are")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `i`: case does not matter.
+    /// `i`: case is ignored.
     pub ignore_case: bool,
-    /// `m`: `^` and `$` are about lines.
+    /// `m`: `^` and `$` match at lines.
     pub multiline: bool,
-    /// `s`: `.` is also a newline.
+    /// `s`: `.` matches a newline, too.
     pub dot_all: bool,
-    /// `x`: blanks and comments do not count.
+    /// `x`: whitespace and comments are ignored.
     pub verbose: bool,
-    /// `a`: `\w` and its like know ASCII only.
+    /// `a`: `\w` and the like match ASCII only.
     pub ascii: bool,
 }
 
-/// Things one after the other.
+/// Items that match one after the other.
 pub type Sequence = Vec<Item>;
 
-/// One thing in a pattern.
+/// One item of a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// A character by its number, which may be that of a surrogate.
+    /// A character by its code, which may be that of a surrogate.
     Literal(u32),
     /// `.`
     Any,
-    /// One character of several.
+    /// One character of a set.
     Set(Set),
-    /// A place.
+    /// An anchor.
     At(At),
     /// A repetition.
     Repeat(Repeat),
@@ -36,22 +36,22 @@ pub enum Item {
     Group(Group),
     /// `(?>…)`
     Atomic(Vec<Sequence>),
-    /// A look ahead or behind.
+    /// A look-ahead or look-behind.
     Look(Look),
-    /// What a group found, again.
+    /// A backreference to a group.
     Again(usize),
     /// `(?(1)yes|no)`
     Conditional {
-        /// The group that is asked about.
+        /// The group whose match is the condition.
         group: usize,
-        /// If it found something.
+        /// If the group matched.
         yes: Sequence,
-        /// If it did not.
+        /// If the group did not match.
         no: Option<Sequence>,
     },
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// `^`
@@ -68,10 +68,10 @@ pub enum At {
     NoBoundary,
 }
 
-/// Several characters.
+/// A set of characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {
-    /// Whether all others are meant.
+    /// Whether the set is negated.
     pub negated: bool,
     /// The characters.
     pub parts: Vec<SetPart>,
@@ -80,18 +80,18 @@ pub struct Set {
 /// A part of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetPart {
-    /// Characters from one to another.
+    /// A range of characters, inclusive.
     Range(u32, u32),
-    /// Characters of a kind.
+    /// A character class.
     Kind {
-        /// Which kind.
+        /// The class.
         kind: Kind,
-        /// Whether all others are meant.
+        /// Whether the class is negated.
         negated: bool,
     },
 }
 
-/// Kinds of characters.
+/// Character classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `\d`
@@ -105,31 +105,31 @@ pub enum Kind {
 /// A repetition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeat {
-    /// What is repeated.
+    /// The repeated items.
     pub what: Sequence,
-    /// How often at least.
+    /// The minimum number of repetitions.
     pub least: u32,
-    /// How often at most.
+    /// The maximum number of repetitions.
     pub most: Option<u32>,
-    /// How it gives back.
+    /// Whether it is greedy, lazy or possessive.
     pub greed: Greed,
 }
 
-/// How a repetition gives back what it took.
+/// How a repetition backtracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greed {
-    /// It takes all it can, and gives back.
+    /// It matches as often as possible, and backtracks.
     Greedy,
-    /// It takes no more than it must.
+    /// It matches as rarely as possible.
     Lazy,
-    /// It takes all it can, and gives nothing back.
+    /// It matches as often as possible, and does not backtrack.
     Possessive,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its number, if what it finds is kept.
+    /// Its number, if it captures.
     pub number: Option<usize>,
     /// Flags that are turned on in it.
     pub on: Flags,
@@ -141,12 +141,12 @@ pub struct Group {
     pub branches: Vec<Sequence>,
 }
 
-/// A look ahead or behind.
+/// A look-ahead or look-behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
-    /// Whether it looks behind.
+    /// Whether it is a look-behind.
     pub behind: bool,
-    /// Whether nothing may be found.
+    /// Whether it must not match.
     pub negated: bool,
     /// The alternatives.
     pub branches: Vec<Sequence>,

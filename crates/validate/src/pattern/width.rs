@@ -1,8 +1,8 @@
-//! How many characters parts of a pattern take: look-behinds must know.
+//! The width of parts of a pattern in characters: look-behinds need a fixed one.
 
 use super::syntax::{Item, Sequence};
 
-/// The least and the greatest number of characters that alternatives take; `groups` are those that are closed.
+/// The minimum and maximum width of alternatives; `groups` are the widths of closed groups.
 pub fn of(branches: &[Sequence], groups: &[Option<(u64, u64)>]) -> (u64, u64) {
     let widths = branches.iter().map(|items| sequence(items, groups));
     widths.reduce(|(least, most), (low, high)| (least.min(low), most.max(high))).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Patterns written in the syntax of our engine, every flag spelt out where it matters.
+//! Writes a parsed pattern in the syntax of our engine, with every flag spelt out where it matters.
 
 use super::parse::Parsed;
 use super::syntax::{At, Flags, Greed, Group, Item, Kind, Look, Repeat, Sequence, Set, SetPart};
@@ -11,12 +11,12 @@ pub fn write(parsed: &Parsed) -> String {
     out
 }
 
-/// What can come after a part of a pattern.
+/// Whether a part of a pattern is followed by another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Follows {
-    /// Nothing that looks at the text: what the part takes does not matter.
+    /// Nothing that looks at the text follows: how much the part consumes does not matter.
     Nothing,
-    /// Something.
+    /// Something follows.
     Something,
 }
 
@@ -62,7 +62,7 @@ fn one(item: &Item, flags: Flags, follows: Follows, out: &mut String) {
                 (true, false) => "(?<=",
                 (true, true) => "(?<!",
             });
-            // What a look ahead takes is given back; a look behind must end where it stands.
+            // A look-ahead consumes nothing; a look-behind must end at its own position.
             let follows = if *behind { Follows::Something } else { Follows::Nothing };
             branches(inner, flags, follows, out);
             out.push(')');
@@ -85,12 +85,12 @@ fn place(at: At, flags: Flags, follows: Follows, out: &mut String) {
         At::Start if flags.multiline => out.push_str("(?m:^)"),
         At::Start | At::TextStart => out.push_str("\\A"),
         At::End if flags.multiline => out.push_str("(?m:$)"),
-        // Taking the newline is quicker than looking ahead.
+        // Consuming the newline is faster than a look-ahead.
         At::End if follows == Follows::Nothing => out.push_str("(?:\\n?\\z)"),
         At::End => out.push_str("(?=\\n?\\z)"),
         At::TextEnd => out.push_str("\\z"),
         At::Boundary => out.push_str(&format!("(?:(?<={word})(?!{word})|(?<!{word})(?={word}))")),
-        // In an empty text there is neither.
+        // In Python, an empty text matches neither `\b` nor `\B`.
         At::NoBoundary => {
             out.push_str(&format!("(?!\\A\\z)(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"));
         }
@@ -105,14 +105,14 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String)
         out.push(')');
     };
     if *most == Some(0) {
-        // Its groups find nothing, but they count.
+        // Its groups match nothing, but they are numbered.
         match captures(what) {
             0 => {}
             count => out.push_str(&format!("(?:(?!){}|)", "()".repeat(count))),
         }
         return;
     }
-    // What takes nothing is there once or not at all; our engine does not repeat it.
+    // Our engine does not repeat items of width 0: they are written once, or as optional.
     if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !refers(what) {
         out.push_str("(?:");
         inner(Follows::Something, out);
@@ -136,7 +136,7 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String)
     });
 }
 
-/// How many groups keep what they find.
+/// Number of capturing groups.
 fn captures(items: &[Item]) -> usize {
     let all = |branches: &[Sequence]| branches.iter().map(|items| captures(items)).sum::<usize>();
     let counts = items.iter().map(|item| match item {
@@ -150,7 +150,7 @@ fn captures(items: &[Item]) -> usize {
     counts.sum()
 }
 
-/// Whether something refers to what a group found, so that nothing is known of what it takes.
+/// Whether an item refers to a group, so that its width is unknown.
 fn refers(items: &[Item]) -> bool {
     let any = |branches: &[Sequence]| branches.iter().any(|items| refers(items));
     items.iter().any(|item| match item {
@@ -158,12 +158,12 @@ fn refers(items: &[Item]) -> bool {
         Item::Repeat(repeat) => refers(&repeat.what),
         Item::Group(group) => any(&group.branches),
         Item::Atomic(branches) => any(branches),
-        // A look takes nothing, whatever it refers to.
+        // A look-around has width 0, whatever it refers to.
         Item::Literal(_) | Item::Any | Item::Set(_) | Item::At(_) | Item::Look(_) => false,
     })
 }
 
-/// `I` and `i`, with and without their dots: the same letter for Python if case does not matter.
+/// `I` and `i`, with and without dots: the same letter for Python if case is ignored.
 const DOTS: [u32; 4] = [0x49, 0x69, 0x130, 0x131];
 
 fn set(these: &Set, flags: Flags, out: &mut String) {
@@ -190,14 +190,14 @@ fn set(these: &Set, flags: Flags, out: &mut String) {
         (true, true) => out.push_str("(?s:.)"),
         (false, true) if ignore_case => out.push_str(&format!("(?i:[^{ranges}{kinds}])")),
         (false, true) => out.push_str(&format!("[^{ranges}{kinds}]")),
-        // Kinds of characters are what they are in any case.
+        // Case does not apply to character classes.
         (false, false) if ignore_case && kinds.is_empty() => out.push_str(&format!("(?i:[{ranges}])")),
         (false, false) if ignore_case => out.push_str(&format!("(?:(?i:[{ranges}])|[{kinds}])")),
         (false, false) => out.push_str(&format!("[{ranges}{kinds}]")),
     }
 }
 
-/// A range, without the surrogates, which no text has.
+/// Writes a range without the surrogates, which no text contains.
 fn range(from: u32, to: u32, out: &mut String) {
     let from = if (0xD800..0xE000).contains(&from) { 0xE000 } else { from };
     let to = if (0xD800..0xE000).contains(&to) { 0xD7FF } else { to };
@@ -208,7 +208,7 @@ fn range(from: u32, to: u32, out: &mut String) {
     }
 }
 
-/// The letters of ASCII in a range, in their other case.
+/// Writes the ASCII letters of a range in their other case.
 fn other_case(from: u32, to: u32, out: &mut String) {
     for (first, last, other) in [(0x41, 0x5A, 0x61), (0x61, 0x7A, 0x41)] {
         let (from, to) = (from.max(first), to.min(last));
@@ -222,7 +222,7 @@ fn kind(of: Kind, negated: bool, ascii: bool, out: &mut String) {
     let inner = match (of, ascii) {
         (Kind::Digit, false) => "\\p{Nd}",
         (Kind::Digit, true) => "0-9",
-        // Python counts the four separators of ASCII as blanks, but not among ASCII's own.
+        // Python counts the four ASCII separators as whitespace, but not with the flag `a`.
         (Kind::Blank, false) => "\\s\\x1c-\\x1f",
         (Kind::Blank, true) => "\\t-\\r ",
         (Kind::Word, false) => "\\p{L}\\p{N}_",

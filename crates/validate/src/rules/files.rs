@@ -1,4 +1,4 @@
-//! Every datafile names a schema that is there, and keeps it.
+//! Rule: every datafile names an existing schema, and conforms to it.
 
 use qontract_bundle::{Sha256, Value};
 use qontract_diagnostics::{Diagnostic, Severity, code, suggest};
@@ -9,20 +9,20 @@ use crate::explain::Subject;
 use crate::schema::Series;
 use crate::words::show;
 
-/// How many files one task checks.
+/// Number of files per parallel task.
 const CHUNK: usize = 128;
 
-/// What the `$schema` of a document leads to.
+/// The schema that the `$schema` of a document names.
 pub enum Named<'a> {
     /// A schema of the bundle, by its path.
     Schema(String),
-    /// It has none.
+    /// There is no `$schema`.
     Missing,
-    /// It is not text.
+    /// `$schema` is not a string.
     NotText(&'a Value),
-    /// It is an address, which is never fetched.
+    /// `$schema` is a URL, which is never fetched.
     Address(&'a str),
-    /// There is no schema of this path.
+    /// The bundle has no schema with this path.
     Unknown(String),
 }
 
@@ -43,7 +43,7 @@ pub fn named<'a>(cx: &Context<'_>, document: &'a Value) -> Named<'a> {
     if cx.bundle.schema(&path).is_some() { Named::Schema(path) } else { Named::Unknown(path) }
 }
 
-/// Checks all datafiles; also returns the digests of those that keep their schemas.
+/// Checks all datafiles; also returns the digests of those that conform to their schemas.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map_init(
         || cx.checker.series(),
@@ -67,7 +67,7 @@ pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     together(chunks)
 }
 
-/// Findings and digests, each in one list.
+/// Merges findings and digests into one list each.
 pub fn together(
     parts: impl ParallelIterator<Item = (Vec<Diagnostic>, Vec<Sha256>)>,
 ) -> (Vec<Diagnostic>, Vec<Sha256>) {
@@ -102,9 +102,9 @@ pub fn document<'v>(
         Named::Address(address) => {
             let finding = about(code::SCHEMA_ADDRESS, format!("`$schema` is an address: `{address}`"));
             let finding = finding.about("/$schema").label("never fetched");
-            vec![finding.hint("put the schema into the schemas of the data repo, and name its path")]
+            vec![finding.hint("add the schema to the data repo, and name its path")]
         }
-        // A schema that could not be read is told by itself.
+        // A schema that could not be read has its own finding.
         Named::Unknown(path) if cx.unread.contains(&cx.layout.schema(&path)) => Vec::new(),
         Named::Unknown(path) => vec![unknown(cx, file, &path)],
         Named::Schema(path) => {
@@ -113,7 +113,7 @@ pub fn document<'v>(
             if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
                 let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());
                 let mut finding = finding.about("/$schema").hint(format!("write `{path}`"));
-                // A schema that says so itself says the same: it is told once, as the error that it is.
+                // If the schema itself rejects the value, report that once, as an error.
                 let before = failures.len();
                 failures.retain(|failure| failure.pointer != "/$schema");
                 if failures.len() < before {
@@ -131,10 +131,10 @@ pub fn document<'v>(
 
 fn unknown(cx: &Context<'_>, file: &str, path: &str) -> Diagnostic {
     let finding = Diagnostic::new(code::UNKNOWN_SCHEMA, format!("there is no schema `{path}`"));
-    let finding = finding.in_file(file).about("/$schema").label("no such file among the schemas");
+    let finding = finding.in_file(file).about("/$schema").label("no such schema file");
     let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);
     match suggest::nearest_path(path, paths) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => finding.hint("name one of the schemas, or add this one"),
+        None => finding.hint("name an existing schema, or add this one"),
     }
 }

@@ -1,4 +1,5 @@
-//! The description of the GraphQL types: its own schema, names of types and interfaces, unique fields.
+//! Rules for the definition of the GraphQL types: its schema, the names of types and interfaces, unique
+//! fields.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +10,22 @@ use qontract_diagnostics::{Code, Diagnostic, code, suggest};
 use super::files;
 use crate::Context;
 
-/// Types of GraphQL that need no description.
+/// GraphQL types that need no definition.
 pub const SCALARS: [&str; 5] = ["string", "int", "float", "boolean", "json"];
 
-/// A field that is marked as unique where that cannot work.
+/// A field with `isUnique` where that has no effect.
 pub struct Misused<'a> {
-    /// JSON pointer of the mark.
+    /// JSON pointer of `isUnique`.
     pub pointer: String,
     /// The type that has the field.
     pub type_name: &'a str,
     /// The field.
     pub field: &'a str,
-    /// The field's own type, if that is what is wrong with it; else the type has no datafiles of its own.
+    /// The field's own type, if that is the problem; otherwise the type has no datafiles of its own.
     pub complex: Option<&'a str>,
 }
 
-/// All fields that are marked as unique where that cannot work.
+/// All fields with `isUnique` where that has no effect.
 pub fn misused<'a>(graphql: &'a Value, types: &Types) -> Vec<Misused<'a>> {
     let top_level = top_level(types);
     let mut found = Vec::new();
@@ -77,7 +78,7 @@ fn each_type<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &str)) {
     }
 }
 
-/// Goes through the fields of all types, with the JSON pointer of each.
+/// Visits the fields of all types, with the JSON pointer of each.
 pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Map, &str)) {
     each_type(graphql, &mut |type_, pointer| {
         let fields = type_.get("fields").and_then(Value::as_list).unwrap_or_default();
@@ -89,11 +90,11 @@ pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Ma
     });
 }
 
-/// Checks the description of the types.
+/// Checks the definition of the types.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let graphql = &cx.bundle.graphql().value;
     let mut checks = Checks { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
-    // What bundling has against its form is told already.
+    // If the file could not be read, bundling reported it.
     if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
         checks.findings = files::document(cx, &mut cx.checker.series(), &checks.file, graphql);
     }
@@ -101,7 +102,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     each_type(graphql, &mut |type_, pointer| {
         checks.type_(type_, pointer);
         if let Some(name) = text(type_, "name").filter(|name| !seen.insert(name)) {
-            let message = format!("the type `{name}` is described twice, and the last description counts");
+            let message = format!("the type `{name}` is defined twice; the last definition is used");
             checks.report(code::GRAPHQL_TWICE, &format!("{pointer}/name"), message);
         }
     });
@@ -139,7 +140,7 @@ impl Checks<'_> {
                 }
                 Some(interface) if !interface.is_interface => {
                     let finding =
-                        self.report(code::GRAPHQL_INTERFACE, &at, format!("`{name}` is no interface"));
+                        self.report(code::GRAPHQL_INTERFACE, &at, format!("`{name}` is not an interface"));
                     finding.hint = Some(format!("add `isInterface: true` to `{name}`"));
                 }
                 Some(_) => {}
@@ -152,8 +153,7 @@ impl Checks<'_> {
         for (index, field) in fields.iter().enumerate() {
             let Some(name) = field.get("name").and_then(Value::as_str) else { continue };
             if !seen.insert(name) {
-                let message =
-                    format!("the field `{name}` is described twice, and the last description counts");
+                let message = format!("the field `{name}` is defined twice; the last definition is used");
                 self.report(code::GRAPHQL_TWICE, &format!("{pointer}/fields/{index}/name"), message);
             }
         }
@@ -176,8 +176,10 @@ impl Checks<'_> {
                 }
             }
             other => {
-                let message =
-                    format!("`{}` is no way to find the type of an object", other.unwrap_or_default());
+                let message = format!(
+                    "`{}` is not a strategy to resolve the type of an object",
+                    other.unwrap_or_default()
+                );
                 let finding = self.report(code::GRAPHQL_INTERFACE, &format!("{at}/strategy"), message);
                 finding.hint = Some("write `fieldMap` or `schema`".to_owned());
             }
@@ -212,11 +214,11 @@ impl Checks<'_> {
                 Some(own_type) => (
                     code::UNIQUE_COMPLEX,
                     format!("`{own_type}` is not a simple type"),
-                    "mark a field of text or of a number".to_owned(),
+                    "mark a text or number field".to_owned(),
                 ),
                 None => (
                     code::UNIQUE_BELOW,
-                    format!("no datafiles are of `{type_name}`"),
+                    format!("`{type_name}` has no datafiles"),
                     format!("write `isContextUnique`, or add `datafile` to `{type_name}` if it has files"),
                 ),
             };

@@ -1,4 +1,4 @@
-//! Where JSON schemas and GraphQL types do not match: data that is valid and still fails when it is asked for.
+//! Rule: GraphQL types match their JSON schemas. Otherwise valid data makes queries fail.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::graphql::{SCALARS, list_pointer};
 use super::synthetic::follow;
 use crate::Context;
 
-/// Fields that every type of datafiles has, and no schema describes as such.
+/// Fields that every datafile type has, and that schemas do not define.
 const GIVEN: [&str; 2] = ["schema", "path"];
 
-/// Compares all types of datafiles with their schemas, and what they are made of.
+/// Compares all datafile types, and the types of their fields, with their schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let mut matching = Matching { cx, seen: BTreeSet::new(), findings: Vec::new() };
     for schema in cx.bundle.schemas() {
@@ -26,7 +26,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 
 struct Matching<'a> {
     cx: &'a Context<'a>,
-    /// Types and the addresses of schemas that were compared.
+    /// Types and memory addresses of schemas that were compared already.
     seen: BTreeSet<(&'a str, usize)>,
     findings: Vec<Diagnostic>,
 }
@@ -35,13 +35,13 @@ impl<'a> Matching<'a> {
     fn type_(&mut self, type_: &'a Type, path: &str, schema: &'a Value) {
         let Some(map) = schema.as_map() else { return };
         if let Some((path, target)) = follow(self.cx, path, map) {
-            // A reference to a datafile, not a part of this one.
+            // With `$schemaRef`, it is a reference to another datafile.
             if map.get("$schemaRef").is_none() {
                 self.type_(type_, &path, target);
             }
             return;
         }
-        // The form of a reference, not of what it refers to.
+        // This is the schema of a reference, not of its target.
         let is_reference = map.get("properties").is_some_and(|fields| fields.get("$ref").is_some());
         if is_reference || !self.seen.insert((&type_.name, std::ptr::from_ref(schema).addr())) {
             return;
@@ -61,7 +61,7 @@ impl<'a> Matching<'a> {
         self.fields(type_, path, map, None);
     }
 
-    /// An alternative: of an interface, compared with the type that it is the schema of.
+    /// Compares an alternative of an interface's schema with the type that it belongs to.
     fn branch(&mut self, type_: &'a Type, path: &str, branch: &'a Value, whole: &Map) {
         let Some(map) = branch.as_map().filter(|map| map.get("$schemaRef").is_none()) else { return };
         let (path, branch, map) = match follow(self.cx, path, map) {
@@ -132,7 +132,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// The JSON pointer of an attribute of a field; of a field described twice, of the last description.
+    /// The JSON pointer of an attribute of a field; if the field is defined twice, of the last definition.
     fn pointer(&self, type_: &Type, field: &Field, key: &str) -> String {
         let graphql = &self.cx.bundle.graphql().value;
         let confs = types::confs(graphql).unwrap_or_default();
@@ -144,7 +144,7 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// Whether a schema demands a field, itself or in all of its alternatives.
+/// Whether a schema requires a field, itself or in all of its alternatives.
 fn is_required(map: &Map, field: &str) -> bool {
     let names = map.get("required").and_then(Value::as_list).unwrap_or_default();
     if names.iter().any(|name| name.as_str() == Some(field)) {

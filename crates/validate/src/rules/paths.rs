@@ -1,4 +1,4 @@
-//! Paths that differ only by case: two files here, one file on a disk that does not tell case apart.
+//! Rule: no two paths differ only in case. On a case-insensitive file system they would be one file.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
@@ -22,7 +22,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for name in names.collect::<Vec<_>>() {
         if let Some(first) = known.get(&name.to_lowercase()) {
-            let message = format!("the path differs from `{first}` only by case");
+            let message = format!("the path differs from `{first}` only in case");
             let other = Place { file: first.clone(), ..Place::default() };
             let finding = Diagnostic::new(code::PATHS_BY_CASE, message).in_file(&name);
             findings.push(finding.note_in("the other file", other).hint("rename one of them"));
@@ -33,7 +33,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// Whether they differ for sure; nearly all do, and hashes are enough to see it.
+/// Whether all names are surely distinct, by their hashes. A collision is resolved by the caller.
 fn are_different(names: impl ParallelIterator<Item = String>) -> bool {
     let state = RandomState::default();
     let mut hashes: Vec<u64> = names.map(|name| state.hash_one(name.to_lowercase())).collect();

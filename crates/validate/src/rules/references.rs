@@ -1,4 +1,4 @@
-//! Every reference leads to a file that is there and is of the right kind; every resource that is named exists.
+//! Rule: every reference points to an existing file of the expected schema, and every named resource exists.
 
 use qontract_bundle::Value;
 use qontract_diagnostics::suggest::{self, Patience};
@@ -9,18 +9,18 @@ use crate::links::{Link, Reference, What};
 use crate::words::show;
 use crate::{Context, FileLinks};
 
-/// How many paths are compared, at most, with those that lead to nothing.
+/// Maximum number of path comparisons that are made to find suggestions.
 const MOST_COMPARED: usize = 10_000_000;
-/// How much of what is wrong with a target is told.
+/// Maximum number of notes about one target.
 const MOST_TOLD: usize = 5;
 
-/// What is wrong with a reference.
+/// The ways in which a reference can be broken.
 pub enum Broken<'a> {
-    /// It leads to nothing.
+    /// The target does not exist.
     NotFound,
-    /// The target is of another schema: the one it has, and the one it should have.
+    /// The target has another schema: the actual one, and the expected one.
     OtherSchema(&'a str, &'a str),
-    /// The target does not keep the schema that the reference demands: what is wrong with it, one line each.
+    /// The target does not conform to the inline `$schemaRef`: its failures, one line each.
     Unfit(Vec<String>),
 }
 
@@ -38,13 +38,13 @@ pub fn broken<'b>(cx: &Context<'b>, reference: Reference<'b>, within: &str) -> O
                 return None;
             }
             let subject = Subject::new(cx.bundle, cx.layout, "", &target.value);
-            let told = subject.explain(failures).into_iter();
-            Some(Broken::Unfit(told.map(|finding| in_words(&finding)).collect()))
+            let reported = subject.explain(failures).into_iter();
+            Some(Broken::Unfit(reported.map(|finding| in_words(&finding)).collect()))
         }
     }
 }
 
-/// What is wrong, and where.
+/// The message of a finding, with its JSON pointer.
 pub fn in_words(finding: &Diagnostic) -> String {
     match finding.place.pointer.as_deref().unwrap_or_default() {
         "" => finding.message.clone(),
@@ -55,13 +55,13 @@ pub fn in_words(finding: &Diagnostic) -> String {
 /// Checks all references and resources.
 pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    let patience = Patience::new(MOST_COMPARED);
+    let budget = Patience::new(MOST_COMPARED);
     for FileLinks { path, links } in files {
         let file = cx.layout.datafile(path);
         for link in links {
             let finding = match &link.what {
-                What::Reference(to) => reference(cx, link, *to, &patience),
-                What::Resource(resource) => missing_resource(cx, resource, &patience),
+                What::Reference(to) => reference(cx, link, *to, &budget),
+                What::Resource(resource) => missing_resource(cx, resource, &budget),
                 What::Unique { .. } | What::Item(_) => None,
             };
             findings.extend(finding.map(|finding| finding.in_file(&file).about(&link.pointer)));
@@ -74,27 +74,27 @@ fn reference<'b>(
     cx: &Context<'b>,
     link: &Link<'b>,
     reference: Reference<'b>,
-    patience: &Patience,
+    budget: &Patience,
 ) -> Option<Diagnostic> {
     let within = link.schema_path.unwrap_or_default();
     match broken(cx, reference, within)? {
-        Broken::NotFound => dangling(cx, reference.to, patience),
+        Broken::NotFound => dangling(cx, reference.to, budget),
         Broken::OtherSchema(found, expected) => {
-            // A target whose own schema is unknown is told there.
+            // A target whose own schema is unknown has its own finding.
             cx.bundle.schema(found)?;
-            let message = format!("the reference leads to a file of `{found}`, not of `{expected}`");
+            let message = format!("the reference points to a file of `{found}`, not of `{expected}`");
             let finding = Diagnostic::new(code::OTHER_SCHEMA, message);
             let of_kind =
                 cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
             let written = reference.to.as_str().unwrap_or_default();
             let paths = of_kind.map(|file| &*file.path);
-            match patience.lasts(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
+            match budget.lasts(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
                 Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
                 None => Some(finding.hint(format!("name a file whose `$schema` is `{expected}`"))),
             }
         }
         Broken::Unfit(why) => {
-            let message = "the reference leads to a file that does not fit here".to_owned();
+            let message = "the reference points to a file that does not match the expected schema".to_owned();
             let mut finding = Diagnostic::new(code::UNFIT_TARGET, message);
             for why in why.iter().take(MOST_TOLD) {
                 finding = finding.note(format!("in the target: {why}"));
@@ -102,12 +102,12 @@ fn reference<'b>(
             if why.len() > MOST_TOLD {
                 finding = finding.note(format!("in the target: {} more", why.len() - MOST_TOLD));
             }
-            Some(finding.hint("name a file of the kind that the schema asks for"))
+            Some(finding.hint("name a file of the kind that the schema expects"))
         }
     }
 }
 
-fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnostic> {
+fn dangling(cx: &Context<'_>, to: &Value, budget: &Patience) -> Option<Diagnostic> {
     let Some(written) = to.as_str() else {
         let message = format!("`$ref` is `{}`, not the path of a datafile", show(to));
         return Some(Diagnostic::new(code::DANGLING_REFERENCE, message));
@@ -131,20 +131,20 @@ fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnos
     {
         return Some(finding.hint(format!("paths begin within `{folder}`: write `{inside}`")));
     }
-    Some(match patience.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
+    Some(match budget.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint("name the path of a datafile, from the top of the data folder"),
     })
 }
 
-fn missing_resource(cx: &Context<'_>, written: &str, patience: &Patience) -> Option<Diagnostic> {
+fn missing_resource(cx: &Context<'_>, written: &str, budget: &Patience) -> Option<Diagnostic> {
     if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.layout.resource(written)) {
         return None;
     }
     let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
-    let finding = finding.label("no such file among the resources");
+    let finding = finding.label("no such resource file");
     let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
-    Some(match patience.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
+    Some(match budget.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint(format!("add it as `{}`", cx.layout.resource(written))),
     })

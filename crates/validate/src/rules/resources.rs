@@ -1,4 +1,4 @@
-//! Resources that name a schema keep it, and resources that nobody names are told.
+//! Rules: a resource that names a schema conforms to it, and every resource is used.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use rayon::prelude::*;
 use super::files;
 use crate::Context;
 
-/// What a resource that names a schema says, or `None` if it is not plain YAML.
+/// The parsed content of a resource, or `None` if it is not plain YAML.
 pub fn document(resource: &Resource) -> Option<Value> {
     let parsed = parse(resource.content.as_bytes(), &Limits::default());
     let document = parsed.document?;
     qontract_bundle::value_of(document.root())
 }
 
-/// Checks all resources that name a schema; also returns the digests of those that are right.
+/// Checks all resources that name a schema; also returns the digests of those that conform to it.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let named = cx.bundle.resources().par_iter().filter(|resource| resource.schema.is_some());
     files::together(named.map(|resource| {
@@ -39,10 +39,11 @@ fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
 
 /// Resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
-    // What a datafile names in the way of its schema has a back-reference; the rest is looked for in all texts.
+    // A resource named where the schema expects one has a back-reference; others are searched for in all
+    // texts.
     let unnamed = || cx.bundle.resources().iter().filter(|resource| resource.backrefs.is_empty());
     let paths: HashSet<&str> = unnamed().map(|resource| &*resource.path).collect();
-    // A file that could not be read may name any of them.
+    // An unreadable file may name any of them.
     if paths.is_empty() || !cx.unread.is_empty() {
         return Vec::new();
     }
@@ -82,10 +83,10 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
     }
 }
 
-/// The resources that a text mentions by their path.
+/// Adds the resources whose paths a text mentions.
 fn mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    // All paths begin with a slash, and most texts do not.
+    // Paths may contain other characters than those below; most texts do not begin with a slash.
     if text.starts_with('/')
         && let Some(known) = paths.get(text)
     {

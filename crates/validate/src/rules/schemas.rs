@@ -1,5 +1,5 @@
-//! The schemas themselves: well-formed, kept by their own schema, without references to nothing, and without what
-//! is silently ignored.
+//! Rules for the schemas themselves: they are well-formed and conform to their metaschema, their references
+//! resolve, and they contain nothing that is silently ignored.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,22 @@ use crate::schema::loops::Loop;
 use crate::schema::reference::{self, DRAFT, Place, Target};
 use crate::tree;
 
-/// Words that may stand in a schema and mean nothing to validation.
+/// Annotations: keywords without a meaning for validation.
 const PLAIN_WORDS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
 
-/// What the `$schema` of a schema leads to.
+/// The metaschema that the `$schema` of a schema names.
 pub enum Meta<'a> {
-    /// It has none.
+    /// There is no `$schema`.
     Missing,
-    /// The draft itself.
+    /// JSON Schema draft 6.
     Draft,
     /// A schema of the bundle.
     Schema(&'a str),
-    /// Nothing that is there.
+    /// There is no such schema.
     Unknown(&'a str),
 }
 
-/// Finds the schema of a schema.
+/// Finds the metaschema of a schema.
 pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
     match schema.get("$schema").and_then(Value::as_str) {
         None => Meta::Missing,
@@ -51,16 +51,16 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// References that lead back to themselves without a step into the value.
+/// The finding for a cycle of references that never descends into the value.
 fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop) -> Diagnostic {
-    let message = "`$ref` leads back to itself, and says nothing about any value";
+    let message = "`$ref` refers back to itself, and constrains no value";
     let finding =
         Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.layout.schema(file)).about(pointer);
     let finding = match references {
         1 => finding,
-        _ => finding.note(format!("it takes {references} references to come back")),
+        _ => finding.note(format!("the cycle has {references} references")),
     };
-    finding.hint("refer to it from `properties` or `items`, where it is about a part of the value")
+    finding.hint("refer to it from `properties` or `items`, where it applies to a part of the value")
 }
 
 struct One<'a> {
@@ -87,7 +87,7 @@ impl One<'_> {
                 inline.push((schema, below(pointer, "$schemaRef")));
             }
         });
-        // Schemas in places where JSON Schema does not look for them.
+        // Schemas in locations where JSON Schema does not define them.
         let referred = self.cx.checker.referred(self.path).map(|place| (place.value, place.pointer.clone()));
         for (schema, start) in inline.into_iter().chain(referred) {
             if seen.contains(&start) {
@@ -98,7 +98,7 @@ impl One<'_> {
                 if seen.insert(pointer.to_owned()) {
                     self.one(map, pointer, &mut findings);
                 }
-                // What is referred to may be a map of schemas as well.
+                // The target of a reference may also be a map of schemas.
                 if pointer != start {
                     self.ignored(map, pointer, &mut findings);
                 }
@@ -107,7 +107,7 @@ impl One<'_> {
         findings
     }
 
-    /// Checks one schema, without the schemas within it.
+    /// Checks one schema, without its subschemas.
     fn one(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         self.reference(map, pointer, findings);
         self.schema_ref(map, pointer, findings);
@@ -119,9 +119,9 @@ impl One<'_> {
         Diagnostic::new(code, message).in_file(self.cx.layout.schema(self.path)).about(pointer)
     }
 
-    /// What is wrong with the keywords of the schema at `start`, and of the schemas within it.
+    /// Checks the keyword values of the schema at `start`, and of its subschemas.
     fn form(&self, schema: &Value, start: &str) -> Vec<Diagnostic> {
-        let told = form::faults(schema).into_iter().map(|fault| {
+        let findings = form::faults(schema).into_iter().map(|fault| {
             let keyword = fault.pointer.rsplit('/').next().unwrap_or_default();
             let message = format!("`{keyword}` {}", fault.what);
             let finding = self.finding(code::SCHEMA_FORM, &format!("{start}{}", fault.pointer), message);
@@ -131,15 +131,15 @@ impl One<'_> {
                 None => finding,
             }
         });
-        told.collect()
+        findings.collect()
     }
 
-    /// What the schema's own schema has against it.
+    /// Checks the schema against its metaschema.
     fn kept(&self, well_formed: bool) -> Vec<Diagnostic> {
         match meta(self.cx, self.root) {
-            // What bundling has against it is told already.
+            // If the file could not be read, bundling reported it.
             _ if self.cx.unread.contains(&self.cx.layout.schema(self.path)) => Vec::new(),
-            // That it is no text is told by its form.
+            // A `$schema` that is not a string is reported by the keyword check.
             Meta::Missing if self.root.get("$schema").is_some() => Vec::new(),
             Meta::Unknown("") => {
                 let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", "`$schema` is empty");
@@ -150,7 +150,7 @@ impl One<'_> {
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]
             }
             Meta::Unknown(named) => {
-                let message = format!("there is no schema `{named}` for schemas");
+                let message = format!("there is no metaschema `{named}`");
                 let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", message);
                 let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
                 vec![match suggest::nearest_path(named, paths) {
@@ -179,7 +179,7 @@ impl One<'_> {
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message))
                 }
                 Target::Outside => {
-                    let message = format!("`$ref` leads out of the data repo, to `{reference}`");
+                    let message = format!("`$ref` points outside the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
                 }
                 Target::NoFile(file) if self.cx.unread.contains(&self.cx.layout.schema(&file)) => None,
@@ -198,7 +198,8 @@ impl One<'_> {
         }
     }
 
-    /// What the target of a reference must be: a file of a schema, or one that keeps a schema.
+    /// Checks `$schemaRef`, which constrains the target of a reference: the path of a schema, or an inline
+    /// schema.
     fn schema_ref(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let at = below(pointer, "$schemaRef");
         match map.get("$schemaRef") {
@@ -207,7 +208,7 @@ impl One<'_> {
                 let is_read = !self.cx.unread.contains(&self.cx.layout.schema(named));
                 if self.cx.bundle.schema(named).is_none() && is_read {
                     let message =
-                        format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
+                        format!("`$schemaRef` names `{named}`, which is not a schema: no file can match it");
                     let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
                     findings.push(self.nearest_schema(finding, named));
                 }
@@ -216,7 +217,7 @@ impl One<'_> {
                 let what = crate::words::kind(other);
                 let message = format!("`$schemaRef` is {what}, neither the path of a schema nor a schema");
                 let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
-                findings.push(finding.hint("write the path of the schema that the target is of"));
+                findings.push(finding.hint("write the path of the target's schema"));
             }
         }
     }
@@ -241,7 +242,7 @@ impl One<'_> {
     }
 
     fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
-        let mut look = |written: &str, at: String| {
+        let mut check_pattern = |written: &str, at: String| {
             if let Some(bad) = self.cx.checker.bad_pattern(written) {
                 let shown = crate::words::show(&Value::str(written));
                 let finding = match bad {
@@ -251,7 +252,7 @@ impl One<'_> {
                     }
                     BadPattern::TooLarge => {
                         let message = format!("the regular expression `{shown}` is too large");
-                        self.finding(code::BAD_PATTERN, &at, message).hint("repeat less, and less often")
+                        self.finding(code::BAD_PATTERN, &at, message).hint("reduce the number of repetitions")
                     }
                 };
                 findings.push(finding);
@@ -260,15 +261,15 @@ impl One<'_> {
             }
         };
         if let Some(written) = map.get("pattern").and_then(Value::as_str) {
-            look(written, below(pointer, "pattern"));
+            check_pattern(written, below(pointer, "pattern"));
         }
         let by_pattern = map.get("patternProperties").and_then(Value::as_map).into_iter().flat_map(Map::iter);
         for (written, _) in by_pattern {
-            look(written.as_str(), below(&below(pointer, "patternProperties"), written.as_str()));
+            check_pattern(written.as_str(), below(&below(pointer, "patternProperties"), written.as_str()));
         }
     }
 
-    /// Words that mean nothing in a schema: probably misspelt, or one level too high.
+    /// Reports unknown keywords: probably misspelt, or one level too high.
     fn ignored(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let is_meta = pointer.is_empty() && matches!(meta(self.cx, self.root), Meta::Draft);
         for (key, value) in map.iter() {
@@ -279,11 +280,12 @@ impl One<'_> {
             let at = below(pointer, word);
             let known = keywords::KEYWORDS.iter().map(|(known, _)| *known);
             if looks_like_schema(value) {
-                let message = format!("the schema of `{word}` stands beside `properties`, and is ignored");
+                let message =
+                    format!("the schema of `{word}` is next to `properties`, not inside, and is ignored");
                 let finding = self.finding(code::MISPLACED_SCHEMA, &at, message);
                 findings.push(finding.hint("move it one level down, under `properties`"));
             } else if let Some(meant) = suggest::nearest(word, known) {
-                let message = format!("`{word}` is no keyword of JSON Schema, and is ignored");
+                let message = format!("`{word}` is not a JSON Schema keyword, and is ignored");
                 let finding = self.finding(code::UNKNOWN_KEYWORD, &at, message);
                 findings.push(finding.hint(format!("did you mean `{meant}`?")));
             }
@@ -306,7 +308,7 @@ fn looks_like_schema(value: &Value) -> bool {
     value.as_map().is_some_and(|map| TELLING.iter().any(|word| map.get(word).is_some()))
 }
 
-/// What is odd about a pattern, and what to do; a pattern that works may still not say what was meant.
+/// The message and hint for a valid pattern that probably does not mean what the author intended.
 fn odd(pattern: &str) -> Option<(&'static str, &'static str)> {
     let mut class: Option<String> = None;
     let mut previous = None;
@@ -355,7 +357,7 @@ mod tests {
     use super::odd;
 
     #[test]
-    fn patterns_that_do_not_say_what_was_meant_are_odd() {
+    fn patterns_that_probably_mean_something_else_are_reported() {
         assert!(odd("[^Task|^Pipeline].+").is_some());
         assert!(odd("^(a||b)$").is_some());
         assert!(odd("^(a|b|)$").is_some());

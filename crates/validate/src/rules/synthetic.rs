@@ -1,4 +1,4 @@
-//! Synthetic fields that can never have a value: the schema they look into is not there, or has no such field.
+//! Rule: the schema and the field that a synthetic field names exist. Otherwise the field is always empty.
 
 use qontract_bundle::types::{Field, Synthetic, Type};
 use qontract_bundle::{Map, Value};
@@ -59,7 +59,7 @@ fn one(
     None
 }
 
-/// The schemas of the field `step` of values of `schema`; lists are gone into, alternatives all taken.
+/// The schemas of the field `step` of values of `schema`, in list items and in all alternatives.
 pub fn step_to<'b>(
     cx: &Context<'b>,
     path: &str,
@@ -90,7 +90,7 @@ pub fn step_to<'b>(
     found
 }
 
-/// The schema that a schema is a reference to, and the file it is in.
+/// The target of a schema that is a `$ref`, and its file.
 pub fn follow<'b>(cx: &Context<'b>, path: &str, map: &Map) -> Option<(String, &'b Value)> {
     let reference = map.get("$ref")?.as_str()?;
     match reference::target(cx.bundle, path, reference) {

@@ -1,5 +1,5 @@
-//! Templates that the data renders can be read. Only the resources that an entry names as templates are; others may hold `{{` for
-//! other readers.
+//! Rule: templates parse. Only resources that an entry names as templates are checked; others may contain
+//! `{{` for other programs.
 
 use qontract_bundle::{Backref, Resource, Value};
 use qontract_diagnostics::{Diagnostic, Span, code, counted};
@@ -17,15 +17,16 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     named.filter(|resource| has_tag(&resource.content)).filter_map(|resource| one(cx, resource)).collect()
 }
 
-/// Whether a text has the beginning of a tag of either dialect.
+/// Whether a text contains the start of a tag of either dialect.
 fn has_tag(text: &str) -> bool {
     let next = |at: usize| text.as_bytes().get(at + 1);
     text.match_indices('{').any(|(at, _)| matches!(next(at), Some(b'{' | b'%' | b'#')))
 }
 
-/// What is wrong with one, in the first dialect that an entry renders it in.
+/// The syntax error of a template, in the first dialect that an entry renders it in.
 ///
-/// It is parsed before the entries are looked up: most templates are fine, and entries are in many files.
+/// The template is parsed before the entries are looked up: most templates are valid, and entries are in many
+/// files.
 fn one(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().find_map(|dialect| {
         let error = check_syntax(&Source::new(&resource.path, &resource.content).dialect(dialect)).err()?;
@@ -52,7 +53,7 @@ fn dialect_of(entry: &Value) -> Option<Dialect> {
     entry_dialect(text("provider")?, text("type")).ok().flatten()
 }
 
-/// The entry that a back-reference is of: `openshiftResources.[6].path` is of the seventh.
+/// The entry of a back-reference: `openshiftResources.[6].path` belongs to the seventh entry.
 fn entry<'b>(cx: &Context<'b>, backref: &Backref) -> Option<&'b Value> {
     let steps: Vec<&str> = backref.jsonpath.split('.').collect();
     let ([list, number, ..], true) = (&steps[..], steps.len() > 2) else { return None };
@@ -64,7 +65,7 @@ fn entry<'b>(cx: &Context<'b>, backref: &Backref) -> Option<&'b Value> {
     datafile.value.get(ENTRIES)?.as_list()?.get(number)
 }
 
-/// The character that is wrong.
+/// The span of the character at which parsing failed.
 fn span(text: &str, error: &SyntaxError) -> Span {
     let start = text.split_inclusive('\n').take(error.line - 1).map(str::len).sum::<usize>();
     let start = (start + error.column).min(text.len());
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_the_character_that_is_wrong() {
+    fn the_span_is_the_character_at_which_parsing_failed() {
         let check = |text: &str, line: usize, column: usize, expect: (usize, usize)| {
             let error = SyntaxError { line, column, message: String::new() };
             assert_eq!(span(text, &error), Span::new(expect.0, expect.1), "{text} {line} {column}");

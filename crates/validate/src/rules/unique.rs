@@ -1,4 +1,4 @@
-//! Values that must be the only ones: in all of the data, or in their list.
+//! Rule: unique values are unique, across all data or within their list.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,27 +9,27 @@ use crate::links::{Item, What};
 use crate::words::all_of;
 use crate::{Context, FileLinks};
 
-/// A value that stands at several places: the field, and file and pointer of each place, in the order of files.
+/// A value that occurs more than once, with the places where it does, in the order of files.
 pub struct Repeated<'a> {
     /// The field.
     pub field: &'a str,
     /// The value, as JSON.
     pub value: &'a str,
-    /// Path of the datafile, and JSON pointer.
+    /// Path of the datafile, and JSON pointer, of each occurrence.
     pub places: Vec<(&'a str, &'a str)>,
 }
 
-/// Items of one list that cannot be told apart, as `(index, pointer)`.
+/// Items of one list that have the same identifier.
 pub struct Twins<'a> {
     /// The datafile.
     pub path: &'a str,
     /// The first of the items.
     pub item: &'a Item<'a>,
-    /// All of them.
+    /// Index and JSON pointer of each item.
     pub places: Vec<(usize, &'a str)>,
 }
 
-/// All values that are not unique, in the order of their first places.
+/// All values that are not unique, in the order of their first occurrence.
 pub fn repeated<'a>(files: &'a [FileLinks<'a>]) -> Vec<Repeated<'a>> {
     let mut known: HashMap<(&str, &str, &str), usize> = HashMap::new();
     let mut groups: Vec<Repeated<'a>> = Vec::new();
@@ -48,7 +48,7 @@ pub fn repeated<'a>(files: &'a [FileLinks<'a>]) -> Vec<Repeated<'a>> {
     groups
 }
 
-/// All items that cannot be told from another one of their list, in the order of files.
+/// All list items that share an identifier with another item of their list, in the order of files.
 pub fn twins<'a>(files: &'a [FileLinks<'a>], include: impl Fn(&Item<'_>) -> bool) -> Vec<Twins<'a>> {
     let mut all = Vec::new();
     for FileLinks { path, links } in files {
@@ -70,7 +70,7 @@ pub fn twins<'a>(files: &'a [FileLinks<'a>], include: impl Fn(&Item<'_>) -> bool
     all
 }
 
-/// Checks all of them.
+/// Checks all unique values.
 pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     let everywhere = repeated(files).into_iter().map(|group| {
         let [(first, first_at), (second, second_at), rest @ ..] = group.places.as_slice() else {
@@ -81,10 +81,10 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let mut finding = Diagnostic::new(code::NOT_UNIQUE, message)
             .in_file(cx.layout.datafile(second))
             .about(*second_at)
-            .label("must be unique in all of the data")
+            .label("must be unique across all data")
             .note_in("first used here", place(cx, first, first_at));
         for (path, at) in rest {
-            finding = finding.note_in("used here too", place(cx, path, at));
+            finding = finding.note_in("also used here", place(cx, path, at));
         }
         finding
     });
@@ -104,9 +104,9 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let mut finding = Diagnostic::new(code::NOT_UNIQUE_IN_LIST, message)
             .in_file(cx.layout.datafile(path))
             .about(at(second))
-            .note_in("the first of them is here", place(cx, path, &at(first)));
+            .note_in("first used here", place(cx, path, &at(first)));
         for (_, other) in rest {
-            finding = finding.note_in("another one is here", place(cx, path, &at(other)));
+            finding = finding.note_in("also used here", place(cx, path, &at(other)));
         }
         finding
     });

@@ -1,7 +1,7 @@
-//! Values checked by compiled schemas.
+//! Checks values against compiled schemas.
 //!
-//! First comes the verdict, which stops at the first failure; only what is wrong is gone through again for all of its
-//! failures. Both together take a bounded number of steps.
+//! A first pass only decides whether the value is valid, and stops at the first failure. Only for invalid
+//! values a second pass collects all failures. Both together take a bounded number of steps.
 
 use qontract_bundle::{Map, Value};
 
@@ -14,16 +14,16 @@ use crate::failure::{Failure, Wrong};
 use crate::keywords;
 use crate::pattern::TooCostly;
 
-/// How many schemas are applied to the parts of a document, at most, whatever its size.
+/// Base limit of schema applications for a document, whatever its size.
 const STEPS: u64 = 2_000_000;
-/// How many more for each value in it.
+/// Additional schema applications for each value in the document.
 const STEPS_PER_VALUE: u64 = 256;
-/// How many schemas may be within each other at a time; Python gives up before.
+/// Maximum nesting depth of schema applications. Python's recursion limit is lower.
 const DEEPEST: usize = 500;
-/// How many failures of a document are kept, those by alternatives included.
+/// Maximum number of failures of a document, including those of alternatives.
 const FAILURES: usize = 1_000_000;
 
-/// Everything that `node` has against `value`.
+/// All failures of `value` against `node`.
 pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value, memo: &mut Memo) -> Vec<Failure> {
     let mut run = Run { compiled, memo, left: STEPS, root: Some(value), depth: 0, kept: 0 };
     let mut found = Vec::new();
@@ -47,14 +47,14 @@ pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value, memo: &mut
     vec![Failure { pointer: String::new(), keyword, wrong }]
 }
 
-/// Why there is no verdict.
+/// The reason a check was aborted.
 #[derive(Debug)]
 pub enum Stop {
-    /// A pattern was given up.
+    /// A pattern exceeded the backtracking limit.
     Costly,
-    /// There are too many steps, or too many schemas within each other.
+    /// The step or depth limit was exceeded.
     Complex,
-    /// There are too many failures.
+    /// The failure limit was exceeded.
     Many,
 }
 
@@ -67,12 +67,12 @@ impl From<TooCostly> for Stop {
 struct Run<'c, 'v> {
     compiled: &'c Compiled<'c>,
     memo: &'c mut Memo,
-    /// How many steps are left.
+    /// Number of steps left.
     left: u64,
-    /// The document, until the steps for its size are counted in.
+    /// The document, until the steps for its size have been added.
     root: Option<&'v Value>,
     depth: usize,
-    /// How many failures there are so far.
+    /// Number of failures so far.
     kept: usize,
 }
 
@@ -83,7 +83,7 @@ impl Run<'_, '_> {
 
     fn spend(&mut self, cost: u64) -> Result<(), Stop> {
         if cost > self.left {
-            // Large documents may take longer; that one is large is found out when it matters.
+            // Large documents get more steps. The size is counted only when the base limit is used up.
             let root = self.root.take().ok_or(Stop::Complex)?;
             self.left += STEPS_PER_VALUE * own::count(root) as u64;
             return self.spend(cost);
@@ -97,7 +97,7 @@ impl Run<'_, '_> {
         if self.depth > DEEPEST { Err(Stop::Complex) } else { self.step(1) }
     }
 
-    /// Whether `value` is as `node` demands.
+    /// Whether `value` is valid against `node`.
     fn fits(&mut self, node: NodeId, value: &Value) -> Result<bool, Stop> {
         self.enter()?;
         let compiled = self.compiled;
@@ -119,7 +119,7 @@ impl Run<'_, '_> {
         Ok(fits)
     }
 
-    /// Whether a rule about alternatives holds.
+    /// Whether a rule about alternatives, items or names holds.
     fn holds(&mut self, rule: &Rule<'_>, value: &Value) -> Result<bool, Stop> {
         match rule {
             Rule::AnyOf(nodes) => self.any(nodes, value),
@@ -164,7 +164,7 @@ impl Run<'_, '_> {
         Ok(false)
     }
 
-    /// All failures of `value` by `node`.
+    /// Collects all failures of `value` against `node`.
     fn collect(
         &mut self,
         node: NodeId,
@@ -183,7 +183,7 @@ impl Run<'_, '_> {
                     self.keep(wrongs.iter().map(size).sum())?;
                     found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
                 }
-                // A pattern is given up at the value that it was looked for in, as far as that is known.
+                // Report the aborted pattern at the innermost value that is known.
                 Err(Stop::Costly) => {
                     self.depth = depth;
                     found.truncate(before);
@@ -197,7 +197,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// What is wrong with `value` itself; what is wrong with its parts is added to `found`.
+    /// The failures of `value` itself; failures of its parts are added to `found`.
     fn wrongs(
         &mut self,
         keyword: &Keyword<'_>,
@@ -239,7 +239,7 @@ impl Run<'_, '_> {
                 for name in value.as_map().into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str()) {
                     let mut of_name = Vec::new();
                     self.collect(*node, &Value::str(name), pointer, &mut of_name)?;
-                    // A name is wrong once, whatever else is wrong with it.
+                    // Report only the first failure of a name.
                     if let Some(Failure { keyword, wrong, .. }) = of_name.into_iter().next() {
                         let wrong = Wrong::Name(name.to_owned(), Box::new(wrong));
                         found.push(Failure { pointer: keywords::below(pointer, name), keyword, wrong });
@@ -250,13 +250,13 @@ impl Run<'_, '_> {
             Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
             Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
             Rule::Contains(node) => {
-                // Mostly it is one value that is needed: that says more than what a schema is about.
+                // Mostly a certain value is required: name it in the message.
                 let allowed =
                     self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
                         Rule::Own(Own::Const(_, allowed) | Own::Enum(_, allowed)) => Some(allowed.clone()),
                         _ => None,
                     });
-                let other = || Wrong::Count("no item of the kind it needs".to_owned());
+                let other = || Wrong::Count("no item of the required kind".to_owned());
                 Ok(vec![allowed.map_or_else(other, Wrong::NotContained)])
             }
         }
@@ -272,13 +272,13 @@ impl Run<'_, '_> {
         Ok(Wrong::NoBranch(branches))
     }
 
-    /// Counts failures.
+    /// Counts failures against the limit.
     fn keep(&mut self, failures: usize) -> Result<(), Stop> {
         self.kept += failures;
         if self.kept > FAILURES { Err(Stop::Many) } else { Ok(()) }
     }
 
-    /// Whether `value` itself is as a keyword demands.
+    /// Whether an assertion holds for `value`; cached if it depends on the keys of a map only.
     fn keeps(&mut self, own: &Own<'_>, value: &Value) -> Result<bool, Stop> {
         self.step(own::cost(own, value))?;
         let keeps = || own::keeps(own, value);
@@ -298,7 +298,7 @@ fn failure(node: &Node<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: Wrong) 
     Failure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), wrong }
 }
 
-/// How many failures a failure counts for.
+/// The number of failures that a failure counts for.
 fn size(wrong: &Wrong) -> usize {
     match wrong {
         Wrong::Unknown(names) => names.len(),

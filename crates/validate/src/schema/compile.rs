@@ -1,7 +1,7 @@
-//! All schemas of a bundle, compiled into one list of nodes.
+//! Compiles all schemas of a bundle into one list of nodes.
 //!
-//! Left out is what is reported elsewhere: keywords of the wrong form, references to nothing or back to themselves,
-//! patterns that are none. The siblings of a `$ref` are left out too: draft 6 ignores them.
+//! Mistakes that are reported elsewhere are left out: malformed keywords, dangling or cyclic references,
+//! invalid patterns. The siblings of a `$ref` are left out, too: draft 6 ignores them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::tree;
 
 use super::Formats;
 
-/// A pattern, or why it is none.
+/// A compiled pattern, or its error.
 pub type Tried = Result<Arc<Pattern>, BadPattern>;
 
-/// The schemas of a bundle.
+/// The compiled schemas of a bundle.
 #[derive(Debug, Default)]
 pub struct Compiled<'b> {
-    /// All schemas, and the schemas within them.
+    /// All schemas and subschemas.
     pub nodes: Vec<Node<'b>>,
     /// All patterns.
     pub patterns: BTreeMap<&'b str, Tried>,
-    /// What is referred to: by file, by JSON pointer.
+    /// The targets of references, by file and JSON pointer.
     pub referred: BTreeMap<&'b str, BTreeMap<String, Place<'b>>>,
-    /// References that lead back to themselves.
+    /// Cycles of references that never descend into a value.
     pub loops: Vec<Loop>,
-    /// Schemas by their file and address.
+    /// Nodes by the file and memory address of their schema.
     known: HashMap<(&'b str, usize), NodeId>,
 }
 
@@ -47,7 +47,7 @@ impl<'b> Compiled<'b> {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
             compiler.node(Place { file, pointer: String::new(), value: root });
-            // Also where draft 6 does not look: beside a `$ref`, and in definitions that nothing refers to.
+            // Also where draft 6 does not look: siblings of a `$ref`, and unused definitions.
             keywords::each_schema(root, &mut String::new(), &mut |map, pointer| {
                 compiler.patterns(map);
                 compiler.inline(file, map, pointer);
@@ -59,7 +59,7 @@ impl<'b> Compiled<'b> {
         compiled
     }
 
-    /// The node of a schema that stands in `file`.
+    /// The node of a schema in `file`.
     pub fn node(&self, file: &'b str, schema: &'b Value) -> Option<NodeId> {
         self.known.get(&(file, std::ptr::from_ref(schema).addr())).copied()
     }
@@ -73,7 +73,8 @@ struct Compiler<'b> {
 }
 
 impl<'b> Compiler<'b> {
-    /// The node of a schema; what it demands is found out later, so that schemas may refer to each other.
+    /// Interns the node of a schema, by its file and memory address. Its rules are compiled later, so that
+    /// schemas may refer to each other.
     fn node(&mut self, place: Place<'b>) -> NodeId {
         let next = self.compiled.nodes.len();
         let key = (place.file, std::ptr::from_ref(place.value).addr());
@@ -86,6 +87,7 @@ impl<'b> Compiler<'b> {
         id
     }
 
+    /// Compiles the rules of all nodes that were interned and have none yet.
     fn finish(&mut self) {
         while let Some((id, schema)) = self.pending.pop() {
             let Node { file, pointer, .. } = &self.compiled.nodes[id];
@@ -121,7 +123,7 @@ impl<'b> Compiler<'b> {
         rules
     }
 
-    /// What a keyword of the schema `whole` demands.
+    /// Compiles a keyword of the schema `whole`.
     fn keyword(&mut self, at: &At<'b>, key: &'b str, value: &'b Value, whole: &'b Map) -> Vec<Rule<'b>> {
         if let Some(own) = self.own(key, value, whole) {
             return vec![Rule::Own(own)];
@@ -160,7 +162,7 @@ impl<'b> Compiler<'b> {
                 }
                 return vec![Rule::Own(Own::Needs(needs)), Rule::Parts(Parts::Dependent(dependent))];
             }
-            // Nothing refers to them yet, but they are schemas all the same.
+            // Compiled even if nothing refers to them.
             ("definitions", Value::Map(schemas)) => {
                 self.by_name(at, schemas);
                 return Vec::new();
@@ -169,7 +171,7 @@ impl<'b> Compiler<'b> {
         }]
     }
 
-    /// What a keyword demands of a value itself.
+    /// Compiles an assertion: a keyword without subschemas.
     fn own(&mut self, key: &str, value: &'b Value, whole: &'b Map) -> Option<Own<'b>> {
         let least = |counted| Some(Own::Least(counted, numbers::float(value)?));
         let most = |counted| Some(Own::Most(counted, numbers::float(value)?));
@@ -211,14 +213,14 @@ impl<'b> Compiler<'b> {
         schemas.map(|(name, schema)| (name.as_str(), self.node(at.below(name.as_str(), schema)))).collect()
     }
 
-    /// A `$schemaRef` that is itself a schema.
+    /// Compiles an inline `$schemaRef`.
     fn inline(&mut self, file: &'b str, map: &'b Map, pointer: &str) {
         if let Some(value @ Value::Map(_)) = map.get("$schemaRef") {
             self.node(Place { file, pointer: below(pointer, "$schemaRef"), value });
         }
     }
 
-    /// Tries all patterns of a schema, also those that are not enforced.
+    /// Compiles all patterns of a schema, also those that are not enforced.
     fn patterns(&mut self, map: &'b Map) {
         let of_text = map.get("pattern").and_then(Value::as_str).into_iter();
         let of_names = map.get("patternProperties").and_then(Value::as_map).into_iter();
@@ -231,8 +233,8 @@ impl<'b> Compiler<'b> {
         tried.or_insert_with(|| Pattern::new(written).map(Arc::new)).as_ref().ok().cloned()
     }
 
-    /// The fields that a schema does not name. Python looks for the patterns as one, with bars between them, so that
-    /// the flags of the first are flags of all.
+    /// The fields that a schema does not define. Python joins the patterns with `|` into one, so that the
+    /// flags of the first apply to all.
     fn others(&mut self, whole: &'b Map) -> Others<'b> {
         let named = whole.get("properties").and_then(Value::as_map);
         let by_pattern = whole.get("patternProperties").and_then(Value::as_map);
@@ -257,7 +259,7 @@ impl<'b> Compiler<'b> {
     }
 }
 
-/// The place of a keyword.
+/// The location of a keyword.
 struct At<'b> {
     file: &'b str,
     pointer: String,
@@ -273,7 +275,7 @@ impl<'b> At<'b> {
     }
 }
 
-/// Each of the values once.
+/// The distinct values.
 fn allowed(values: &[Value]) -> Allowed {
     let mut known = BTreeSet::new();
     Allowed(values.iter().filter(|value| known.insert(tree::text(value))).map(tree::plain).collect())

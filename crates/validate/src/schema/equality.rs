@@ -1,4 +1,4 @@
-//! Equal values, as Python counts them: `1` is `1.0`, and inside lists and maps also `true`.
+//! Equality of values as in Python: `1` equals `1.0`, and inside lists and maps also `true`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use qontract_bundle::Value;
 
 use super::numbers::{self, Exact};
 
-/// Whether a value is the one that an `enum` or a `const` names.
+/// Whether a value equals the value of an `enum` or a `const`.
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Bool(one), Value::Bool(other)) => one == other,
@@ -16,7 +16,7 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The index of the first item that was there before.
+/// The index of the first item that equals an earlier one.
 pub fn first_repeated(items: &[Value]) -> Option<usize> {
     let build = BuildHasherDefault::<DefaultHasher>::default();
     let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(items.len());
@@ -55,7 +55,7 @@ fn equal_within(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Equal values feed the same.
+/// Hashes a value; equal values have equal hashes.
 fn feed(value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Null => 0_u8.hash(hasher),

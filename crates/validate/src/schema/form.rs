@@ -1,6 +1,6 @@
-//! Whether the keywords of a schema have the form that JSON Schema draft 6 demands.
+//! Checks that keyword values are well-formed, as the metaschema of JSON Schema draft 6 demands.
 //!
-//! As lenient as the data's authors are used to: an enum may be empty or name a value twice.
+//! As lenient as the established validator: an enum may be empty or contain a value twice.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use crate::tree;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// A keyword whose value has the wrong form.
+/// A keyword with a malformed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where the value is, in its schema.
+    /// JSON pointer of the value in its schema.
     pub pointer: String,
-    /// What is wrong: `"must be a list of texts"`.
+    /// The message: `"must be a list of texts"`.
     pub what: String,
-    /// What may have been meant.
+    /// Candidates for a suggestion.
     pub candidates: &'static [&'static str],
 }
 
-/// All faults of a schema and the schemas within it.
+/// All faults of a schema and its subschemas.
 pub fn faults(schema: &Value) -> Vec<Fault> {
     let mut found = Vec::new();
     if !is_schema(schema) {
@@ -41,7 +41,7 @@ pub fn faults(schema: &Value) -> Vec<Fault> {
     found
 }
 
-/// Values that stand where schemas belong, but are none.
+/// Reports values that must be schemas, but are not.
 fn misplaced_schemas(map: &Map, pointer: &str, found: &mut Vec<Fault>) {
     for (key, value) in map.iter() {
         let at = keywords::below(pointer, key.as_str());
@@ -68,7 +68,7 @@ fn misplaced_schemas(map: &Map, pointer: &str, found: &mut Vec<Fault>) {
     }
 }
 
-/// What is wrong with the value of a keyword, if anything.
+/// The message for a malformed keyword value; `None` if it is well-formed.
 pub fn fault(keyword: &str, value: &Value) -> Option<&'static str> {
     let (right, what) = match keyword {
         "$id" | "$schema" | "$ref" | "title" | "description" | "pattern" | "format" => {
@@ -131,7 +131,7 @@ fn are_different(items: &[Value]) -> bool {
 
 fn number(value: &Value) -> Option<f64> {
     match value {
-        #[expect(clippy::cast_precision_loss, reason = "only its sign and its being whole matter")]
+        #[expect(clippy::cast_precision_loss, reason = "only the sign and the fraction matter")]
         Value::Int(value) => Some(*value as f64),
         Value::BigInt(digits) => digits.parse().ok(),
         Value::Float(value) => Some(*value),

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use email_address::EmailAddress;
 
-/// A format that texts can be checked for.
+/// A format that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// RFC 3339 `full-date`.
@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of this name; `None` if it is not checked.
+    /// The format by its name; `None` if it is not checked.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "date" => Self::Date,
@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// The number that `count` digits at the start of a text are, and the rest.
+/// Parses `count` digits at the start of a text; returns the number and the rest.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(count)?;
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -141,7 +141,7 @@ fn email(text: &str) -> bool {
     address.local_part().is_ascii() && is_domain(address.domain())
 }
 
-/// RFC 5891: only encoded labels have hyphens in the third and fourth places.
+/// RFC 5891: only encoded labels have hyphens as third and fourth characters.
 fn has_no_reserved_hyphens(label: &str) -> bool {
     label.get(2..4) != Some("--") || label.starts_with("xn")
 }
@@ -209,7 +209,8 @@ fn is_ip_literal(text: &str) -> bool {
     })
 }
 
-/// Whether a text has only unreserved characters, sub-delimiters, percent-encoded ones, and those in `more`.
+/// Whether a text has only unreserved characters, sub-delimiters, percent-encoded bytes, and characters in
+/// `more`.
 fn is_encoded(text: &str, more: &str) -> bool {
     let is_plain =
         |one: char| one.is_ascii_alphanumeric() || "-._~!$&'()*+,;=".contains(one) || more.contains(one);
@@ -218,7 +219,7 @@ fn is_encoded(text: &str, more: &str) -> bool {
     is_first_plain && parts.all(|part| after_percent(part).is_some_and(|rest| rest.chars().all(is_plain)))
 }
 
-/// What follows the two digits of a percent-encoded byte.
+/// The text after the two digits of a percent-encoded byte.
 fn after_percent(text: &str) -> Option<&str> {
     let (byte, rest) = text.split_at_checked(2)?;
     byte.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(rest)

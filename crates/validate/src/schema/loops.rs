@@ -1,18 +1,18 @@
-//! References that lead back to themselves without going into the value: no value can ever be checked by them.
+//! Finds cycles of references that never descend into the value: checking a value against them would not end.
 
 use super::rule::{Node, NodeId, Parts, Rule};
 
-/// References that lead back to themselves.
+/// A cycle of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// The path of the schema, and the JSON pointer in it, of the first of the references.
     pub place: (String, String),
-    /// How many references there are.
+    /// Number of references in the cycle.
     pub references: usize,
 }
 
-/// Takes all loops out of `nodes`, and tells them. What leads into a loop of its own says nothing any more, and not
-/// something else than was meant: `not` of nothing, say.
+/// Removes all cycles from `nodes`, and returns them. A keyword that is part of a cycle is removed as a
+/// whole, so that it does not get another meaning: an emptied `not` would reject everything.
 pub fn cut(nodes: &mut [Node<'_>]) -> Vec<Loop> {
     let mut loops = Vec::new();
     for group in groups(nodes) {
@@ -53,7 +53,8 @@ fn next_to(node: &Node<'_>) -> Vec<NodeId> {
     node.rules.iter().flat_map(|keyword| same_value(&keyword.rule)).collect()
 }
 
-/// The groups of nodes that lead to each other, each sorted. Without recursion: chains may be long.
+/// The strongly connected components that are cycles (Tarjan's algorithm), each sorted. Not recursive: chains
+/// may be long.
 fn groups(nodes: &[Node<'_>]) -> Vec<Vec<NodeId>> {
     const NEW: usize = usize::MAX;
     let mut order = vec![NEW; nodes.len()];

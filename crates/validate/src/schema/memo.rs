@@ -1,6 +1,7 @@
-//! What the keys of a map alone tell, found out once for each set of keys.
+//! Caches the result of assertions that depend only on the keys of a map, per assertion and key set.
 //!
-//! Maps share their keys, so a bundle with a hundred thousand maps has some hundred sets of them, and each schema sees a few.
+//! Maps share their key sets: a bundle with a hundred thousand maps has a few hundred key sets, and each
+//! schema sees a few.
 
 use std::collections::HashMap;
 
@@ -9,14 +10,15 @@ use qontract_bundle::Map;
 
 use super::rule::Own;
 
-/// Whether sets of keys are as keywords demand.
+/// Whether assertions hold for key sets.
 ///
-/// Both are known by their addresses, so it must go before the schemas or any of the maps do: see [`Series`](super::Series).
+/// Entries are keyed by the memory addresses of assertion and key set. There is no invalidation: the cache
+/// must be dropped before the schemas and any of the maps are, which [`Series`](super::Series) ensures.
 #[derive(Debug, Default)]
 pub struct Memo(HashMap<(usize, usize), bool, RandomState>);
 
 impl Memo {
-    /// Whether the keys of `map` are as `own` demands, which must be told by keys alone; `find` finds it out.
+    /// Whether `own`, which must depend on keys only, holds for `map`; `find` computes it on a cache miss.
     pub fn keeps<E>(
         &mut self,
         own: &Own<'_>,

@@ -1,10 +1,10 @@
-//! Numbers as Python compares and divides them: whole ones exactly, however large, the others as they are stored.
+//! Compares and divides numbers as Python does: integers exactly, however large, floats as they are stored.
 
 use std::cmp::Ordering;
 
 use qontract_bundle::Value;
 
-/// How two numbers compare; `None` if one of them is none.
+/// Compares two numbers; `None` if one of the values is not a number.
 pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Int(one), Value::Int(other)) => Some(one.cmp(other)),
@@ -13,11 +13,11 @@ pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whether a number is a multiple of another; `true` if one of them is no number.
+/// Whether a number is a multiple of another; `true` if one of the values is not a number.
 pub fn is_multiple(number: &Value, of: &Value) -> bool {
     match of {
         Value::Float(of) => float(number).is_none_or(|number| {
-            // What is divided is what is stored: 0.3 is no multiple of 0.1.
+            // Floats are divided as stored: 0.3 is not a multiple of 0.1.
             let quotient = number / of;
             quotient.is_finite() && quotient.fract() == 0.0
         }),
@@ -40,7 +40,7 @@ pub fn is_multiple(number: &Value, of: &Value) -> bool {
     }
 }
 
-/// A number as it is stored, or the nearest that can be.
+/// A number as a float; large integers are rounded.
 pub fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(lossy(*value)),
@@ -50,7 +50,7 @@ pub fn float(value: &Value) -> Option<f64> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "Python loses the same")]
+#[expect(clippy::cast_precision_loss, reason = "Python loses the same precision")]
 fn lossy(value: i64) -> f64 {
     value as f64
 }
@@ -61,7 +61,7 @@ fn remainder(digits: &str, of: u64) -> u64 {
     u64::try_from(rest).unwrap_or_default()
 }
 
-/// A number without loss: its sign, the digits before the point, and what is after it.
+/// A number without loss of precision: its sign, the digits before the decimal point, and the fraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exact {
     negative: bool,
@@ -84,7 +84,7 @@ impl Exact {
         Some(Self { negative, digits, fraction })
     }
 
-    /// The digits before the point with their sign, of a whole number.
+    /// The digits of an integer with its sign; `None` if there is a fraction.
     pub fn whole(&self) -> Option<String> {
         let sign = if self.negative && !self.digits.is_empty() { "-" } else { "" };
         (self.fraction == 0.0).then(|| format!("{sign}{}", self.digits))
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples_are_of_what_is_stored() {
+    fn multiples_are_computed_from_stored_floats() {
         assert!(!is_multiple(&Value::Float(0.3), &Value::Float(0.1)));
         assert!(is_multiple(&Value::Float(0.2), &Value::Float(0.1)));
         assert!(is_multiple(&Value::Float(1e300), &Value::Int(3)));

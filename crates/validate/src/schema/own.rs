@@ -1,4 +1,4 @@
-//! What keywords demand of a value itself, without the schemas within theirs.
+//! Assertion keywords: those that constrain a value itself, without subschemas.
 
 use std::cmp::Ordering;
 
@@ -10,12 +10,12 @@ use crate::failure::Wrong;
 use crate::pattern::TooCostly;
 use crate::words::show;
 
-/// How much text a pattern looks through in one step.
+/// Bytes of text that count as one step.
 const TEXT_PER_STEP: usize = 64;
-/// How many values are compared, or names looked up, in one step.
+/// Number of compared values, or name look-ups, that count as one step.
 const VALUES_PER_STEP: usize = 16;
 
-/// How many steps more than the others it takes to find out whether `value` is as a keyword demands.
+/// Number of additional steps to evaluate an assertion for `value`.
 pub fn cost(own: &Own<'_>, value: &Value) -> usize {
     match own {
         Own::Enum(values, _) => count(value).saturating_mul(values.len()) / VALUES_PER_STEP,
@@ -35,12 +35,12 @@ pub fn cost(own: &Own<'_>, value: &Value) -> usize {
     }
 }
 
-/// How many steps it takes to find the fields that a schema does not name.
+/// Number of steps to find the fields that a schema does not define.
 pub fn cost_of_others(others: &Others<'_>, value: &Value) -> usize {
     cost_of_names(others.patterns.len(), value)
 }
 
-/// How many steps it takes to look for so many patterns in the names of all fields.
+/// Number of steps to match a number of patterns against the names of all fields.
 pub fn cost_of_names(patterns: usize, value: &Value) -> usize {
     let names = value
         .as_map()
@@ -50,7 +50,7 @@ pub fn cost_of_names(patterns: usize, value: &Value) -> usize {
     if patterns == 0 { 0 } else { names.sum::<usize>().saturating_mul(patterns) }
 }
 
-/// How many values there are in `value`, itself included.
+/// Number of values in `value`, including itself.
 pub fn count(value: &Value) -> usize {
     match value {
         Value::List(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -59,12 +59,12 @@ pub fn count(value: &Value) -> usize {
     }
 }
 
-/// Whether the keys of a map tell alone if it is as a keyword demands, and it is worth remembering what they told.
+/// Whether an assertion depends only on the keys of a map, and is worth caching.
 pub fn is_told_by_keys(own: &Own<'_>) -> bool {
     matches!(own, Own::Required(_) | Own::Closed(_))
 }
 
-/// Whether `value` is as a keyword demands.
+/// Whether an assertion holds for `value`.
 pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
     let is = |limit: &Value, wrong: &[Ordering]| {
         numbers::compare(value, limit).is_none_or(|ordering| !wrong.contains(&ordering))
@@ -113,7 +113,7 @@ pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
     })
 }
 
-/// What is wrong with a value that a keyword has something against.
+/// The failures of a value for which an assertion does not hold.
 pub fn wrong(own: &Own<'_>, value: &Value) -> Result<Vec<Wrong>, TooCostly> {
     let missing = |name: &&str| Wrong::Missing((*name).to_owned());
     let absent = |name: &&&str| value.get(name).is_none();
@@ -123,20 +123,20 @@ pub fn wrong(own: &Own<'_>, value: &Value) -> Result<Vec<Wrong>, TooCostly> {
         Own::Enum(_, allowed) | Own::Const(_, allowed) => Wrong::Enum(allowed.clone()),
         Own::Pattern(_) => Wrong::Pattern,
         Own::Format(name, _) => Wrong::Format((*name).to_owned()),
-        Own::Minimum(limit) => Wrong::Range(format!("less than {}, the least allowed", show(limit))),
-        Own::Maximum(limit) => Wrong::Range(format!("more than {}, the most allowed", show(limit))),
-        Own::ExclusiveMinimum(limit) => Wrong::Range(format!("not more than {}, as it must be", show(limit))),
-        Own::ExclusiveMaximum(limit) => Wrong::Range(format!("not less than {}, as it must be", show(limit))),
+        Own::Minimum(limit) => Wrong::Range(format!("less than {}, the minimum", show(limit))),
+        Own::Maximum(limit) => Wrong::Range(format!("more than {}, the maximum", show(limit))),
+        Own::ExclusiveMinimum(limit) => Wrong::Range(format!("not more than {}, as required", show(limit))),
+        Own::ExclusiveMaximum(limit) => Wrong::Range(format!("not less than {}, as required", show(limit))),
         Own::MultipleOf(of) => Wrong::Range(format!("not a multiple of {}", show(of))),
         Own::Least(Counted::Characters, limit) => {
-            Wrong::Length(format!("shorter than the {limit} characters it needs"))
+            Wrong::Length(format!("shorter than the {limit} characters required"))
         }
         Own::Most(Counted::Characters, limit) => {
             Wrong::Length(format!("longer than the {limit} characters allowed"))
         }
-        Own::Least(Counted::Items, limit) => Wrong::Count(format!("fewer items than the {limit} it needs")),
+        Own::Least(Counted::Items, limit) => Wrong::Count(format!("fewer items than the {limit} required")),
         Own::Most(Counted::Items, limit) => Wrong::Count(format!("more items than the {limit} allowed")),
-        Own::Least(Counted::Fields, limit) => Wrong::Count(format!("fewer fields than the {limit} it needs")),
+        Own::Least(Counted::Fields, limit) => Wrong::Count(format!("fewer fields than the {limit} required")),
         Own::Most(Counted::Fields, limit) => Wrong::Count(format!("more fields than the {limit} allowed")),
         Own::Unique => Wrong::Repeated,
         Own::Required(names) => return Ok(names.iter().filter(absent).map(missing).collect()),
@@ -157,7 +157,7 @@ pub fn wrong(own: &Own<'_>, value: &Value) -> Result<Vec<Wrong>, TooCostly> {
     }])
 }
 
-/// Whether a field is not among those that a schema names.
+/// Whether a schema does not define a field, by name or by pattern.
 pub fn is_other(others: &Others<'_>, name: &str) -> Result<bool, TooCostly> {
     if others.named.is_some_and(|named| named.get(name).is_some()) {
         return Ok(false);
@@ -198,7 +198,7 @@ mod tests {
     use crate::failure::Allowed;
 
     #[test]
-    fn what_is_compared_is_counted() {
+    fn comparisons_are_counted_as_steps() {
         let text = Value::Str("x".repeat(6_400).into());
         let list = Value::List(vec![Value::Int(1); 99].into());
         let values = vec![Value::Null; 160];

@@ -1,6 +1,6 @@
-//! The parts of a value that keywords apply other schemas to.
+//! Applicator keywords: those that apply subschemas to a value or its parts.
 //!
-//! Each kind of part has a function of its own: they are on the stack once for every schema within a schema.
+//! Each kind has its own function, to keep stack frames small: there is one per nested schema.
 
 use std::sync::Arc;
 
@@ -11,23 +11,24 @@ use super::own::{cost_of_names, cost_of_others, is_other};
 use super::rule::{NodeId, Others, Parts};
 use crate::pattern::Pattern;
 
-/// How many names are compared in one step.
+/// Number of compared names that count as one step.
 const NAMES_PER_STEP: usize = 16;
 
-/// How to get to a part.
+/// The step from a value to one of its parts.
 pub enum Step<'v> {
-    /// It is all of the value.
+    /// The value itself.
     Here,
-    /// It is a field.
+    /// A field.
     Field(&'v str),
-    /// It is an item.
+    /// An item.
     Item(usize),
 }
 
-/// What is done with a part and its schema; whether to go on.
+/// A callback for a part and its schema; returns whether to continue.
 type Visit<'f, 'v> = dyn FnMut(Step<'v>, &'v Value, NodeId) -> Result<bool, Stop> + 'f;
 
-/// Goes through the parts of `value` with the schema of each, until `visit` says no; whether it never did.
+/// Visits the parts of `value` with the schema of each, until `visit` returns `false`; returns whether it
+/// never did.
 pub fn each<'v>(parts: &Parts<'_>, value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
     match parts {
         Parts::Whole(node) => visit(Step::Here, value, *node),
@@ -42,7 +43,7 @@ pub fn each<'v>(parts: &Parts<'_>, value: &'v Value, visit: &mut Visit<'_, 'v>) 
     }
 }
 
-/// How many steps more than the others it takes to find the parts.
+/// Number of additional steps to find the parts.
 pub fn cost(parts: &Parts<'_>, value: &Value) -> usize {
     match parts {
         Parts::Matching(nodes) => cost_of_names(nodes.len(), value),
@@ -79,7 +80,7 @@ fn dependent<'v>(
     Ok(true)
 }
 
-/// Both are sorted: one pass goes through them together.
+/// Both lists are sorted, so one pass over them is enough.
 fn fields<'v>(nodes: &[(&str, NodeId)], value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
     let mut rest = nodes;
     for (name, field) in entries(value) {

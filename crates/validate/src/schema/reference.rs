@@ -1,7 +1,7 @@
-//! Where a `$ref` of a schema leads, as Python's jsonschema 3.2 follows it.
+//! Resolves a `$ref` of a schema as Python's jsonschema 3.2 does.
 //!
-//! The part before `#` is joined to the path of the schema as addresses are; the part after it is decoded and gone
-//! along step by step, slashes at its start counting for nothing.
+//! The part before `#` is joined to the path of the schema like a relative URL. The part after it is
+//! percent-decoded and followed as a JSON pointer; leading slashes are ignored.
 
 use std::sync::LazyLock;
 
@@ -10,27 +10,27 @@ use qontract_yaml::{Limits, Syntax, parse_as};
 
 use crate::keywords;
 
-/// The address of the draft that schemas may name; it is built in, and never fetched.
+/// The URL of the draft that schemas may name; the draft is built in, and never fetched.
 pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
 
-/// The draft, as jsonschema 3.2 has it.
+/// The draft, as jsonschema 3.2 ships it.
 static DRAFT_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let parsed = parse_as(Syntax::Json, include_bytes!("draft-06.json"), &Limits::default());
     parsed.document.and_then(|document| value_of(document.root())).expect("a test reads the draft")
 });
 
-/// Where a `$ref` leads.
+/// The target of a `$ref`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target<'b> {
-    /// To a schema.
+    /// A schema.
     Place(Place<'b>),
-    /// Out of the bundle, which is never followed.
+    /// A URL outside the bundle, which is never fetched.
     Outside,
-    /// To a schema that is not there.
+    /// A schema file that does not exist.
     NoFile(String),
-    /// To a place that is not there: the file, and the JSON pointer.
+    /// A location that does not exist: the file, and the JSON pointer.
     NoPlace(&'b str, String),
-    /// To a value that is no schema.
+    /// A value that is not a schema.
     NoSchema(Place<'b>),
 }
 
@@ -41,11 +41,11 @@ pub struct Place<'b> {
     pub file: &'b str,
     /// The JSON pointer.
     pub pointer: String,
-    /// What is there.
+    /// The value.
     pub value: &'b Value,
 }
 
-/// Resolves a `$ref` that stands in the schema at `path`.
+/// Resolves a `$ref` of the schema at `path`.
 pub fn target<'b>(bundle: &'b Bundle, path: &str, reference: &str) -> Target<'b> {
     let (written, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let file = if has_scheme(written) { written.to_owned() } else { join(path, written) };
@@ -94,7 +94,7 @@ fn child<'b>(value: &'b Value, step: &str) -> Option<&'b Value> {
         Value::Map(map) => map.get(step),
         Value::List(items) => {
             let index: isize = step.parse().ok()?;
-            // Python counts from the end, too.
+            // As in Python, negative indices count from the end.
             let from_end = items.len().checked_sub(index.unsigned_abs());
             items.get(usize::try_from(index).ok().or(from_end)?)
         }
@@ -102,7 +102,7 @@ fn child<'b>(value: &'b Value, step: &str) -> Option<&'b Value> {
     }
 }
 
-/// The path of `file` as seen from the schema at `path`.
+/// Resolves `file` relative to the schema at `path`.
 fn join(path: &str, file: &str) -> String {
     if file.is_empty() || file.starts_with("//") {
         // `//name` is another host, not a file.
@@ -117,7 +117,7 @@ fn join(path: &str, file: &str) -> String {
         match *step {
             "" if index > 0 && index < last => {}
             "." => {}
-            // Above the top nothing is left, not even the slash: such a path leads nowhere.
+            // Above the root nothing is left, not even the slash: such a path does not exist.
             ".." => drop(steps.pop()),
             step => steps.push(step),
         }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_seen_from_their_schema() {
+    fn references_are_relative_to_their_schema() {
         let check = |path: &str, file: &str, expect: &str| assert_eq!(join(path, file), expect, "{file}");
         check("/a/b-1.yml", "c-1.yml", "/a/c-1.yml");
         check("/a/b-1.yml", "../c-1.yml", "/c-1.yml");
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn above_the_top_and_on_other_hosts_there_is_nothing() {
+    fn paths_above_the_root_or_on_other_hosts_do_not_exist() {
         assert_eq!(join("/a/b-1.yml", "../../c-1.yml"), "c-1.yml");
         assert_eq!(join("/b-1.yml", "../c-1.yml"), "c-1.yml");
         assert_eq!(join("/b-1.yml", "//c-1.yml"), "//c-1.yml");
     }
 
     #[test]
-    fn the_part_after_the_hash_is_decoded_and_its_first_slashes_do_not_count() {
+    fn the_fragment_is_decoded_and_its_leading_slashes_are_ignored() {
         let check = |fragment: &str, expect: &[&str]| assert_eq!(steps(fragment), expect, "{fragment}");
         check("/a%20b/c~1d/~0e", &["a b", "c/d", "~e"]);
         check("a/b", &["a", "b"]);

@@ -1,4 +1,4 @@
-//! A schema, compiled: what it demands of a value, by keyword.
+//! Compiled schemas: the rules of each keyword.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::failure::Allowed;
 use crate::pattern::Pattern;
 use crate::schema::format::Format;
 
-/// A compiled schema, by its place among all of them.
+/// The index of a compiled schema.
 pub type NodeId = usize;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub struct Node<'b> {
-    /// The path of the schema it is in.
+    /// The path of its schema file.
     pub file: &'b str,
     /// Its JSON pointer there.
     pub pointer: String,
-    /// What it demands, in the order of its keywords.
+    /// Its rules, in the order of its keywords.
     pub rules: Vec<Keyword<'b>>,
 }
 
@@ -27,71 +27,71 @@ pub struct Node<'b> {
 pub struct Keyword<'b> {
     /// Its name; empty for a schema that is `false`.
     pub name: &'b str,
-    /// What it demands.
+    /// Its rule.
     pub rule: Rule<'b>,
 }
 
-/// What a keyword demands.
+/// The rule of a keyword.
 #[derive(Debug)]
 pub enum Rule<'b> {
-    /// Something of the value itself.
+    /// A constraint on the value itself.
     Own(Own<'b>),
-    /// That parts of the value, or all of it, fit other schemas.
+    /// The value or its parts match other schemas.
     Parts(Parts<'b>),
-    /// That one of these schemas fits.
+    /// At least one of these schemas matches.
     AnyOf(Vec<NodeId>),
-    /// That exactly one of these schemas fits.
+    /// Exactly one of these schemas matches.
     OneOf(Vec<NodeId>),
-    /// That the schema does not fit.
+    /// The schema does not match.
     Not(NodeId),
-    /// That the schema fits an item.
+    /// The schema matches at least one item.
     Contains(NodeId),
-    /// That the schema fits the names of all fields.
+    /// The schema matches the names of all fields.
     Names(NodeId),
 }
 
-/// What a keyword demands of a value itself.
+/// A constraint on a value itself, without subschemas.
 #[derive(Debug)]
 pub enum Own<'b> {
-    /// Nothing is allowed.
+    /// No value is allowed.
     Forbidden,
-    /// One of these types.
+    /// The value has one of these types.
     Type(Vec<&'b str>),
-    /// One of these values.
+    /// The value is one of these.
     Enum(&'b [Value], Allowed),
-    /// This value.
+    /// The value is this one.
     Const(&'b Value, Allowed),
-    /// That a pattern is found in a text.
+    /// A text matches a pattern.
     Pattern(Arc<Pattern>),
-    /// That a text is of a format.
+    /// A text has a format.
     Format(&'b str, Format),
-    /// A least number.
+    /// A number is at least this one.
     Minimum(&'b Value),
-    /// A greatest number.
+    /// A number is at most this one.
     Maximum(&'b Value),
-    /// A number that all are above.
+    /// A number is greater than this one.
     ExclusiveMinimum(&'b Value),
-    /// A number that all are below.
+    /// A number is less than this one.
     ExclusiveMaximum(&'b Value),
-    /// A number that all are multiples of.
+    /// A number is a multiple of this one.
     MultipleOf(&'b Value),
-    /// A least number of characters, items or fields.
+    /// The minimum number of characters, items or fields.
     Least(Counted, f64),
-    /// A greatest number of characters, items or fields.
+    /// The maximum number of characters, items or fields.
     Most(Counted, f64),
-    /// That no item is there twice.
+    /// All items of a list are distinct.
     Unique,
-    /// Fields that are there.
+    /// Fields that are present.
     Required(Vec<&'b str>),
-    /// Fields that are there if another one is.
+    /// Fields that are present if another one is.
     Needs(Vec<(&'b str, Vec<&'b str>)>),
-    /// That there are no other fields.
+    /// There are no additional fields.
     Closed(Others<'b>),
-    /// That there are no more items than these.
+    /// There are no additional items: the maximum number.
     ClosedList(usize),
 }
 
-/// What is counted.
+/// The unit of a minimum or maximum count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// The characters of a text.
@@ -102,14 +102,14 @@ pub enum Counted {
     Fields,
 }
 
-/// Parts of a value, and the schemas they are to fit.
+/// Subschemas that a value or its parts must match, all of them.
 #[derive(Debug)]
 pub enum Parts<'b> {
-    /// All of it, for a `$ref`.
+    /// The target of a `$ref`, for the whole value.
     Whole(NodeId),
-    /// All of it, for each of these.
+    /// Each of these, for the whole value.
     All(Vec<NodeId>),
-    /// All of it, for each of these whose field is there.
+    /// Each of these whose field is present, for the whole value.
     Dependent(Vec<(&'b str, NodeId)>),
     /// Fields by name; sorted.
     Fields(Vec<(&'b str, NodeId)>),
@@ -119,17 +119,17 @@ pub enum Parts<'b> {
     Others(Others<'b>, NodeId),
     /// All items.
     Items(NodeId),
-    /// Items one by one.
+    /// Items by position.
     Each(Vec<NodeId>),
-    /// The items from here on.
+    /// The items from an index on.
     Rest(usize, NodeId),
 }
 
-/// The fields that a schema does not name.
+/// The fields that a schema does not define.
 #[derive(Clone, Debug, Default)]
 pub struct Others<'b> {
-    /// The fields it names.
+    /// The fields it defines by name.
     pub named: Option<&'b Map>,
-    /// The patterns it names them by: any of these.
+    /// The patterns it defines fields by: a field matches any of these.
     pub patterns: Vec<Arc<Pattern>>,
 }

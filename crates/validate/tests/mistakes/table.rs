@@ -1,6 +1,6 @@
-//! The mistakes. A comment `#! Qnnnn` ends the line that the finding is to stand at.
+//! The mistakes. A comment `#! Qnnnn` at the end of a line is the finding that is expected there.
 
-/// Edits of files of the example repo: file, text that is there once, text that takes its place.
+/// Edits of files of the example repo: file, text that occurs once, replacement.
 pub const EDITS: &[(&str, &str, &str)] = &[
     ("data/services/billing/app.yml", "appCode: LBC-004", "appCod: LBC-004 #! Q3002"),
     ("data/services/billing/app.yml", "InProgress", "InProgres #! Q3004"),
@@ -168,7 +168,7 @@ properties:
     ("resources/Extra/nobody.txt", "nor me\n"),
 ];
 
-/// Types that are added to the description of the GraphQL types.
+/// Types that are added to the definition of the GraphQL types.
 pub const TYPES: &str = r"- name: Thing_v1
   datafile: /extra/thing-1.yml
   interface: Thingy_v1 #! Q3121

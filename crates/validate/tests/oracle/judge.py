@@ -1,4 +1,4 @@
-"""Says of each document whether jsonschema 3.2 takes it: schemas first, then one question a line."""
+"""Prints for each document whether jsonschema 3.2 accepts it. Input: the schemas, then one question per line."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ for line in sys.stdin:
             print("false", flush=True)
         continue
     if isinstance(path, (bool, dict)):
-        # A schema that is not among the others; null is said where the validator ends with a traceback.
+        # An inline schema; null is printed where the validator ends with a traceback.
         try:
             resolver = RefResolver("/tiny/here-1.yml", path, handlers={"": lambda uri: schemas[uri]})
             print(json.dumps(Draft6Validator(path, resolver=resolver).is_valid(document)), flush=True)

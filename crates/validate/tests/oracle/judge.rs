@@ -1,14 +1,14 @@
-//! The other validator as a process.
+//! Runs the other validator as a process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-/// What jsonschema 3.2 says to each question, a JSON pair of schema path and document.
+/// The verdict of jsonschema 3.2 for each question, a JSON pair of schema path and document.
 pub fn ask(schemas: &str, questions: &[String]) -> Vec<bool> {
     answers("judge.py", schemas, questions).iter().map(|answer| answer == "true").collect()
 }
 
-/// What a script of this folder says to each question, after it was told what all of them are about.
+/// The answers of a script of this folder to the questions; `about` is sent first.
 pub fn answers(script: &str, about: &str, questions: &[String]) -> Vec<String> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with jsonschema 3.2: run `cargo xtask test`, or set it");
@@ -23,7 +23,7 @@ pub fn answers(script: &str, about: &str, questions: &[String]) -> Vec<String> {
     let lines: Vec<String> = std::iter::once(about.to_owned()).chain(questions.iter().cloned()).collect();
     let writer = std::thread::spawn(move || {
         for line in lines {
-            writeln!(input, "{line}").expect("the judge takes every question");
+            writeln!(input, "{line}").expect("the oracle reads every question");
         }
     });
     let output = BufReader::new(child.stdout.take().expect("a pipe"));

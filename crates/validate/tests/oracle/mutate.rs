@@ -1,8 +1,8 @@
-//! Documents with one or two changes, made from a seed.
+//! Seeded random mutations of documents.
 
 use serde_json::{Value, json};
 
-/// A small generator of numbers: the same seed gives the same mutations.
+/// A small random number generator: the same seed gives the same mutations.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,8 +1,8 @@
-//! Patterns, written down and made from a seed, and texts to look for them in.
+//! Listed and seeded random patterns, and texts to search.
 
 use super::mutate::Random;
 
-/// Patterns whose meaning is easily missed, and such as only one of two engines takes.
+/// Patterns that are easily misread, or that only one of the two engines accepts.
 pub const ODD: &[&str] = &[
     r"\0",
     r"\07",
@@ -323,7 +323,7 @@ pub const ODD: &[&str] = &[
     r"\N{EM DASH}",
 ];
 
-/// Texts to look in.
+/// Texts to search.
 pub const TEXTS: &[&str] = &[
     "",
     "a",
@@ -463,7 +463,7 @@ const PIECES: &[&str] = &[
     ">", "=", "!", "P", "\\0", "[^", "x", "i", "&&", "--",
 ];
 
-/// A pattern made from a seed: mostly a good one, sometimes pieces of one.
+/// A random pattern: mostly a valid one, sometimes assembled from pieces.
 pub fn random(random: &mut Random) -> String {
     let mut pattern =
         ["", "", "", "", "", "(?i)", "(?m)", "(?s)", "(?a)", "(?x)"][random.below(10)].to_owned();

@@ -1,6 +1,6 @@
-"""Says of each pattern in which of the texts Python finds it, or null if it is no pattern: texts first.
+"""Prints for each pattern in which of the texts Python finds it, or null if it is not a pattern.
 
-Python tries some patterns without end; what it finds until then is said.
+Input: the texts, then one pattern per line. A search is aborted after two seconds; the results so far are printed.
 """
 
 import json

@@ -1,4 +1,4 @@
-//! What a backslash and a character mean.
+//! Escape sequences: a backslash and a character.
 
 use super::super::syntax::{At, Item, Kind, Set, SetPart};
 use super::{Parser, Refusal};
@@ -47,7 +47,7 @@ impl Parser {
         Ok(SetPart::Range(number, number))
     }
 
-    /// A character that is escaped, or given by its number.
+    /// An escaped character, or one given by its code.
     fn character(&mut self, character: char) -> Result<u32, Refusal> {
         match character {
             'a' => Ok(7),
@@ -60,7 +60,7 @@ impl Parser {
             'u' => self.hexadecimal(character, 4),
             'U' => self.hexadecimal(character, 8),
             'N' => {
-                Err("`\\N{…}`, a character by its name, is not supported: write `\\u` and its number"
+                Err("`\\N{…}`, a character by its name, is not supported: write `\\u` and its code"
                     .to_owned())
             }
             other if other.is_ascii_alphanumeric() => Err(bad(other)),
@@ -72,13 +72,13 @@ impl Parser {
         let digits = self.take(count, |character| character.is_ascii_hexdigit());
         let number = u32::from_str_radix(&digits, 16).ok().filter(|number| *number <= 0x10_FFFF);
         number.filter(|_| digits.len() == count).ok_or_else(|| {
-            format!("`\\{character}{digits}` is not the number of a character in {count} hexadecimal digits")
+            format!("`\\{character}{digits}` is not a character code of {count} hexadecimal digits")
         })
     }
 }
 
 fn bad(character: char) -> Refusal {
-    format!("`\\{character}` has no meaning")
+    format!("`\\{character}` is not a valid escape")
 }
 
 fn is_octal(character: char) -> bool {
@@ -87,7 +87,7 @@ fn is_octal(character: char) -> bool {
 
 fn octal(digits: &str) -> Result<u32, Refusal> {
     let number = u32::from_str_radix(digits, 8).ok().filter(|number| *number <= 0o377);
-    number.ok_or_else(|| format!("`\\{digits}` is above the greatest octal number, `\\377`"))
+    number.ok_or_else(|| format!("`\\{digits}` is greater than the maximum octal escape, `\\377`"))
 }
 
 fn kind(character: char) -> Option<(Kind, bool)> {

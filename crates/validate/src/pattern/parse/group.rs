@@ -1,19 +1,19 @@
-//! What stands in round brackets.
+//! Groups: everything in round brackets.
 
 use super::super::syntax::{Flags, Group, Item, Look};
 use super::super::width;
 use super::{Parser, Refusal};
 
-/// What flags were given, and for what.
+/// The flags at the start of a group, and what they apply to.
 enum Given {
-    /// For the whole pattern.
+    /// They apply to the whole pattern.
     Whole,
-    /// For a group: on, off, and whether `u` is on.
+    /// They apply to a group: turned on, turned off, and whether `u` is on.
     Group(Flags, Flags, bool),
 }
 
 impl Parser {
-    /// A group, after its opening bracket; nothing for comments and for flags of the whole pattern.
+    /// Parses a group after its opening bracket; `None` for comments and for flags of the whole pattern.
     pub(super) fn group(&mut self, verbose: bool, may_set_flags: bool) -> Result<Option<Item>, Refusal> {
         if self.depth > super::DEEPEST {
             return Err("groups are nested too deeply".to_owned());
@@ -21,7 +21,8 @@ impl Parser {
         if !self.accept('?') {
             return self.capture(None, verbose).map(Some);
         }
-        let token = self.next().filter(|token| !token.escaped).ok_or("nothing known stands after `(?`")?;
+        let token =
+            self.next().filter(|token| !token.escaped).ok_or("`(?` is not followed by a known extension")?;
         match token.character {
             'P' if self.accept('<') => {
                 let name = self.name('>')?;
@@ -40,7 +41,7 @@ impl Parser {
                         return Ok(None);
                     }
                 }
-                Err("a comment has no end".to_owned())
+                Err("a comment is not closed".to_owned())
             }
             '=' => self.look(false, false, verbose).map(Some),
             '!' => self.look(false, true, verbose).map(Some),
@@ -49,15 +50,15 @@ impl Parser {
             '(' => self.conditional(verbose).map(Some),
             first @ ('i' | 'm' | 's' | 'x' | 'a' | 'u' | '-') => match self.given(first)? {
                 Given::Whole if may_set_flags => Ok(None),
-                Given::Whole => Err("flags of the whole pattern do not stand at its start".to_owned()),
+                Given::Whole => Err("flags of the whole pattern are not at its start".to_owned()),
                 Given::Group(on, off, unicode) => self.plain_group(on, off, unicode, verbose).map(Some),
             },
             '<' => Err("`(?<` is not followed by `=` or `!`; a named group is `(?P<name>…)`".to_owned()),
-            other => Err(format!("`(?{other}` has no meaning")),
+            other => Err(format!("`(?{other}` is not a valid group")),
         }
     }
 
-    /// The alternatives of a group, and its end.
+    /// Parses the alternatives of a group, and its closing bracket.
     fn inner(&mut self, verbose: bool) -> Result<Vec<super::Sequence>, Refusal> {
         let branches = self.branches(verbose)?;
         if self.accept(')') { Ok(branches) } else { Err("`(` without `)`".to_owned()) }
@@ -93,7 +94,7 @@ impl Parser {
         if behind {
             let (least, most) = width::of(&branches, &self.groups);
             if least != most {
-                return Err("a look-behind has no fixed width".to_owned());
+                return Err("a look-behind does not have a fixed width".to_owned());
             }
         }
         Ok(Item::Look(Look { behind, negated, branches }))
@@ -114,7 +115,7 @@ impl Parser {
         };
         self.not_in_look_behind(group)?;
         if self.groups.get(group).is_some_and(Option::is_none) {
-            return Err(format!("a condition about group {group} within that group is not supported"));
+            return Err(format!("a condition on group {group} within that group is not supported"));
         }
         self.depth += 1;
         let yes = self.sequence(verbose, false)?;
@@ -132,7 +133,7 @@ impl Parser {
     fn name(&mut self, end: char) -> Result<String, Refusal> {
         let mut name = String::new();
         loop {
-            let token = self.next().ok_or("the name of a group has no end")?;
+            let token = self.next().ok_or("the name of a group is not closed")?;
             if !token.escaped && token.character == end {
                 break;
             }
@@ -141,7 +142,7 @@ impl Parser {
         }
         let is_name = name.starts_with(|first: char| first.is_alphabetic() || first == '_')
             && name.chars().all(|character| character.is_alphanumeric() || character == '_');
-        if is_name { Ok(name) } else { Err(format!("`{name}` is no name for a group")) }
+        if is_name { Ok(name) } else { Err(format!("`{name}` is not a valid group name")) }
     }
 
     fn named(&self, name: &str) -> Result<usize, Refusal> {
@@ -149,7 +150,7 @@ impl Parser {
         found.ok_or_else(|| format!("there is no group `{name}`"))
     }
 
-    /// Flags, of which the first is read.
+    /// Parses the flags of a group, after the first one.
     fn given(&mut self, first: char) -> Result<Given, Refusal> {
         let missing = || "flags are not followed by `)` or `:`".to_owned();
         let (mut on, mut off) = (Flags::default(), Flags::default());
@@ -169,7 +170,7 @@ impl Parser {
                 other => set(&mut on, other)?,
             }
             if on.ascii && unicode {
-                return Err("the flags `a` and `u` exclude each other".to_owned());
+                return Err("the flags `a` and `u` are mutually exclusive".to_owned());
             }
             sign = self.next().filter(|token| !token.escaped).ok_or_else(missing)?.character;
         }
@@ -199,7 +200,7 @@ fn set(flags: &mut Flags, sign: char) -> Result<(), Refusal> {
         'm' => flags.multiline = true,
         's' => flags.dot_all = true,
         'x' => flags.verbose = true,
-        other => return Err(format!("`{other}` is no flag that can be given here")),
+        other => return Err(format!("`{other}` is not a flag that is allowed here")),
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What stands between brackets: no sets within sets, and a hyphen at either end is one.
+//! Character sets in square brackets. Sets do not nest, and a hyphen at either end is literal.
 
 use super::super::syntax::{Item, Set, SetPart};
 use super::{Parser, Refusal, Token};
 
 impl Parser {
-    /// A set, after its opening bracket.
+    /// Parses a set after its opening bracket.
     pub(super) fn set(&mut self) -> Result<Item, Refusal> {
         let open = || "`[` without `]`".to_owned();
         let negated = self.accept('^');
@@ -28,7 +28,11 @@ impl Parser {
                 (SetPart::Range(from, _), SetPart::Range(to, _)) if from <= to => {
                     parts.push(SetPart::Range(from, to));
                 }
-                _ => return Err("a range between `[` and `]` has no order".to_owned()),
+                _ => {
+                    return Err(
+                        "a range between `[` and `]` is reversed, or has a class as a bound".to_owned()
+                    );
+                }
             }
         }
         Ok(Item::Set(Set { negated, parts }))

@@ -1,4 +1,4 @@
-//! Formats beside those of another implementation, on texts that are put together from pieces.
+//! Compares the formats with another implementation, on texts that are assembled from pieces.
 
 use jsonschema::Draft;
 use qontract_testkit::Chance;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Format;
 
-/// What texts of each format are put together from: whole ones, and pieces that are right or wrong.
+/// The pieces from which texts of each format are assembled: whole texts, valid and invalid parts.
 const PIECES: [(&str, &[&str]); 12] = [
     (
         "date",
@@ -146,7 +146,7 @@ const PIECES: [(&str, &[&str]); 12] = [
 ];
 
 #[test]
-fn formats_are_those_of_the_jsonschema_crate() {
+fn formats_agree_with_the_jsonschema_crate() {
     for (name, pieces) in PIECES {
         let options = jsonschema::options().with_draft(Draft::Draft6).should_validate_formats(true);
         let theirs = options.build(&json!({ "format": name })).unwrap();

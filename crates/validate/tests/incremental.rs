@@ -1,4 +1,4 @@
-//! Who knows what was right before finds the same as who does not.
+//! Incremental validation: with a cache, the findings are the same as without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use qontract_testkit::{Chance, Scratch, example};
 use qontract_validate::{Known, Options, validate, validate_again};
 use serde_json::Value;
 
-/// What is found, in order.
+/// The findings, sorted.
 fn shown(findings: Vec<qontract_diagnostics::Diagnostic>) -> Vec<String> {
     let mut shown: Vec<String> = findings.into_iter().map(|finding| format!("{finding:?}")).collect();
     shown.sort();
     shown
 }
 
-/// Where every text and every list below a value is.
+/// The pointers of all texts and lists below a value.
 fn parts(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -34,7 +34,7 @@ fn parts(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes something: a text becomes another one, an item of a list comes twice, a file comes or goes.
+/// Makes one random change: replaces a text, repeats a list item, adds or removes a file.
 fn change(bundle: &mut Value, chance: &mut Chance) {
     let part = ["/data", "/data", "/data", "/resources", "/schemas"][chance.below(5)];
     let mut all = Vec::new();
@@ -59,17 +59,17 @@ fn change(bundle: &mut Value, chance: &mut Chance) {
     }
 }
 
-/// What the next process knows.
-fn passed_on(known: &Known) -> Known {
-    Known::from_bytes(&known.to_bytes("a test"), "a test").expect("whole")
+/// The cache as another process reads it.
+fn reloaded(cache: &Known) -> Known {
+    Known::from_bytes(&cache.to_bytes("a test"), "a test").expect("whole")
 }
 
 #[test]
-fn what_is_known_makes_no_difference() {
+fn the_cache_does_not_change_findings() {
     let repo = Repo::directory(example(), Layout::default());
     let built = build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
     let good: Value = serde_json::from_slice(&built.to_vec()).expect("JSON");
-    let mut known = Known::default();
+    let mut cache = Known::default();
     let (mut chance, mut wrong) = (Chance::new(7), 0);
     for round in 0..60 {
         let mut changed = good.clone();
@@ -77,16 +77,16 @@ fn what_is_known_makes_no_difference() {
             change(&mut changed, &mut chance);
         }
         let bundle = load(changed.to_string().as_bytes(), &Pool::default()).expect("a bundle");
-        // Files that could not be read are not missed, for as long as they are there.
+        // References to unreadable files are not reported.
         let files = changed["data"].as_object().expect("files by path").values();
         let schemas = files.filter_map(|file| Some(format!("schemas{}", file["$schema"].as_str()?)));
         let unread = schemas.filter(|_| chance.percent(30)).collect();
         let options = Options { unread, ..Options::default() };
         let expected = shown(validate(&bundle, &options));
-        assert_eq!(shown(validate_again(&bundle, &options, &mut known)), expected, "round {round}");
+        assert_eq!(shown(validate_again(&bundle, &options, &mut cache)), expected, "round {round}");
         wrong += usize::from(!expected.is_empty());
         if chance.percent(30) {
-            known = passed_on(&known);
+            cache = reloaded(&cache);
         }
     }
     assert!((10..60).contains(&wrong), "{wrong} of 60 were wrong");
@@ -103,21 +103,21 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn what_is_known_makes_no_difference_where_a_few_files_changed() {
+fn the_cache_does_not_change_findings_of_incremental_builds() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut all = Vec::new();
     files(&scratch.path().join("data"), &mut all);
     let read = |file: &PathBuf| std::fs::read_to_string(file).expect("text");
     let texts: Vec<(PathBuf, String)> = all.iter().map(|file| (file.clone(), read(file))).collect();
-    // What fields say anywhere: they may say the same elsewhere.
+    // All values of each field name, to use them elsewhere.
     let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let fields = |text| str::lines(text).filter_map(|line| line.split_once(": "));
     for (key, value) in texts.iter().flat_map(|(_, text)| fields(text)) {
         said.entry(key.trim_start_matches([' ', '-'])).or_default().push(value);
     }
     let pool = Pool::default();
-    let (mut memory, mut known) = (Memory::default(), Known::default());
+    let (mut memory, mut cache) = (Memory::default(), Known::default());
     let (mut chance, mut wrong, mut told) = (Chance::new(3), 0, None);
     for round in 0..80 {
         let aids = Aids { memory: Some(&mut memory), told: told.as_ref(), ..Aids::default() };
@@ -125,13 +125,13 @@ fn what_is_known_makes_no_difference_where_a_few_files_changed() {
         if let Some(bundle) = &built {
             let options = Options::default();
             let expected = shown(validate(bundle, &options));
-            assert_eq!(shown(validate_again(bundle, &options, &mut known)), expected, "round {round}");
+            assert_eq!(shown(validate_again(bundle, &options, &mut cache)), expected, "round {round}");
             wrong += usize::from(!expected.is_empty());
             if chance.percent(30) {
-                known = passed_on(&known);
+                cache = reloaded(&cache);
             }
         }
-        // One file says something else, and others may say again what they said.
+        // One file changes, and others may change back.
         let mut changed = BTreeSet::new();
         for (file, text) in &texts {
             if read(file) != *text && (built.is_none() || chance.percent(50)) {
@@ -153,7 +153,7 @@ fn what_is_known_makes_no_difference_where_a_few_files_changed() {
 }
 
 #[test]
-fn a_file_of_which_others_want_more_than_that_it_is_there_is_looked_at_for_them() {
+fn links_that_depend_on_the_content_of_their_target_are_checked_when_it_changes() {
     let scratch = Scratch::copy_of(&example());
     let schema = "schemas/app-sre/integration-1.yml";
     let text = std::fs::read_to_string(scratch.path().join(schema)).expect("a schema");
@@ -171,12 +171,12 @@ fn a_file_of_which_others_want_more_than_that_it_is_there_is_looked_at_for_them(
     let good = std::fs::read_to_string(&namespace).expect("a namespace");
     let line = good.lines().find(|line| line.starts_with("description: ")).expect("a description");
     let told = BTreeSet::from([namespace.clone()]);
-    let (pool, mut memory, mut known) = (Pool::default(), Memory::default(), Known::default());
+    let (pool, mut memory, mut cache) = (Pool::default(), Memory::default(), Known::default());
     let descriptions = [line, "description: \"12\"", "description: \"34\"", line];
     for (number, description) in descriptions.iter().chain(&descriptions).enumerate() {
-        // The second time, each one is looked at by another process.
+        // In the second half, each step is validated by another process.
         if number >= descriptions.len() {
-            known = passed_on(&known);
+            cache = reloaded(&cache);
         }
         std::fs::write(&namespace, good.replacen(line, description, 1)).expect("a file");
         let aids = Aids { memory: Some(&mut memory), told: Some(&told), ..Aids::default() };
@@ -185,7 +185,7 @@ fn a_file_of_which_others_want_more_than_that_it_is_there_is_looked_at_for_them(
         let expected = shown(validate(&bundle, &Options::default()));
         assert_eq!(expected.is_empty(), *description == line, "{description}: {expected:?}");
         assert_eq!(
-            shown(validate_again(&bundle, &Options::default(), &mut known)),
+            shown(validate_again(&bundle, &Options::default(), &mut cache)),
             expected,
             "{description}"
         );

@@ -1,4 +1,4 @@
-//! What is told of single mistakes: once, with the reason and a way out.
+//! The findings about single mistakes: each reported once, with the reason and a hint.
 
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
 use qontract_diagnostics::{Diagnostic, Severity};
@@ -6,7 +6,7 @@ use qontract_testkit::{Scratch, vectors};
 use qontract_validate::{Options, validate};
 use serde_json::{Value as Plain, json};
 
-/// What is found in the recorded repo with `files` added, about these files.
+/// The findings about `files`, when they are added to the recorded repo.
 fn found(files: &[(&str, &str)]) -> Vec<Diagnostic> {
     let scratch = Scratch::copy_of(&vectors().join("repo"));
     for (name, text) in files {
@@ -23,7 +23,7 @@ fn found(files: &[(&str, &str)]) -> Vec<Diagnostic> {
     found
 }
 
-fn told(finding: &Diagnostic) -> String {
+fn line(finding: &Diagnostic) -> String {
     let pointer = finding.place.pointer.as_deref().unwrap_or_default();
     let severity = if finding.severity == Severity::Error { "error" } else { "warning" };
     let mut line = format!("{severity} {} {pointer}: {}", finding.code, finding.message);
@@ -37,7 +37,7 @@ fn told(finding: &Diagnostic) -> String {
 }
 
 fn check(files: &[(&str, &str)], expect: &[&str]) {
-    let mut lines: Vec<String> = found(files).iter().map(told).collect();
+    let mut lines: Vec<String> = found(files).iter().map(line).collect();
     lines.sort();
     assert_eq!(lines, expect);
 }
@@ -51,7 +51,7 @@ fn schema(properties: &str) -> String {
 const NEW: &str = "schemas/tiny/new-1.yml";
 
 #[test]
-fn every_wrong_name_is_told_where_it_stands() {
+fn every_invalid_field_name_is_reported_at_its_location() {
     let names = schema(
         "  ports: {propertyNames: {pattern: \"^[a-z]+$\", maxLength: 4}, additionalProperties: {type: integer}}\n",
     );
@@ -68,12 +68,12 @@ fn every_wrong_name_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_schema_without_room_for_what_bundling_adds_takes_no_file() {
+fn a_schema_that_does_not_allow_added_fields_accepts_no_file() {
     let closed = "$schema: http://json-schema.org/draft-06/schema\nadditionalProperties: false\nproperties: {$schema: {type: string}}\n";
     check(
         &[(NEW, closed), ("data/new.yml", "$schema: /tiny/new-1.yml\n")],
         &[
-            "error Q3002 : the schema has no room for `$file_sha256sum`, which bundling adds; let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
+            "error Q3002 : the schema does not allow `$file_sha256sum`, which bundling adds; set the schema's `$schema` to `/metaschema-1.json`, or add the field to its `properties`",
         ],
     );
 }
@@ -86,8 +86,8 @@ fn a_schema_ref_is_a_path_or_a_schema() {
     check(
         &[(NEW, &odd)],
         &[
-            "error Q3104 /properties/a/$schemaRef: `$schemaRef` is a whole number, neither the path of a schema nor a schema; write the path of the schema that the target is of",
-            "error Q3104 /properties/b/$schemaRef: `$schemaRef` is a list, neither the path of a schema nor a schema; write the path of the schema that the target is of",
+            "error Q3104 /properties/a/$schemaRef: `$schemaRef` is a whole number, neither the path of a schema nor a schema; write the path of the target's schema",
+            "error Q3104 /properties/b/$schemaRef: `$schemaRef` is a list, neither the path of a schema nor a schema; write the path of the target's schema",
         ],
     );
 }
@@ -103,7 +103,7 @@ fn a_schema_in_a_schema_ref_is_checked() {
             "error Q3101 /properties/a/$schemaRef/type: `type` must be a type, or a list of different types; did you mean `object`?",
             "error Q3103 /properties/a/$schemaRef/properties/b/$ref: there is nothing at `/nowhere` in `/tiny/new-1.yml`",
             "error Q3105 /properties/a/$schemaRef/properties/name/pattern: `(` is not a regular expression; `(` without `)`",
-            "warning Q3107 /properties/a/$schemaRef/properties/name/minimal: `minimal` is no keyword of JSON Schema, and is ignored; did you mean `minimum`?",
+            "warning Q3107 /properties/a/$schemaRef/properties/name/minimal: `minimal` is not a JSON Schema keyword, and is ignored; did you mean `minimum`?",
         ],
     );
 }
@@ -120,7 +120,7 @@ fn a_schema_that_is_only_referred_to_is_checked() {
 }
 
 #[test]
-fn a_target_that_does_not_fit_is_told_with_all_that_is_wrong() {
+fn a_target_that_does_not_match_is_reported_with_all_failures() {
     let demands = schema(
         "  parent:\n    $ref: \"/common-1.json#/definitions/crossref\"\n    $schemaRef: {type: object, required: [nowhere], properties: {name: {pattern: \"^x\"}}}\n",
     );
@@ -128,13 +128,13 @@ fn a_target_that_does_not_fit_is_told_with_all_that_is_wrong() {
     check(
         &[(NEW, &demands), ("data/new.yml", file)],
         &[
-            "error Q2044 /parent/$ref: the reference leads to a file that does not fit here; in the target: `core` does not match the pattern at /name; in the target: missing field `nowhere`; name a file of the kind that the schema asks for",
+            "error Q2044 /parent/$ref: the reference points to a file that does not match the expected schema; in the target: `core` does not match the pattern at /name; in the target: missing field `nowhere`; name a file of the kind that the schema expects",
         ],
     );
 }
 
 #[test]
-fn the_schema_of_a_schema_is_told_once() {
+fn a_wrong_metaschema_is_reported_once() {
     check(
         &[(NEW, "$schema: 5\ntype: object\nproperties: {}\n")],
         &["error Q3101 /$schema: `$schema` must be text"],
@@ -146,7 +146,7 @@ fn the_schema_of_a_schema_is_told_once() {
 }
 
 #[test]
-fn the_schema_of_a_file_is_told_once() {
+fn a_wrong_schema_of_a_file_is_reported_once() {
     let strict = schema("  name: {type: string}\n");
     check(
         &[(NEW, &strict), ("data/new.yml", "$schema: tiny/new-1.yml\nname: x\n")],
@@ -167,7 +167,7 @@ fn the_schema_of_a_file_is_told_once() {
 }
 
 #[test]
-fn a_misspelt_field_beside_the_right_one_is_told_as_such() {
+fn a_misspelt_field_next_to_the_correct_one_is_reported_as_such() {
     let closed = schema("  onboarded: {type: string}\n  onboarding: {type: string}\n")
         + "additionalProperties: false\n";
     let file = "$schema: /tiny/new-1.yml\nonboarded: x\nonbaorded: y\n";
@@ -185,20 +185,20 @@ fn a_misspelt_field_beside_the_right_one_is_told_as_such() {
 }
 
 #[test]
-fn a_pattern_that_is_too_large_is_told_apart_from_one_that_is_none() {
+fn a_pattern_that_is_too_large_is_distinguished_from_an_invalid_one() {
     let patterns =
         schema("  a: {pattern: \"((a{1000}){1000}){1000}\"}\n  b: {patternProperties: {\"(?<n>a)\": {}}}\n");
     check(
         &[(NEW, &patterns)],
         &[
-            "error Q3105 /properties/a/pattern: the regular expression `((a{1000}){1000}){1000}` is too large; repeat less, and less often",
+            "error Q3105 /properties/a/pattern: the regular expression `((a{1000}){1000}){1000}` is too large; reduce the number of repetitions",
             "error Q3105 /properties/b/patternProperties/(?<n>a): `(?<n>a)` is not a regular expression; `(?<` is not followed by `=` or `!`; a named group is `(?P<name>…)`",
         ],
     );
 }
 
 #[test]
-fn a_schema_in_a_bundle_that_is_no_map_hides_no_other_mistake() {
+fn a_schema_that_is_not_a_map_hides_no_other_mistake() {
     let bundle = |odd: Plain| {
         let text = json!({
             "git_commit": "", "git_commit_timestamp": "", "graphql": [], "resources": {},
@@ -213,14 +213,14 @@ fn a_schema_in_a_bundle_that_is_no_map_hides_no_other_mistake() {
         });
         load(text.to_string().as_bytes(), &Pool::default()).expect("a bundle")
     };
-    let told = |odd: Plain| {
+    let codes = |odd: Plain| {
         let found = validate(&bundle(odd), &Options::default());
         let mut codes: Vec<String> =
             found.iter().map(|finding| format!("{} {}", finding.code, finding.place.file)).collect();
         codes.sort();
         codes
     };
-    assert_eq!(told(json!(true)), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml"]);
-    assert_eq!(told(json!(false)), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml", "Q3015 data/b.yml"]);
-    assert_eq!(told(json!([])), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml", "Q3103 schemas/good.yml"]);
+    assert_eq!(codes(json!(true)), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml"]);
+    assert_eq!(codes(json!(false)), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml", "Q3015 data/b.yml"]);
+    assert_eq!(codes(json!([])), ["Q2001 schemas/odd.yml", "Q3001 data/a.yml", "Q3103 schemas/good.yml"]);
 }
