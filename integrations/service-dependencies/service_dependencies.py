@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every service that an app's data uses is among the app's declared dependencies.
+"""Checks that an app lists every service it uses in its dependencies.
 
-An integration of the process form: see docs/specs/process-integration.md. It needs nothing but Python's standard library.
+An integration of the process form: see docs/specs/process-integration.md. It needs only Python's standard library.
 """
 
 import json
@@ -61,7 +61,7 @@ def describe(_request):
         "description": "Checks that an app names every service it uses",
         "queries": [{"name": name, "text": text} for name, text in queries],
         "flags": [{"name": "app-name", "dimension": "app", "help": "Only this app; may be given several times"}],
-        # It only checks the data, so that there is nothing to change in a sandbox or outside of it.
+        # It only checks the data: there is nothing to change in a sandbox or outside of it.
         "sandbox": True,
     }
 
@@ -75,7 +75,7 @@ def code_host(url):
 
 
 def uses(app, accounts, jenkins):
-    """The types of the services that an app uses, each with the first thing that shows it."""
+    """The types of services that an app uses, each with the first evidence."""
     found = {}
 
     def use(kind, why):

@@ -1,13 +1,13 @@
-//! The canonical form of an object: without what the cluster adds and what we write ourselves.
+//! The canonical form of an object: without server-populated fields and our own annotations.
 //!
-//! **Invariant:** text and hash are those of the established runtime, to the byte (`tests/vectors.rs`).
+//! **Invariant:** text and hash equal those of the established runtime, to the byte (`tests/vectors.rs`).
 
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
 
 use crate::mark::{LAST_APPLIED, MARKS, OF_THE_CLUSTER};
 
-/// When the outside thing behind a Secret changed last.
+/// Annotation with the time at which the external resource behind a Secret last changed.
 pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
 
 /// The canonical form of an object.
@@ -15,18 +15,18 @@ pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
 pub struct Canonical {
     /// The object.
     pub object: Value,
-    /// Its text.
+    /// Its JSON text.
     pub text: String,
-    /// The hash of the text, as it stands in `qontract.sha256sum`.
+    /// The hash of the text, as stored in `qontract.sha256sum`.
     pub sha256: Sha256,
 }
 
-/// Something is no Kubernetes object.
+/// The error for a value that is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is no Kubernetes object: {0}")]
+#[error("not a Kubernetes object: {0}")]
 pub struct NotAnObject(String);
 
-/// The canonical form of an object.
+/// Computes the canonical form of an object.
 ///
 /// ```
 /// let object = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1", "y": "2"}});
@@ -36,7 +36,7 @@ pub struct NotAnObject(String);
 /// ```
 pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
     let missing = |what: &str| NotAnObject(format!("`{what}` is missing or of the wrong type"));
-    let mut map = object.as_object().ok_or_else(|| NotAnObject("it is no map".to_owned()))?.clone();
+    let mut map = object.as_object().ok_or_else(|| NotAnObject("not a map".to_owned()))?.clone();
     let kind = map.get("kind").and_then(Value::as_str).ok_or_else(|| missing("kind"))?.to_owned();
     let version =
         map.get("apiVersion").and_then(Value::as_str).ok_or_else(|| missing("apiVersion"))?.to_owned();
@@ -60,7 +60,7 @@ pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
     Ok(Canonical { object, text, sha256 })
 }
 
-/// What is left out of objects of a kind.
+/// Removes the fields that are ignored for a kind.
 fn by_kind(kind: &str, version: &str, object: &mut Value) {
     match kind {
         "ConfigMap" => remove_if(object, "type", |value| value == "Opaque"),
@@ -94,7 +94,7 @@ fn by_kind(kind: &str, version: &str, object: &mut Value) {
     }
 }
 
-/// Text of a Secret becomes data, in base64.
+/// Merges `stringData` of a Secret into `data`, in base64.
 pub(crate) fn fold_string_data(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     let Some(Value::Object(texts)) = map.remove("stringData") else { return };
@@ -110,7 +110,7 @@ pub(crate) fn fold_string_data(object: &mut Value) {
     }
 }
 
-/// Labels that a controller keeps.
+/// Removes the labels that the ManagedCluster controller maintains.
 pub(crate) fn managed_cluster(object: &mut Value) {
     let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) else { return };
     labels.retain(|name, _| {
@@ -142,7 +142,7 @@ fn service_account(object: &mut Value) {
     remove(object, "secrets");
 }
 
-/// What a Role allows is a set.
+/// Sorts the resources and verbs of a Role, which are sets.
 pub(crate) fn role(object: &mut Value) {
     for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
         for name in ["resources", "verbs"] {
@@ -186,12 +186,12 @@ pub(crate) fn remove_if(object: &mut Value, key: &str, when: impl Fn(&Value) -> 
     }
 }
 
-/// Looking for a field makes it: one that was not there is taken away again.
+/// Removes a null field: indexing a `Value` for writing inserts one if it is missing.
 fn tidy_null(object: &mut Value, key: &str) {
     remove_if(object, key, Value::is_null);
 }
 
-/// What Python takes for true.
+/// Whether Python considers the value true.
 fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -203,7 +203,7 @@ fn truthy(value: &Value) -> bool {
     }
 }
 
-/// Bytes in base64, with padding.
+/// Encodes bytes as base64, with padding.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

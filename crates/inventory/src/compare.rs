@@ -1,7 +1,7 @@
-//! Whether a live object is as it is declared: by the hash on it, and field by field.
+//! Compares a live object with the declared one: by the hash on it, and field by field.
 //!
-//! **Invariant:** everything that is declared holds in an equal object (`tests/properties.rs`). What only the live object has
-//! is tolerated: defaults, and what others add.
+//! **Invariant:** every declared field holds in an equal object (`tests/properties.rs`). Fields that only the
+//! live object has are tolerated: defaults, and additions of others.
 
 pub(crate) mod items;
 mod walk;
@@ -16,12 +16,12 @@ use crate::restart::{hash, keep_restarts};
 
 use walk::Walk;
 
-/// What comparing two objects has shown.
+/// The result of comparing two objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Nothing has to be written.
     Equal,
-    /// These things differ; never nothing.
+    /// The differences; never empty.
     Differs(Vec<Difference>),
 }
 
@@ -35,10 +35,10 @@ impl Comparison {
     }
 }
 
-/// Compares what is declared with what is live.
+/// Compares the declared object with the live one.
 ///
-/// They are equal if the hash on the live object is that of what is declared now, and everything that is declared holds.
-/// Values of Secrets are never shown, and none if the object is sensitive, or was.
+/// They are equal if the hash on the live object is that of the declared one, and every declared field holds.
+/// Values of Secrets are never shown, nor are values of an object that is or was sensitive.
 pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Comparison {
     let was_sensitive = annotation(live.body(), SENSITIVE) == Some("true");
     let is_open =
@@ -67,7 +67,7 @@ pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Co
     Comparison::Differs(differences)
 }
 
-/// What is declared and does not hold.
+/// The declared fields that do not hold.
 fn fields(desired: &Value, live: &Value, show: Show, declared: Option<&Value>) -> Vec<Difference> {
     let kind = desired["kind"].as_str().unwrap_or_default();
     let mut walk = Walk::new(kind, show, declared);
@@ -75,7 +75,7 @@ fn fields(desired: &Value, live: &Value, show: Show, declared: Option<&Value>) -
     walk.differences()
 }
 
-/// Whether a part of what is declared holds.
+/// Whether a declared value holds.
 pub(crate) fn holds(desired: &Value, live: Option<&Value>) -> bool {
     let mut walk = Walk::new("", Show::Paths, None);
     walk.value(desired, live);

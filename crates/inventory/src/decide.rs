@@ -1,6 +1,7 @@
-//! What happens to one object: one pure function, and the rules of ownership in it.
+//! Decides what happens to one object: a pure function that implements the ownership rules.
 //!
-//! **Invariant:** what is not ours is not written or removed, unless the data says so (`tests/ownership.rs`, a row per rule).
+//! **Invariant:** an object that is not ours is neither written nor removed unless the data says so
+//! (`tests/ownership.rs`, a row per rule).
 
 use std::collections::BTreeSet;
 
@@ -12,75 +13,75 @@ use crate::object::{Controller, Desired, Live};
 use crate::refusal::{self, Part};
 use crate::standing::{Callers, Standing};
 
-/// What the data says about one object.
+/// The intent of the data for one object.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'a> {
-    /// It should be there.
+    /// The object is desired.
     Present {
-        /// As it should be.
+        /// The desired object.
         body: &'a Desired,
-        /// The integrations, by their names in marks, from which the data moved it to us.
+        /// The integrations, by their names in marks, from which the data moved the object to us.
         moved_from: &'a BTreeSet<String>,
-        /// What of it may be shown.
+        /// Which parts of it may be shown.
         disclosure: Disclosure<'a>,
     },
-    /// It should go: the data says so in as many words.
+    /// The data explicitly deletes the object.
     Delete,
-    /// Nothing. It was found.
+    /// The data does not mention the object.
     Absent,
 }
 
-/// Who had an object before us.
+/// The previous owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Former {
-    /// A caller of the same integration that is no more.
+    /// A caller of the same integration that no longer exists.
     Caller(String),
     /// Another integration, by its name in the mark.
     Integration(String),
 }
 
-/// What happens to an object.
+/// The decision about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing: it is as it should be.
+    /// It is up to date: nothing happens.
     Keep,
-    /// It is made.
+    /// It is created.
     Create,
-    /// It is ours and is written anew.
+    /// It is ours and is updated.
     Change {
-        /// What differs.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// Nobody marked it, and we want it: from now on it is ours.
+    /// It is unmarked and desired: it becomes ours.
     Adopt {
-        /// What differs.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// Another integration owned it, and gave it away.
+    /// Another owner gave it up, and it becomes ours.
     TakeOver {
-        /// Whose.
+        /// The previous owner.
         from: Former,
-        /// What differs, the marks first.
+        /// The differences, marks first.
         differences: Vec<Difference>,
     },
-    /// It is removed and made again, because these fields cannot change in place.
+    /// It is removed and created again, because these fields are immutable.
     Replace {
         /// The fields.
         fields: Vec<String>,
-        /// What differs.
+        /// The differences.
         differences: Vec<Difference>,
     },
     /// It is removed.
     Remove,
-    /// It is not ours, and nothing is wrong.
+    /// It is not ours, which is not an error.
     Leave(String),
-    /// It is being removed: what comes next is decided when it is gone.
+    /// It is being removed; the next run decides again.
     Wait(String),
-    /// Nothing is done, and it is an error that names both sides. The rest goes on.
+    /// Nothing happens, and the error names both owners. Other objects are processed.
     Refuse(String),
 }
 
-/// What happens to an object of which the data says `wanted` and which is `live`.
+/// Decides what happens to an object, given the intent of the data and the live object.
 pub fn decide(owner: &Owner, callers: &Callers, wanted: Wanted<'_>, live: Option<&Live>) -> Verdict {
     let Some(live) = live else {
         return match wanted {
@@ -103,7 +104,7 @@ pub fn decide(owner: &Owner, callers: &Callers, wanted: Wanted<'_>, live: Option
     }
 }
 
-/// It should be there.
+/// Decides about a desired object.
 fn present(
     part: &Part<'_>,
     standing: Standing<'_>,
@@ -139,7 +140,7 @@ fn present(
     in_place(part, body, fields, verdict)
 }
 
-/// The verdict, unless fields stand in its way that cannot change in place.
+/// Replaces or refuses the change if it would modify immutable fields.
 fn in_place(part: &Part<'_>, body: &Desired, fields: Vec<String>, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Change { differences } | Verdict::TakeOver { differences, .. } if !fields.is_empty() => {
@@ -153,7 +154,7 @@ fn in_place(part: &Part<'_>, body: &Desired, fields: Vec<String>, verdict: Verdi
     }
 }
 
-/// It should go, and the data names it.
+/// Decides about an object that the data explicitly deletes.
 fn named(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
     if part.live.is_going() {
         return Verdict::Wait(part.going());
@@ -172,24 +173,24 @@ fn named(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
     }
 }
 
-/// The data does not mention it.
+/// Decides about an object that the data does not mention.
 fn unwanted(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
     let why = match (standing, part.live.controller()) {
         _ if refusal::is_of_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
-        // a controller copies our marks to what it makes
-        (_, Some(Controller { kind, name })) => format!("it is kept by {kind} `{name}`"),
+        // Controllers copy our marks to the objects that they create.
+        (_, Some(Controller { kind, name })) => format!("it is controlled by {kind} `{name}`"),
         (Standing::Ours, None) if part.live.is_going() => return Verdict::Wait(part.going()),
         (Standing::Ours, None) => return Verdict::Remove,
         (Standing::Outdated, None) => format!("it was written by version {}", part.version()),
-        (Standing::Unclaimed, None) => "it does not tell its caller".to_owned(),
+        (Standing::Unclaimed, None) => "it has no caller".to_owned(),
         (Standing::Caller(caller, _), None) => format!("it belongs to caller `{caller}`"),
         (Standing::Integration(name), None) => format!("it belongs to `{name}`"),
-        (Standing::Unmarked, None) => "nobody marked it".to_owned(),
+        (Standing::Unmarked, None) => "it is unmarked".to_owned(),
     };
     Verdict::Leave(why)
 }
 
-/// The marks that name another owner. An object without marks has none.
+/// The marks that name another owner; none for an unmarked object.
 fn marks(part: &Part<'_>) -> Vec<Difference> {
     let Some(mark) = part.live.mark() else { return Vec::new() };
     let owner = part.owner;

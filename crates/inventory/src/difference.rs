@@ -1,4 +1,5 @@
-//! What differs, in words for people. **Invariant:** of what is sensitive, no value gets here.
+//! Differences between objects, as they may be shown. **Invariant:** sensitive values are never part of a
+//! difference.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,28 +9,28 @@ use serde_json::Value;
 /// One side of a difference, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// There is nothing.
+    /// No value.
     Absent,
-    /// The whole value. Reports redact it and shorten it afterwards.
+    /// The whole value. Reports redact and then shorten it.
     Shown(Value),
-    /// There is a value that is not shown.
+    /// A value that is not shown.
     Hidden,
-    /// There is content that depends on a secret, of which nothing is shown.
+    /// Content that depends on a secret; nothing of it is shown.
     SecretContent,
-    /// So many fields below differ that come from a secret, of which not even the names are shown.
+    /// Number of differing fields below that come from a secret; not even their names are shown.
     SecretFields(usize),
 }
 
-/// What of an object may be shown.
+/// Which parts of an object may be shown.
 #[derive(Clone, Copy, Debug)]
 pub enum Disclosure<'a> {
-    /// Everything, unless it is a `Secret`: of that, paths.
+    /// Everything; of a `Secret`, only paths.
     Everything,
-    /// That something differs, and nothing else.
+    /// Only the fact that the object differs.
     Nothing,
-    /// The paths of fields, no values.
+    /// Paths of fields, without values.
     Paths,
-    /// The paths that this object has. Of what is below them and comes from a secret, only the number of fields.
+    /// The paths that this object has. Of fields below them that come from a secret, only the number.
     PathsOf(&'a Value),
 }
 
@@ -56,22 +57,22 @@ impl Side {
     }
 }
 
-/// One thing that is not as it is declared.
+/// One difference between declared and live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where: `spec.template.spec.containers[web].image`.
+    /// The path: `spec.template.spec.containers[web].image`.
     pub path: String,
-    /// What the cluster has.
+    /// The live value.
     pub before: Side,
-    /// What is declared.
+    /// The declared value.
     pub after: Side,
 }
 
-/// Differences in the order in which they were found. Fields that come from a secret are counted, one difference for each path.
+/// Differences in discovery order. Fields that come from a secret are counted: one difference for each path.
 #[derive(Debug, Default)]
 pub(crate) struct DifferenceList {
     all: Vec<Difference>,
-    /// The positions in `all` of the differences that count secret fields, by path.
+    /// Positions in `all` of the differences that count secret fields, by path.
     secret: HashMap<String, usize>,
 }
 
@@ -80,7 +81,8 @@ impl DifferenceList {
         self.all.push(difference);
     }
 
-    /// Counts a field whose name may come from a secret, below `path`, which may be shown. The empty path is the object.
+    /// Counts a field, whose name may come from a secret, below the visible path `path`. The empty path
+    /// denotes the object.
     pub fn count_secret(&mut self, path: String) {
         let path = if path.is_empty() { "object".to_owned() } else { path };
         let position = *self.secret.entry(path.clone()).or_insert(self.all.len());
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_tells_before_and_after() {
+    fn a_difference_shows_before_and_after() {
         let shown = |value: serde_json::Value| Side::of(Some(&value), Show::Values);
         check(shown(json!("1")), shown(json!("2")), "data.x: \"1\" → \"2\"");
         check(Side::Absent, shown(json!(3)), "data.x: absent → 3");
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_told_without_its_value() {
+    fn a_hidden_value_is_not_printed() {
         let hidden = || Side::of(Some(&json!("secret")), Show::Paths);
         check(hidden(), hidden(), "data.x: changed");
         check(Side::Absent, hidden(), "data.x: added");

@@ -1,4 +1,4 @@
-//! Fields that a cluster never changes once an object is there, and kinds that may be replaced for their sake.
+//! Immutable fields of objects, and the kinds that may be replaced to change them.
 
 use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::compare::holds;
 use crate::normal;
 
-/// Kind and group of what may be removed and made again: nothing in it is lost, or it is all declared.
+/// Kinds and groups that may be removed and created again: they hold no data, or all of it is declared.
 const REPLACEABLE: [(&str, &str); 10] = [
     ("ClusterRoleBinding", "authorization.openshift.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
@@ -20,7 +20,7 @@ const REPLACEABLE: [(&str, &str); 10] = [
     ("Service", ""),
 ];
 
-/// The fields that would have to change in place and cannot, of two objects that are known to differ.
+/// The immutable fields that a write would change, of two objects that are known to differ.
 pub fn changed(group: &str, desired: &Value, live: &Value) -> Vec<String> {
     let kind = desired["kind"].as_str().unwrap_or_default();
     let (wanted, found) = (normal::of_desired(desired), normal::of_live(live));
@@ -34,7 +34,7 @@ pub fn changed(group: &str, desired: &Value, live: &Value) -> Vec<String> {
     fields
 }
 
-/// The fields that what is wanted would change.
+/// The fields that the desired object would change.
 fn broken(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
     let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
     match field {
@@ -55,19 +55,19 @@ fn broken(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
     }
 }
 
-/// Whether an object of this kind may be removed and made again.
+/// Whether an object of this kind may be removed and created again.
 pub fn is_replaceable(kind: &str, group: &str) -> bool {
     REPLACEABLE.contains(&(kind, group))
 }
 
-/// What would have to change in an object that was sealed: nothing was added to it behind our back.
+/// The fields of an object with `immutable: true` that would change, in either direction.
 fn sealed(wanted: &Value, found: &Value) -> Vec<String> {
     let same = |field: &str| kept(wanted, found, field) && kept(found, wanted, field);
     let fields = SEALED_FIELDS.map(|field| format!("/{field}"));
     fields.iter().filter(|field| !same(field)).map(|field| dotted(field)).collect()
 }
 
-/// Whether what one object says at a place holds in the other.
+/// Whether the value at a pointer of one object holds in the other.
 fn kept(one: &Value, other: &Value, field: &str) -> bool {
     one.pointer(field).is_none_or(|value| holds(value, other.pointer(field)))
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::{changed, is_replaceable};
     use serde_json::{Value, json};
 
-    /// The fields that cannot change in place.
+    /// Checks which immutable fields would change.
     fn check(kind: &str, group: &str, mut desired: Value, mut live: Value, expect: &[&str]) {
         desired["kind"] = kind.into();
         live["kind"] = kind.into();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stateful_set_keeps_all_but_what_may_roll_out() {
+    fn a_stateful_set_keeps_all_fields_but_those_that_may_roll_out() {
         let live = json!({"spec": {"serviceName": "a", "replicas": 1, "template": {"x": 1}, "podManagementPolicy": "OrderedReady",
             "volumeClaimTemplates": [{"spec": {"resources": {"requests": {"storage": "1Gi"}}}, "status": {}}]}});
         let claim = |size: &str| json!([{"spec": {"resources": {"requests": {"storage": size}}}}]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_routes_and_classes_keep_what_they_are() {
+    fn jobs_routes_and_classes_have_immutable_fields() {
         let job = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "image": image}]}}}});
         check("Job", "batch", job("1"), job("2"), &["spec.template"]);
         check("Job", "batch.volcano.sh", job("1"), job("2"), &[]);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_data_is_never_replaced() {
+    fn kinds_that_hold_data_are_never_replaced() {
         for kind in ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "StatefulSet", "Deployment"] {
             assert!(!["", "apps"].iter().any(|group| is_replaceable(kind, group)));
         }

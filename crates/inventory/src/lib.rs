@@ -1,10 +1,11 @@
-//! Kubernetes objects as the inventory knows them: whose they are, what differs, and what therefore happens. Pure: values in,
+//! Decides what happens to Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
 //! values out.
 //!
-//! [`canonical`] gives the form that is hashed; [`Owner`], [`Mark`] and [`stamp`] are the marks on objects; [`compare`] tells
-//! what differs; [`decide`] tells what happens to one object; [`Stage`] and [`Turn`] tell when; [`uses`] tells which workloads
-//! are restarted. Marks and hashes are those of the established runtime, so a live cluster is taken over without applying
-//! anything again. The README states every rule in a table.
+//! [`canonical`] computes the form that is hashed; [`Owner`], [`Mark`] and [`stamp`] are the ownership
+//! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`Stage`] and
+//! [`Turn`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are those of the
+//! established runtime, so a live cluster is taken over without another write. The README states every rule
+//! in a table.
 
 mod canonical;
 mod compare;

@@ -1,45 +1,45 @@
-//! The marks on objects that we write: whose they are, and the hash of what was declared.
+//! Marks: the ownership annotations of objects that we write, with the hash of the declared object.
 //!
-//! They are those of the established runtime, so either of the two knows what the other has written.
+//! They equal those of the established runtime, so that both recognize each other's objects.
 
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
 
 use crate::names::marks_of;
 
-/// Which integration wrote the object.
+/// The integration that wrote the object.
 pub const INTEGRATION: &str = "qontract.integration";
-/// In which version.
+/// Its version.
 pub const VERSION: &str = "qontract.integration_version";
-/// The hash of what was declared then.
+/// The hash of the declared object.
 pub const SHA256SUM: &str = "qontract.sha256sum";
-/// When, in UTC.
+/// The time of the write, in UTC.
 pub const UPDATE: &str = "qontract.update";
-/// For whom: a saas file, an account, an upstream.
+/// The caller: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
-/// Set if the object was made of a secret: its values are not shown, whatever it is made of next.
+/// Set if the object was created from a secret: its values are never shown, whatever it is created from next.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
-/// Why the workloads that use the object are still to be restarted.
+/// The cause for which the workloads that use the object still have to be restarted.
 pub const RECYCLE_PENDING: &str = "qontract.recycle_pending";
 
-/// All of them.
+/// All marks.
 pub(crate) const MARKS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
 
-/// What `kubectl apply` leaves on objects.
+/// The annotation of `kubectl apply`.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Fields of `metadata` that only the cluster writes.
+/// Fields of `metadata` that only the API server writes.
 pub(crate) const OF_THE_CLUSTER: [&str; 6] =
     ["creationTimestamp", "resourceVersion", "generation", "selfLink", "uid", "managedFields"];
 
-/// A version is not of the form `1.2.3`.
+/// The error for a version that is not of the form `1.2.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no version of the form `1.2.3`")]
+#[error("`{0}` is not a version of the form `1.2.3`")]
 pub struct BadVersion(String);
 
-/// In whose name objects are written.
+/// The owner in whose name objects are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     integration: String,
@@ -49,7 +49,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An integration, by its name in the mark, in this version.
+    /// An owner: an integration, by its name in the mark, in this version.
     pub fn new(
         integration: impl Into<String>,
         version: impl Into<String>,
@@ -65,7 +65,7 @@ impl Owner {
         })
     }
 
-    /// An integration by its name on the command line, if it is one that marks objects.
+    /// The owner for an integration, by its command-line name; `None` if it does not mark objects.
     pub fn of(integration: &str, caller: Option<String>) -> Option<Self> {
         let (name, version) = marks_of(integration)?;
         Self::new(name, version, caller).ok()
@@ -81,29 +81,29 @@ impl Owner {
         &self.version
     }
 
-    /// For whom it writes, if it tells callers apart.
+    /// The caller, if the integration has several.
     pub fn caller(&self) -> Option<&str> {
         self.caller.as_deref()
     }
 }
 
-/// What a live object says about who wrote it.
+/// The mark of a live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The integration. An object without it is unmarked, whatever else it says.
+    /// The integration. An object without it is unmarked, whatever other annotations it has.
     pub integration: String,
     /// Its version.
     pub version: Option<String>,
-    /// The hash of what was declared.
+    /// The hash of the declared object.
     pub sha256sum: Option<String>,
-    /// When it was written.
+    /// The time of the write.
     pub update: Option<String>,
-    /// For whom it was written.
+    /// The caller.
     pub caller: Option<String>,
 }
 
 impl Mark {
-    /// The mark of an object; an empty annotation is none.
+    /// Reads the mark of an object; an empty annotation counts as missing.
     pub fn of(object: &Value) -> Option<Self> {
         let text = |name: &str| annotation(object, name).filter(|it| !it.is_empty()).map(str::to_owned);
         Some(Self {
@@ -115,9 +115,9 @@ impl Mark {
         })
     }
 
-    /// Whether the object is managed by this integration: the same name, the same major version, and a hash.
+    /// Whether the object is managed by this integration: same name, same major version, and a hash.
     ///
-    /// The caller is another question.
+    /// The caller is not considered.
     pub fn is_managed_by(&self, owner: &Owner) -> bool {
         self.integration == owner.integration && self.sha256sum.is_some() && self.is_of_major(owner)
     }
@@ -128,8 +128,8 @@ impl Mark {
     }
 }
 
-/// The body as it is written: with the marks of `owner`, without marks that were there and without what only a cluster
-/// writes.
+/// Prepares a body for writing: adds the marks of `owner`, and removes previous marks and server-populated
+/// fields.
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
@@ -156,7 +156,7 @@ pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
     body
 }
 
-/// An annotation of an object.
+/// Reads an annotation of an object.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
@@ -165,7 +165,7 @@ fn metadata(body: &mut Value) -> Option<&mut Map<String, Value>> {
     body.get_mut("metadata")?.as_object_mut()
 }
 
-/// The first number of a version: `1.2.3`, perhaps with more behind `-` or `+`.
+/// The major version of `1.2.3`, optionally followed by `-` or `+` and more.
 fn major(version: &str) -> Option<u64> {
     let core = version.split(['-', '+']).next()?;
     let numbers: Vec<&str> = core.split('.').collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_leaves_nothing_of_an_older_one() {
+    fn a_stamp_replaces_an_older_one() {
         let body = json!({"metadata": {"name": "a", "namespace": "n", "uid": "1", "managedFields": [], "annotations": {
             "a": "b", "qontract.caller_name": "old", "kubectl.kubernetes.io/last-applied-configuration": "{}"}}});
         let hash = Sha256::of(b"");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stamped_is_read_again() {
+    fn a_stamp_can_be_read_back() {
         let body = json!({"metadata": {"name": "a", "annotations": null}});
         let hash = Sha256::of(b"x");
         let mark = Mark::of(&stamp(&body, &owner(Some("me")), &hash, "2024-05-01T12:00:00")).unwrap();

@@ -1,7 +1,7 @@
-//! How integrations are named in the marks: spelled and versioned as the established runtime does it, or its objects would
-//! not be ours.
+//! Names and versions of integrations in marks. They equal those of the established runtime; otherwise its
+//! objects would not be ours.
 
-/// Name on the command line, name in the mark, version in the mark.
+/// Command-line name, name in the mark, version in the mark.
 const MARKS: [(&str, &str, &str); 24] = [
     ("blackbox-exporter-endpoint-monitoring", "blackbox-exporter-endpoint-monitoring", "0.1.0"),
     ("external-resources", "external_resources", "0.1.0"),
@@ -11,7 +11,7 @@ const MARKS: [(&str, &str, &str); 24] = [
     ("integrations-manager", "integrations-manager", "0.1.0"),
     ("openshift-clusterrolebindings", "openshift-clusterrolebindings", "0.1.0"),
     ("openshift-limitranges", "openshift-limitranges", "0.1.0"),
-    // the established runtime marks no namespaces
+    // The established runtime does not mark namespaces.
     ("openshift-namespaces", "openshift-namespaces", "0.1.0"),
     ("openshift-network-policies", "openshift-network-policies", "0.1.0"),
     ("openshift-prometheus-rules", "openshift-prometheus-rules", "1.0.0"),
@@ -30,7 +30,7 @@ const MARKS: [(&str, &str, &str); 24] = [
     ("terraform-resources", "terraform_resources", "0.5.5"),
 ];
 
-/// The name and the version in the marks of an integration, by its name on the command line.
+/// The name and version of an integration in marks, by its command-line name.
 ///
 /// ```
 /// use qontract_inventory::marks_of;
@@ -47,7 +47,7 @@ mod tests {
     use crate::mark::Owner;
 
     #[test]
-    fn every_row_is_an_owner_and_stands_once_and_in_order() {
+    fn rows_are_valid_owners_and_sorted_without_duplicates() {
         for (command, name, version) in MARKS {
             let owner = Owner::of(command, None).unwrap();
             assert_eq!((owner.integration(), owner.version()), (name, version));

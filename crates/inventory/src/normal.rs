@@ -1,14 +1,15 @@
-//! What of an object is compared: without what the cluster or we ourselves write, and with one way of saying each thing.
+//! Normalizes objects for comparison: removes server-populated fields and our annotations, and uses one
+//! representation for equivalent values.
 
 use serde_json::{Map, Value};
 
 use crate::canonical::{UPDATED_AT, fold_string_data, managed_cluster, remove, remove_if, role};
 use crate::mark::{LAST_APPLIED, MARKS, OF_THE_CLUSTER};
 
-/// The note that a certificate is fetched for a Route, which then brings its own.
+/// The annotation that requests a certificate for a Route, which then differs from the declared one.
 const TLS_ACME: &str = "kubernetes.io/tls-acme";
 
-/// A live object as it is compared.
+/// Normalizes a live object.
 pub fn of_live(body: &Value) -> Value {
     let mut object = body.clone();
     for name in ["apiVersion", "status"] {
@@ -33,7 +34,7 @@ pub fn of_live(body: &Value) -> Value {
     object
 }
 
-/// A wanted object as it is compared: also without what is declared and never comes to stay.
+/// Normalizes a desired object: also removes declared fields that the server never keeps.
 pub fn of_desired(body: &Value) -> Value {
     let mut object = of_live(body);
     match body["kind"].as_str() {
@@ -79,7 +80,7 @@ fn route(object: &mut Value) {
     }
 }
 
-/// What the older API of OpenShift knew besides, and what means nothing.
+/// Removes fields of the legacy OpenShift API, and empty ones.
 fn binding(object: &mut Value) {
     remove(object, "userNames");
     remove(object, "groupNames");
@@ -91,7 +92,7 @@ fn binding(object: &mut Value) {
     }
 }
 
-/// A variable without a value has an empty one, wherever variables are.
+/// Gives an empty value to each environment variable without one.
 fn fill_env(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -124,7 +125,7 @@ mod tests {
     use super::of_desired;
     use serde_json::{Value, json};
 
-    /// What is left of an object of this kind.
+    /// Checks the normalized form of an object of this kind.
     fn check(kind: &str, mut object: Value, mut expect: Value) {
         object["kind"] = kind.into();
         expect["kind"] = kind.into();
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_and_we_write_is_left_out() {
+    fn server_fields_and_marks_are_removed() {
         check(
             "Widget",
             json!({"apiVersion": "a/v1", "status": {}, "metadata": {"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "1",
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_is_said_in_one_way() {
+    fn equivalent_values_have_one_representation() {
         check("Secret", json!({"stringData": {"a": "b"}}), json!({"data": {"a": "Yg=="}}));
         check("Role", json!({"rules": [{"verbs": ["b", "a"]}]}), json!({"rules": [{"verbs": ["a", "b"]}]}));
         check(
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_to_stay_is_left_out() {
+    fn fields_that_the_server_never_keeps_are_removed() {
         check("Service", json!({"spec": {"clusterIP": ""}}), json!({"spec": {}}));
         check(
             "ServiceAccount",

@@ -1,4 +1,4 @@
-//! Objects as they are wanted, checked once, and objects as they are found.
+//! Desired objects, validated once, and live objects.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use crate::canonical::{Canonical, canonical};
 use crate::mark::Mark;
 
-/// Kinds whose names may hold more than letters of host names.
+/// Kinds whose names are not restricted to DNS characters.
 const FREE_NAMES: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
-/// Why something cannot be wanted as an object.
+/// The reason why a value is not a valid object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidObject {
-    /// A field that every object has is missing, or holds something else.
+    /// A required field is missing or of the wrong type.
     #[error("`{0}` is missing or of the wrong type")]
     Field(&'static str),
-    /// Its name could not be part of a host name.
+    /// The name is not a DNS-1123 subdomain.
     #[error(
         "the name `{name}` of a {kind} must consist of lower-case letters, digits, `-` and `.`, and of at most 253 of them"
     )]
@@ -26,17 +26,17 @@ pub enum InvalidObject {
         /// Its name.
         name: String,
     },
-    /// A list of containers is something else, or one of them is no map or has no name.
+    /// A list of containers is not a list, or one of them is not a map or has no name.
     #[error("{kind} `{name}`: every item of `{list}` needs a `name`")]
     Containers {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
-        /// Where the containers are.
+        /// The path of the containers.
         list: String,
     },
-    /// The name of a container could not be a part of a host name.
+    /// The name of a container is not a DNS-1123 label.
     #[error(
         "{kind} `{name}`: the name `{container}` of a container must consist of lower-case letters, digits and `-`, and of at most 63 of them"
     )]
@@ -50,9 +50,9 @@ pub enum InvalidObject {
     },
 }
 
-/// An object that is wanted.
+/// A desired object.
 ///
-/// **Invariant:** it has a kind, an `apiVersion`, a name and `metadata` that can be marked.
+/// **Invariant:** it has a kind, an `apiVersion`, a name and `metadata` that can be annotated.
 #[derive(Clone, PartialEq)]
 pub struct Desired {
     body: Value,
@@ -62,7 +62,7 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// A body, if it can be an object.
+    /// Validates a body.
     pub fn new(body: Value) -> Result<Self, InvalidObject> {
         let text = |value: Option<&Value>, field| {
             value
@@ -105,7 +105,7 @@ impl Desired {
         &self.kind
     }
 
-    /// Its name; for a `PipelineRun` that has none, what its name will begin with.
+    /// Its name; for a `PipelineRun` without one, the prefix of its generated name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -115,18 +115,18 @@ impl Desired {
         &self.api_version
     }
 
-    /// Its group; that of the core is empty.
+    /// Its group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Its canonical form and hash.
     pub fn canonical(&self) -> Canonical {
-        canonical(&self.body).expect("it was checked when it was made")
+        canonical(&self.body).expect("the body was validated by `new`")
     }
 }
 
-/// The object that made another one and keeps it.
+/// The controller of an object, from its owner references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controller<'a> {
     /// Its kind.
@@ -135,21 +135,21 @@ pub struct Controller<'a> {
     pub name: &'a str,
 }
 
-/// An object that was found, with its mark.
+/// A live object, with its mark.
 #[derive(Clone, PartialEq)]
 pub struct Live {
     body: Value,
     mark: Option<Mark>,
 }
 
-/// Tells what it is, never what it holds: it may be a secret.
+/// Prints kind and name, never the content: it may be a secret.
 impl fmt::Debug for Desired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Desired({} `{}`)", self.kind, self.name)
     }
 }
 
-/// Tells what it is, never what it holds: it may be a secret.
+/// Prints kind and name, never the content: it may be a secret.
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = (&self.body["kind"], &self.body["metadata"]["name"]);
@@ -158,7 +158,7 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// A body as the cluster has it.
+    /// A live body, as read from the cluster.
     pub fn new(body: Value) -> Self {
         let mark = Mark::of(&body);
         Self { body, mark }
@@ -169,7 +169,7 @@ impl Live {
         &self.body
     }
 
-    /// The mark of the integration that wrote it, if it has one.
+    /// The mark of the integration that wrote it, if any.
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
     }
@@ -179,7 +179,7 @@ impl Live {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }
 
-    /// The object that made it and keeps it.
+    /// Its controller, if any.
     pub fn controller(&self) -> Option<Controller<'_>> {
         let owners = self.body["metadata"]["ownerReferences"].as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;
@@ -187,14 +187,14 @@ impl Live {
         Some(Controller { kind, name: owner["name"].as_str().unwrap_or_default() })
     }
 
-    /// Kind and name, for texts.
+    /// Kind and name, for messages.
     pub fn title(&self) -> String {
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         format!("{} `{}`", text(&self.body["kind"]), text(&self.body["metadata"]["name"]))
     }
 }
 
-/// Every container that runs in pods of this object has a name of its own.
+/// Checks that every container in the pod template has a valid name.
 fn check_containers(body: &Value, kind: &str, name: &str) -> Result<(), InvalidObject> {
     for field in ["initContainers", "containers"] {
         let Some(list) = body.pointer(&format!("/spec/template/spec/{field}")).filter(|it| !it.is_null())
@@ -217,12 +217,12 @@ fn check_containers(body: &Value, kind: &str, name: &str) -> Result<(), InvalidO
     Ok(())
 }
 
-/// A DNS-1123 subdomain.
+/// Whether it is a DNS-1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_word)
 }
 
-/// A DNS-1123 label.
+/// Whether it is a DNS-1123 label.
 fn is_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
@@ -237,7 +237,7 @@ mod tests {
     use super::{Desired, Live};
     use serde_json::{Value, json};
 
-    /// The name of an object, or why it is none.
+    /// Checks the name of an object, or the error.
     fn check(body: Value, expect: &str) {
         let text = match Desired::new(body) {
             Ok(desired) => desired.name().to_owned(),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_could_be_a_host_name() {
+    fn a_name_is_a_dns_subdomain() {
         for name in ["A", "a_b", "-a", "a-", "a..b", ".a", "a.", "ä", "a\n", &"a".repeat(254)] {
             check(named("ConfigMap", name), "of a ConfigMap must consist");
         }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_pipeline_run_may_have_a_name_made_for_it() {
+    fn only_a_pipeline_run_may_have_a_generated_name() {
         let made = |kind: &str| json!({"apiVersion": "tekton.dev/v1", "kind": kind, "metadata": {"generateName": "run-"}});
         check(made("PipelineRun"), "run");
         check(made("TaskRun"), "`metadata.name` is missing");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_object_tells_its_controller() {
+    fn a_live_object_has_the_controller_of_its_owner_references() {
         let live = |owners: Value| {
             Live::new(json!({"kind": "Pod", "metadata": {"name": "a", "ownerReferences": owners}}))
         };

@@ -1,8 +1,9 @@
-//! What a write changes inside an object: every field, list item and key that is removed, changed or added.
+//! The effect of a write on an object: every field, list item and key that is removed, changed or added.
 //!
-//! [`compare`](crate::compare) decides whether an object is written, and tolerates what only the live object has. What is shown is what the write
-//! does: the live object against the object after the write, as the client previews it. **Invariant:** what is shown as removed is what
-//! is gone after the write, but for what the API server fills in again by default (`crates/objects/tests/whole_diff.rs`).
+//! [`compare`](crate::compare) decides whether an object is written, and tolerates fields that only the live
+//! object has. The diff shows the effect of the write: the live object against the object after the write, as
+//! the client previews it. **Invariant:** exactly the fields shown as removed are gone after the write,
+//! except defaults that the API server sets again (`crates/objects/tests/whole_diff.rs`).
 
 mod defaults;
 mod walk;
@@ -17,62 +18,63 @@ use crate::path::{PathCursor, says_nothing};
 
 use walk::FieldWalk;
 
-/// A write onto a live object, as the client previews it.
+/// A write to a live object, as the client previews it.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectWrite<'a> {
-    /// What is declared.
+    /// The declared object.
     pub desired: &'a Desired,
     /// The object before the write.
     pub live: &'a Live,
     /// The object after the write.
     pub after: &'a Value,
-    /// The object without everything that only we own.
+    /// The object without the fields that only we own.
     pub without_ours: &'a Value,
-    /// Who wrote the values of the live object.
+    /// The writer of the live object's values.
     pub writer: LiveWriter<'a>,
 }
 
-/// Who wrote the values of a live object. Other tools do not mark what they make of secrets, so their values are not shown.
+/// The writer of a live object's values. Other tools do not mark objects that hold secrets, so their values
+/// are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveWriter<'a> {
     /// We did.
     Us,
-    /// We did, but the write also removes fields that others own: the values of those are not shown.
+    /// We did, but the write also removes fields that others own, whose values are not shown.
     UsAndOthers {
-        /// The live object without everything that only we own.
+        /// The live object without the fields that only we own.
         others: &'a Value,
     },
-    /// Another tool, from which we take the object over: no value of the live object is shown.
+    /// Another tool, from which we take over the object: no live value is shown.
     Others,
 }
 
-/// What a write changes inside an object.
+/// The effect of a write on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectDiff {
-    /// What differs: removed fields first.
+    /// The differences, removed fields first.
     pub differences: Vec<Difference>,
-    /// What the object loses.
+    /// The keys that the object loses.
     pub loss: KeyLoss,
 }
 
-/// How much of what we own an object loses. A key is a leaf: a scalar, wherever it is, or an empty item of a list.
+/// Number of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
     /// Keys that are gone after the write.
     pub lost: usize,
     /// Keys before the write that only we own, or that we declare.
     pub of: usize,
-    /// Lists that have no items any more.
+    /// Lists that lose all of their items.
     pub lists: usize,
 }
 
-/// What a write changes, as far as it may be shown.
+/// Computes the effect of a write, limited to what may be shown.
 pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     let (before, after) = (normalized(write.live.body()), normalized(write.after));
     let was_sensitive = annotation(write.live.body(), SENSITIVE) == Some("true");
     let visible = match disclosure {
         Disclosure::PathsOf(declared) => Some(normalized(declared)),
-        // The names of fields that go may come from a secret, like their values.
+        // The names of removed fields may come from a secret, like their values.
         Disclosure::Everything if was_sensitive => Some(normalized(write.desired.body())),
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
@@ -87,7 +89,7 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     walk.owned_by_others = PathCursor::new(others.as_ref());
     walk.value(Some(&before), Some(&after));
     let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
-    // A list that is one value loses items even where another manager owns it.
+    // An atomic list loses items even where another manager owns it.
     let declared = leaves(&content(write.desired)).saturating_sub(walk.added);
     let of = owned.max(walk.lost + declared);
     let loss = KeyLoss { lost: walk.lost, of, lists: walk.lists };
@@ -98,7 +100,7 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     ObjectDiff { differences, loss }
 }
 
-/// All fields of an object that is created, as far as they may be shown.
+/// All fields of a created object, limited to what may be shown.
 pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
     if matches!(disclosure, Disclosure::Nothing) {
         return vec![secret_content()];
@@ -114,7 +116,7 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
     walk.differences()
 }
 
-/// What is declared, without what says which object it is.
+/// The declared object without the fields that identify it.
 fn content(desired: &Desired) -> Value {
     let mut body = normalized(desired.body());
     for pointer in ["/kind", "/metadata/name"] {
@@ -137,7 +139,7 @@ fn secret_content() -> Difference {
     Difference { path: "object".to_owned(), before: Side::Hidden, after: Side::SecretContent }
 }
 
-/// An object as it is compared, on either side.
+/// Normalizes an object on either side of the diff.
 fn normalized(object: &Value) -> Value {
     let mut object = normal::of_desired(object);
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
@@ -146,7 +148,7 @@ fn normalized(object: &Value) -> Value {
     object
 }
 
-/// How many keys a value has.
+/// Number of keys of a value.
 fn leaves(value: &Value) -> usize {
     match value {
         value if says_nothing(value) => 0,
@@ -156,7 +158,7 @@ fn leaves(value: &Value) -> usize {
     }
 }
 
-/// How many keys an item of a list has: one that is empty is something.
+/// Number of keys of a list item; an empty item counts as one.
 fn item_leaves(item: &Value) -> usize {
     leaves(item).max(1)
 }

@@ -1,35 +1,35 @@
-//! In which order objects are written and removed: what is needed comes before what needs it, and goes after it.
+//! The order in which objects are written and removed: dependencies are written first and removed last.
 
 use std::cmp::Reverse;
 
-/// When an object is written, from the first to the last.
+/// The phase in which an object is written, from first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Where objects are, and what objects there can be: namespaces, and definitions of kinds.
+    /// Namespaces and custom resource definitions, which other objects need to exist.
     Grounds,
-    /// What is needed and needs nothing: quotas, policies, accounts, configuration, volumes, roles.
+    /// Objects without dependencies: quotas, policies, accounts, configuration, volumes, roles.
     Supplies,
-    /// What connects these: bindings, and services.
+    /// Objects that connect these: bindings and services.
     Ties,
-    /// Kinds of which nothing is known.
+    /// All other kinds.
     Others,
-    /// What runs, and mounts all of the above.
+    /// Workloads, which mount all of the above.
     Workloads,
-    /// What stands in front of what runs: scaling, disruption budgets, ways in, webhooks.
+    /// Objects in front of workloads: scaling, disruption budgets, ingress, webhooks.
     Fronts,
 }
 
-/// The place of a step in a run: everything is written before anything is removed.
+/// The order of a step in a run: all writes precede all removals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Turn {
-    /// It is written.
+    /// A write.
     Write(Stage),
-    /// It is removed: what was written last goes first.
+    /// A removal, in reverse order of phases.
     Remove(Reverse<Stage>),
 }
 
 impl Stage {
-    /// The stage of a kind in a group; the group of the core is empty.
+    /// The phase of a kind in a group; the core group is empty.
     ///
     /// ```
     /// use qontract_inventory::{Stage, Turn};
@@ -92,7 +92,7 @@ impl Stage {
 }
 
 impl Turn {
-    /// The turn of a removal.
+    /// The order of a removal.
     pub fn removing(stage: Stage) -> Self {
         Turn::Remove(Reverse(stage))
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_comes_first() {
+    fn dependencies_come_first() {
         check(&[("Namespace", ""), ("CustomResourceDefinition", "apiextensions.k8s.io")], Stage::Grounds);
         check(
             &[("Secret", ""), ("PersistentVolumeClaim", ""), ("Role", "rbac.authorization.k8s.io")],

@@ -1,4 +1,4 @@
-//! Paths of fields, and how they are printed: `spec.template.spec.containers[web].image`.
+//! Field paths, and how they are printed: `spec.template.spec.containers[web].image`.
 
 use serde_json::{Number, Value};
 
@@ -23,7 +23,7 @@ impl Segment {
     }
 }
 
-/// A path as it is printed.
+/// Prints a path.
 pub fn print(path: &[Segment]) -> String {
     let mut place = String::new();
     for segment in path {
@@ -39,29 +39,30 @@ pub fn print(path: &[Segment]) -> String {
     place
 }
 
-/// The current path of a walk through an object, and how much of it may be shown.
+/// The current path of a walk through an object, and the part of it that may be shown.
 pub struct PathCursor<'a> {
     segments: Vec<Segment>,
-    /// The values at the prefixes of the path in the object that has all visible paths, the object itself first, as far as it has them. `None` if all
-    /// paths may be shown.
+    /// The values at the prefixes of the path in the object that has all visible paths, starting with the
+    /// object itself, as far as they exist. `None` if all paths may be shown.
     visible: Option<Vec<VisibleNode<'a>>>,
 }
 
 /// A value of the object that has all visible paths.
 struct VisibleNode<'a> {
     value: &'a Value,
-    /// The index of the items if the value is a list, built when the first item is looked up.
+    /// Index of the items if the value is a list; built at the first look-up of an item.
     items: Option<ItemNames>,
 }
 
 impl<'a> PathCursor<'a> {
-    /// The path of the whole object. `visible` has all paths that may be shown; all paths may be shown if there is none.
+    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all may be
+    /// shown.
     pub fn new(visible: Option<&'a Value>) -> Self {
         let visible = visible.map(|value| vec![VisibleNode { value, items: None }]);
         Self { segments: Vec::new(), visible }
     }
 
-    /// Goes to a field of a map or an item of a list.
+    /// Enters a field of a map or an item of a list.
     pub fn push(&mut self, segment: Segment) {
         if let Some(nodes) = &mut self.visible
             && nodes.len() > self.segments.len()
@@ -72,7 +73,7 @@ impl<'a> PathCursor<'a> {
         self.segments.push(segment);
     }
 
-    /// Goes back to where the last segment was pushed.
+    /// Returns to the parent.
     pub fn pop(&mut self) {
         self.segments.pop();
         if let Some(nodes) = &mut self.visible {
@@ -119,7 +120,7 @@ pub fn last_key(path: &[Segment]) -> &str {
     path.last().and_then(Segment::key).unwrap_or_default()
 }
 
-/// Whether two values at this path of an object of this kind mean the same.
+/// Whether two values at this path of an object of this kind are equivalent.
 pub fn is_same(kind: &str, path: &[Segment], one: &Value, other: &Value) -> bool {
     match (one, other) {
         _ if one == other => true,
@@ -128,7 +129,7 @@ pub fn is_same(kind: &str, path: &[Segment], one: &Value, other: &Value) -> bool
     }
 }
 
-/// Whether a quantity stands here.
+/// Whether the path denotes a quantity.
 fn is_quantity(kind: &str, path: &[Segment]) -> bool {
     let mut keys = path.iter().rev().map_while(Segment::key);
     let (key, within) = (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
@@ -140,7 +141,7 @@ fn is_quantity(kind: &str, path: &[Segment]) -> bool {
     }
 }
 
-/// Null, the empty map and the empty list are as good as nothing.
+/// Whether a value equals an absent one: null, the empty map and the empty list.
 pub fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -150,7 +151,7 @@ pub fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// `1` is `1.0`.
+/// Whether two numbers are equal by value: `1` equals `1.0`.
 fn is_same_number(one: &Number, other: &Number) -> bool {
     let both_whole = !one.is_f64() && !other.is_f64();
     !both_whole && one.as_f64() == other.as_f64()
@@ -172,7 +173,7 @@ mod tests {
     use super::{PathCursor, Segment};
     use crate::compare::items::ItemNames;
 
-    /// How many segments of a path a value has, looked up from the top.
+    /// Number of segments of a path that a value has, looked up from the root.
     fn depth(value: &Value, path: &[Segment]) -> usize {
         let mut value = value;
         for (depth, segment) in path.iter().enumerate() {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_knows_how_much_of_its_path_may_be_shown_wherever_it_was_before() {
+    fn the_visible_part_of_a_path_does_not_depend_on_earlier_paths() {
         let item = json!({"name": "a", "list": [{"a": {"a": 1}}], "a": {"list": ["x"]}});
         let visible = json!({"list": [item, item], "a": {"list": [item], "a": {}}});
         for seed in 0..200 {

@@ -1,16 +1,16 @@
-//! Quantities of Kubernetes: `500m` is `0.5`, `1Gi` is `1024Mi`.
+//! Kubernetes quantities: `500m` equals `0.5`, `1Gi` equals `1024Mi`.
 
 use serde_json::Value;
 
-/// The most digits a quantity may have: more are compared as text.
+/// Maximum number of digits of a quantity; longer ones are compared as text.
 const DIGITS: usize = 30;
 
-/// Whether two values are the same quantity; `None` if one of them is none.
+/// Whether two values are the same quantity; `None` if one of them is not a quantity.
 pub fn same(one: &Value, other: &Value) -> Option<bool> {
     Some(nanos(&text(one)?)? == nanos(&text(other)?)?)
 }
 
-/// Quantities are written as numbers, too.
+/// The text of a quantity, which may also be written as a number.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -19,7 +19,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The quantity in billionths; `None` if it is none, or not exactly so many.
+/// The quantity in billionths; `None` if it is not a quantity, or not a whole number of billionths.
 fn nanos(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -44,7 +44,7 @@ fn nanos(text: &str) -> Option<i128> {
     Some(if negative { -amount } else { amount })
 }
 
-/// What a suffix multiplies by: a power of two, and a power of ten.
+/// The factor of a suffix: a power of two, and a power of ten.
 fn scale(suffix: &str) -> Option<(u32, i32)> {
     Some(match suffix {
         "n" => (0, -9),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_not_compared() {
+    fn a_value_that_is_not_a_quantity_is_not_compared() {
         for odd in ["", "m", ".", "1.2.3", "1x", "--1", "1e", "1e99", "1 Gi", "0.0000000001", &"9".repeat(40)]
         {
             check(&json!(odd), &json!("1"), None);

@@ -1,4 +1,4 @@
-//! Which workloads are restarted when a ConfigMap or a Secret changes.
+//! Finds the workloads to restart when a ConfigMap or a Secret changes.
 
 use serde_json::Value;
 
@@ -12,8 +12,8 @@ pub fn wants_recycle(object: &Value) -> bool {
 
 /// Whether the pods of a workload use the ConfigMap or Secret of this name.
 ///
-/// They do in volumes, as sources of variables and in single variables, of containers and of those that run before them;
-/// optional uses count, credentials for pulling images do not.
+/// They do in volumes, in `envFrom` and in single variables, of containers and init containers. Optional uses
+/// count; image pull secrets do not.
 pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
     let is_workload = workload["kind"].as_str().is_some_and(|kind| RESTARTED.contains(&kind));
     let (Some(words), true) = (Words::of(kind), is_workload) else { return false };
@@ -23,7 +23,7 @@ pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
         || containers.any(|container| words.in_container(container, name))
 }
 
-/// How fields are called that name an object of a kind.
+/// The names of the fields that reference an object of a kind.
 struct Words {
     volume: &'static str,
     volume_name: &'static str,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_does() {
+    fn other_references_do_not_count() {
         check(
             &json!({"imagePullSecrets": [{"name": "a"}], "volumes": [{"emptyDir": {"name": "a"}}], "containers": [{"name": "a"}]}),
             [false, false],
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_asks_to_be_recycled_in_one_word() {
+    fn only_the_annotation_value_true_requests_recycling() {
         for (value, expect) in
             [(json!("true"), true), (json!("false"), false), (json!(true), false), (json!(null), false)]
         {

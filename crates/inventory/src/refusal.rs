@@ -1,4 +1,4 @@
-//! Why nothing is done to an object, in words that name both sides and the way out.
+//! Messages for refused changes, which name both owners and the remedy.
 
 use serde_json::Value;
 
@@ -6,21 +6,21 @@ use crate::mark::Owner;
 use crate::object::{Controller, Live};
 use crate::standing::Life;
 
-/// The two sides of a decision.
+/// The context of a refusal.
 pub struct Part<'a> {
-    /// In whose name it is made.
+    /// The owner in whose name the decision is made.
     pub owner: &'a Owner,
-    /// Over what.
+    /// The live object.
     pub live: &'a Live,
 }
 
-/// Whether Argo CD says that an object is its own.
+/// Whether an object carries the label of Argo CD.
 pub fn is_of_argo(object: &Value) -> bool {
     object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
 }
 
 impl Part<'_> {
-    /// Who we are.
+    /// Our name in messages.
     fn us(&self) -> String {
         match self.owner.caller() {
             Some(caller) => format!("caller `{caller}` of `{}`", self.owner.integration()),
@@ -33,12 +33,12 @@ impl Part<'_> {
         self.live.mark().and_then(|mark| mark.version.as_deref()).unwrap_or("unknown")
     }
 
-    /// It is being removed.
+    /// The object is being removed.
     pub fn going(&self) -> String {
         format!("{} is being removed", self.live.title())
     }
 
-    /// It belongs to Argo CD.
+    /// The object belongs to Argo CD.
     pub fn of_argo(&self) -> String {
         format!(
             "{} belongs to Argo CD and is in the data of {}: keep it in one of the two",
@@ -47,7 +47,7 @@ impl Part<'_> {
         )
     }
 
-    /// It belongs to another integration.
+    /// The object belongs to another integration.
     pub fn of_integration(&self, name: &str) -> String {
         format!(
             "{} belongs to `{name}` and is in the data of {}: keep it in one of the two",
@@ -56,7 +56,7 @@ impl Part<'_> {
         )
     }
 
-    /// It belongs to a caller that is, or may be, still there.
+    /// The object belongs to a caller that exists or may exist; `None` if the caller is gone.
     pub fn of_caller(&self, caller: &str, life: Life) -> Option<String> {
         let (title, us, integration) = (self.live.title(), self.us(), self.owner.integration());
         let theirs =
@@ -65,21 +65,21 @@ impl Part<'_> {
             Life::Gone => None,
             Life::Living => Some(format!("{theirs}: keep it in one of the two")),
             Life::Unknown => Some(format!(
-                "{theirs}: whether `{caller}` still exists is known only to a run over the whole data"
+                "{theirs}: whether `{caller}` still exists can only be determined by a run over the whole data"
             )),
         }
     }
 
-    /// Another object makes it.
+    /// The object has a controller.
     pub fn of_controller(&self, Controller { kind, name }: Controller<'_>) -> String {
         format!(
-            "{} is kept by {kind} `{name}` and is in the data of {}: change the {kind} instead",
+            "{} is controlled by {kind} `{name}` and is in the data of {}: change the {kind} instead",
             self.live.title(),
             self.us()
         )
     }
 
-    /// Fields would have to change that cannot, and the kind is not replaced.
+    /// The change needs immutable fields to change, and the kind is not replaced.
     pub fn not_in_place(&self, fields: &[String]) -> String {
         format!(
             "{} of {} cannot change, and what {} declares differs: declare it as it is, give the object another name, or remove it by hand",
@@ -89,10 +89,10 @@ impl Part<'_> {
         )
     }
 
-    /// Fields would have to change that cannot, and it is not ours to be replaced.
+    /// The change needs immutable fields to change, and an unmarked object is not replaced.
     pub fn not_replaced(&self, fields: &[String]) -> String {
         format!(
-            "{} of {} cannot change, what {} declares differs, and nobody marked it: remove it by hand, or declare it as it is",
+            "{} of {} cannot change, what {} declares differs, and it is unmarked: remove it by hand, or declare it as it is",
             listed(fields),
             self.live.title(),
             self.us()

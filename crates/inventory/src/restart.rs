@@ -1,4 +1,4 @@
-//! Restarts that were asked for on the cluster are kept, or every write would undo or repeat them.
+//! Preserves restarts that were requested on the cluster; otherwise a write would undo or repeat them.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::canonical::canonical;
 use crate::mark::{Owner, stamp};
 use crate::object::{Desired, Live};
 
-/// Kinds whose pods are restarted by a note in their template.
+/// Kinds whose pods are restarted by an annotation in the pod template.
 pub(crate) const RESTARTED: [&str; 4] = ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"];
 
-/// The notes that ask for a restart.
+/// The annotations that request a restart.
 const NOTES: [&str; 2] = ["kubectl.kubernetes.io/restartedAt", "openshift.openshift.io/restartedAt"];
 
-/// The wanted body with the live object's notes of restarts, unless it has its own.
+/// The desired body with the restart annotations of the live object, unless it has its own.
 pub fn keep_restarts<'a>(desired: &'a Desired, live: &Live) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(desired.body());
     let template = &live.body()["spec"]["template"]["metadata"]["annotations"];
@@ -26,20 +26,20 @@ pub fn keep_restarts<'a>(desired: &'a Desired, live: &Live) -> Cow<'a, Value> {
     for note in NOTES {
         let ours = &desired.body()["spec"]["template"]["metadata"]["annotations"];
         let fits = |value: &Value| value.is_null() || value.is_object();
-        let room = fits(&desired.body()["spec"]["template"]["metadata"]) && fits(ours);
-        if let (Some(text), true, None) = (template[note].as_str(), room, ours.get(note)) {
+        let is_writable = fits(&desired.body()["spec"]["template"]["metadata"]) && fits(ours);
+        if let (Some(text), true, None) = (template[note].as_str(), is_writable, ours.get(note)) {
             body.to_mut()["spec"]["template"]["metadata"]["annotations"][note] = text.into();
         }
     }
     body
 }
 
-/// The hash of what is declared, with the live object's restarts.
+/// The hash of a declared body that includes the restarts of the live object.
 pub(crate) fn hash(body: &Value) -> Sha256 {
-    canonical(body).expect("what is wanted was checked when it was made").sha256
+    canonical(body).expect("a desired body is validated when it is created").sha256
 }
 
-/// The body that is written over `live`, or in its absence: with restarts kept, hashed and marked.
+/// The body to write over `live`, or to create: with restarts preserved, hashed and marked.
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn to_write(desired: &Desired, live: Option<&Live>, owner: &Owner, now: &str) -> Value {
@@ -61,7 +61,7 @@ mod tests {
         object
     }
 
-    /// The annotations of the template, when `live` has a note of a restart.
+    /// Checks the annotations of the pod template, if `live` has a restart annotation.
     fn check(kind: &str, template: Value, expect: &Value) {
         let live =
             json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "noon", "x": "y"}}});
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_kept() {
+    fn a_restart_is_preserved() {
         let note = json!({"kubectl.kubernetes.io/restartedAt": "noon"});
         for kind in ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"] {
             check(kind, json!({}), &note);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_wins() {
+    fn a_declared_restart_wins() {
         let note = json!({"kubectl.kubernetes.io/restartedAt": "one"});
         check("Deployment", json!({"metadata": {"annotations": note}}), &note);
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_hashed_with_its_restarts() {
+    fn the_hash_includes_restarts() {
         let owner = Owner::of("openshift-resources", None).unwrap();
         let desired = Desired::new(object("Deployment", json!({}))).unwrap();
         let note = json!({"metadata": {"annotations": {"openshift.openshift.io/restartedAt": "noon"}}});

@@ -1,48 +1,48 @@
-//! Whose an object is, seen from one owner.
+//! Ownership of an object, relative to one owner.
 
 use std::collections::BTreeSet;
 
 use crate::mark::{Mark, Owner};
 
-/// The callers of an integration that there are.
+/// The existing callers of an integration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callers {
-    /// Only a part of the data was looked at: whether a caller is still there is not known.
+    /// Only a part of the data was read: it is unknown whether a caller still exists.
     Unknown,
     /// All callers of the integration in the whole bundle.
     Whole(BTreeSet<String>),
 }
 
-/// Whether another caller still is in the data.
+/// Whether another caller still exists in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It is.
+    /// It exists.
     Living,
-    /// It is not: it was removed or renamed.
+    /// It was removed or renamed.
     Gone,
-    /// It may be.
+    /// It may exist.
     Unknown,
 }
 
-/// Whose an object is.
+/// Ownership of an object, relative to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing<'a> {
     /// Ours: this integration, this caller, this major version, with a hash.
     Ours,
-    /// This integration's and this caller's, but of another major version or without a hash.
+    /// Of this integration and caller, but of another major version or without a hash.
     Outdated,
-    /// This integration's, without a caller, while we have one.
+    /// Of this integration, without a caller, while we have one.
     Unclaimed,
-    /// Another caller's of this integration.
+    /// Of another caller of this integration.
     Caller(&'a str, Life),
-    /// Another integration's.
+    /// Of another integration.
     Integration(&'a str),
-    /// Nobody's whom we know.
+    /// Without a mark.
     Unmarked,
 }
 
 impl<'a> Standing<'a> {
-    /// Whose the object with this mark is.
+    /// The ownership of an object with this mark.
     pub fn of(owner: &Owner, callers: &Callers, mark: Option<&'a Mark>) -> Self {
         let Some(mark) = mark else { return Standing::Unmarked };
         if mark.integration != owner.integration() {
@@ -72,7 +72,7 @@ mod tests {
     use super::{Callers, Life, Standing};
     use crate::mark::{Mark, Owner};
 
-    /// Whose an object of `openshift-saas-deploy` with this caller and this version is.
+    /// Checks the ownership of an object of `openshift-saas-deploy` with this caller and version.
     fn check(ours: Option<&str>, theirs: Option<&str>, version: &str, expect: Standing<'_>) {
         let owner = Owner::of("openshift-saas-deploy", ours.map(str::to_owned)).unwrap();
         let mark = Mark {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn another_caller_is_another_whatever_the_version() {
+    fn another_caller_owns_its_object_regardless_of_the_version() {
         check(Some("one"), Some("two"), "1.0.0", Standing::Caller("two", Life::Living));
         check(Some("one"), Some("old"), "0.1.0", Standing::Caller("old", Life::Gone));
         check(None, Some("two"), "0.1.0", Standing::Caller("two", Life::Living));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_a_caller_is_claimed_by_none() {
+    fn an_object_without_a_caller_is_unclaimed() {
         check(Some("one"), None, "0.1.0", Standing::Unclaimed);
         check(Some("one"), None, "1.0.0", Standing::Unclaimed);
     }

@@ -1,4 +1,4 @@
-//! Whose an object is, and what therefore happens to it: each test is one rule, each line of it one row.
+//! Ownership rules and the resulting verdicts: each test is one rule, each line of it one row.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const NOW: &str = "2024-05-01T12:00:00";
 
-/// What the data says.
+/// The intent of the data.
 #[derive(Clone, Copy)]
 enum Say {
     Present,
@@ -28,19 +28,19 @@ fn owner(integration: &str, caller: &str) -> Owner {
     Owner::of(integration, Some(caller.to_owned()).filter(|it| !it.is_empty())).unwrap()
 }
 
-/// The object as it was written by this integration for this caller.
+/// The object as this integration wrote it for this caller.
 fn written(integration: &str, caller: &str) -> Value {
     to_write(&Desired::new(body()).unwrap(), None, &owner(integration, caller), NOW)
 }
 
-/// The object with something else in it.
+/// The object with another value at a pointer.
 fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     object.pointer_mut(parent).unwrap()[key] = value;
     object
 }
 
-/// A verdict in one line.
+/// Prints a verdict in one line.
 fn told(verdict: Verdict) -> String {
     let (word, differences) = match verdict {
         Verdict::Keep => return "keep".to_owned(),
@@ -84,7 +84,7 @@ fn whole() -> Callers {
     Callers::Whole(["one".to_owned(), "two".to_owned()].into())
 }
 
-/// What `openshift-saas-deploy` does for caller `one`, while `one` and `two` are in the data.
+/// Checks the verdict of `openshift-saas-deploy` for caller `one`, while `one` and `two` are in the data.
 fn check(say: Say, live: Option<Value>, expect: &str) {
     let found = decided(&owner("openshift-saas-deploy", "one"), &whole(), say, body(), live);
     assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
@@ -93,14 +93,14 @@ fn check(say: Say, live: Option<Value>, expect: &str) {
 const SAAS: &str = "openshift-saas-deploy";
 
 #[test]
-fn what_is_not_there_is_made_if_it_is_wanted() {
+fn a_missing_object_is_created_if_it_is_desired() {
     check(Present, None, "create");
     check(Delete, None, "keep");
     check(Nothing, None, "keep");
 }
 
 #[test]
-fn what_is_ours_becomes_what_is_wanted() {
+fn our_object_is_updated_or_removed() {
     check(Present, Some(written(SAAS, "one")), "keep");
     check(Present, Some(with(written(SAAS, "one"), "/data/x", json!("2"))), "change: data.x: \"2\" → \"1\"");
     check(Delete, Some(written(SAAS, "one")), "remove");
@@ -108,7 +108,7 @@ fn what_is_ours_becomes_what_is_wanted() {
 }
 
 #[test]
-fn what_another_living_caller_has_is_never_touched() {
+fn the_object_of_another_living_caller_is_never_touched() {
     let text = "refuse: ConfigMap `a` belongs to caller `two` of `openshift-saas-deploy` and is in the data of \
                 caller `one` of `openshift-saas-deploy`: keep it in one of the two";
     check(Present, Some(written(SAAS, "two")), text);
@@ -119,7 +119,7 @@ fn what_another_living_caller_has_is_never_touched() {
 }
 
 #[test]
-fn what_a_caller_had_that_is_gone_is_taken_over_only_if_it_is_wanted() {
+fn the_object_of_a_caller_that_is_gone_is_taken_over_only_if_it_is_desired() {
     let gone = || Some(written(SAAS, "old"));
     check(Present, gone(), "take over from caller old: qontract.caller_name: \"old\" → \"one\"");
     check(Delete, gone(), "remove");
@@ -127,13 +127,13 @@ fn what_a_caller_had_that_is_gone_is_taken_over_only_if_it_is_wanted() {
 }
 
 #[test]
-fn a_part_of_the_data_tells_of_no_caller_that_it_is_gone() {
+fn a_part_of_the_data_does_not_show_that_a_caller_is_gone() {
     for caller in ["two", "old"] {
         for say in [Present, Delete] {
             let found =
                 decided(&owner(SAAS, "one"), &Callers::Unknown, say, body(), Some(written(SAAS, caller)));
             assert!(found.starts_with("refuse: ConfigMap `a` belongs to caller"), "{found}");
-            assert!(found.ends_with("is known only to a run over the whole data"), "{found}");
+            assert!(found.ends_with("can only be determined by a run over the whole data"), "{found}");
         }
         let found =
             decided(&owner(SAAS, "one"), &Callers::Unknown, Nothing, body(), Some(written(SAAS, caller)));
@@ -146,15 +146,15 @@ fn a_part_of_the_data_tells_of_no_caller_that_it_is_gone() {
 }
 
 #[test]
-fn what_tells_no_caller_is_claimed_by_who_wants_it() {
+fn an_object_without_a_caller_is_claimed_by_the_one_that_declares_it() {
     let unclaimed = || Some(written(SAAS, ""));
     check(Present, unclaimed(), "change: qontract.caller_name: absent → \"one\"");
     check(Delete, unclaimed(), "remove");
-    check(Nothing, unclaimed(), "leave: it does not tell its caller");
+    check(Nothing, unclaimed(), "leave: it has no caller");
 }
 
 #[test]
-fn who_has_no_caller_respects_callers_all_the_same() {
+fn an_owner_without_a_caller_respects_callers() {
     let check = |say, caller, expect: &str| {
         let found = decided(&owner(SAAS, ""), &whole(), say, body(), Some(written(SAAS, caller)));
         assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
@@ -177,7 +177,7 @@ fn callers_of_another_integration_are_not_ours() {
 }
 
 #[test]
-fn what_another_integration_has_is_taken_over_only_if_the_data_moved_it() {
+fn the_object_of_another_integration_is_taken_over_only_if_the_data_moved_it() {
     let theirs = || Some(written("openshift-resources", ""));
     check(Present, theirs(), "refuse: ConfigMap `a` belongs to `openshift_resources`");
     check(
@@ -196,35 +196,35 @@ fn what_another_integration_has_is_taken_over_only_if_the_data_moved_it() {
 }
 
 #[test]
-fn what_nobody_marked_is_adopted_if_it_is_wanted() {
+fn an_unmarked_object_is_adopted_if_it_is_desired() {
     check(Present, Some(body()), "adopt: qontract.sha256sum: absent → ");
     check(Present, Some(with(body(), "/data/x", json!("2"))), "adopt: data.x: \"2\" → \"1\"");
     check(Delete, Some(body()), "remove");
-    check(Nothing, Some(body()), "leave: nobody marked it");
+    check(Nothing, Some(body()), "leave: it is unmarked");
     let half =
         with(body(), "/metadata/annotations", json!({"qontract.sha256sum": "x", "qontract.recycle": "true"}));
-    check(Nothing, Some(half), "leave: nobody marked it");
+    check(Nothing, Some(half), "leave: it is unmarked");
 }
 
 #[test]
-fn what_another_object_keeps_is_its_own() {
+fn an_object_with_a_controller_is_left_to_it() {
     let owners = json!([{"kind": "Operator", "name": "b", "controller": true}]);
     let kept = |object: Value| Some(with(object, "/metadata/ownerReferences", owners.clone()));
     check(
         Present,
         kept(body()),
-        "refuse: ConfigMap `a` is kept by Operator `b` and is in the data of caller `one`",
+        "refuse: ConfigMap `a` is controlled by Operator `b` and is in the data of caller `one`",
     );
-    check(Delete, kept(body()), "refuse: ConfigMap `a` is kept by Operator `b`");
-    check(Nothing, kept(body()), "leave: it is kept by Operator `b`");
-    check(Nothing, kept(written(SAAS, "one")), "leave: it is kept by Operator `b`");
+    check(Delete, kept(body()), "refuse: ConfigMap `a` is controlled by Operator `b`");
+    check(Nothing, kept(body()), "leave: it is controlled by Operator `b`");
+    check(Nothing, kept(written(SAAS, "one")), "leave: it is controlled by Operator `b`");
     check(Present, kept(written(SAAS, "one")), "keep");
     let owned = with(body(), "/metadata/ownerReferences", json!([{"kind": "Operator", "name": "b"}]));
     check(Present, Some(owned), "adopt");
 }
 
 #[test]
-fn what_another_major_version_wrote_is_written_anew_and_not_removed() {
+fn the_object_of_another_major_version_is_updated_and_not_removed() {
     let version = |version: &str| {
         Some(with(written(SAAS, "one"), "/metadata/annotations/qontract.integration_version", json!(version)))
     };
@@ -236,7 +236,7 @@ fn what_another_major_version_wrote_is_written_anew_and_not_removed() {
 }
 
 #[test]
-fn what_has_lost_its_hash_is_written_anew_and_not_removed() {
+fn an_object_without_a_hash_is_updated_and_not_removed() {
     let bare = || Some(with(written(SAAS, "one"), "/metadata/annotations/qontract.sha256sum", Value::Null));
     check(Present, bare(), "change: qontract.sha256sum: absent → ");
     check(Nothing, bare(), "leave: it was written by version 0.1.0");
@@ -244,7 +244,7 @@ fn what_has_lost_its_hash_is_written_anew_and_not_removed() {
 }
 
 #[test]
-fn what_is_being_removed_is_waited_for() {
+fn an_object_that_is_being_removed_is_waited_for() {
     let going = |object: Value| Some(with(object, "/metadata/deletionTimestamp", json!(NOW)));
     for object in [body(), written(SAAS, "one"), written(SAAS, "two"), written("openshift-resources", "")] {
         check(Present, going(object.clone()), "wait: ConfigMap `a` is being removed");
@@ -255,7 +255,7 @@ fn what_is_being_removed_is_waited_for() {
 }
 
 #[test]
-fn what_belongs_to_argo_is_left_to_it() {
+fn an_object_of_argo_is_left_to_it() {
     let argo = |object: Value| {
         Some(with(object, "/metadata/labels", json!({"app.kubernetes.io/part-of": "argocd"})))
     };
@@ -274,7 +274,7 @@ fn what_belongs_to_argo_is_left_to_it() {
     assert!(found.starts_with("adopt"), "{found}");
 }
 
-/// What happens if the same caller declares something else than it wrote.
+/// Checks the verdict if the same caller declares another object than it wrote.
 fn check_change(kind: [&str; 2], before: Value, after: Value, expect: &str) {
     let object = |more: Value| {
         let mut object = json!({"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "a"}});
@@ -288,7 +288,7 @@ fn check_change(kind: [&str; 2], before: Value, after: Value, expect: &str) {
 }
 
 #[test]
-fn what_cannot_change_in_place_is_replaced_or_refused() {
+fn changes_of_immutable_fields_are_replaced_or_refused() {
     let role = |name: &str| json!({"roleRef": {"name": name}});
     check_change(
         ["rbac.authorization.k8s.io/v1", "RoleBinding"],
@@ -318,7 +318,7 @@ fn what_cannot_change_in_place_is_replaced_or_refused() {
 }
 
 #[test]
-fn what_nobody_marked_is_not_replaced() {
+fn an_unmarked_object_is_not_replaced() {
     let secret =
         |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": kind});
     let found = decided(&owner(SAAS, "one"), &whole(), Present, secret("a"), Some(secret("b")));
@@ -326,7 +326,7 @@ fn what_nobody_marked_is_not_replaced() {
 }
 
 #[test]
-fn what_is_no_longer_declared_is_told_by_the_hash() {
+fn the_hash_shows_that_a_field_is_no_longer_declared() {
     check_change(
         ["v1", "ConfigMap"],
         json!({"data": {"x": "1", "y": "2"}}),

@@ -1,4 +1,5 @@
-//! On random objects: what was written and then added to is kept, and what was taken away or changed is noticed.
+//! Properties on random objects: additions to a written object are tolerated, and removals and changes are
+//! detected.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 const SEEDS: u64 = 400;
 
-/// Kinds with a treatment of their own, and one without.
+/// Kinds with special rules, and one without.
 const KINDS: [(&str, &str); 8] = [
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
@@ -49,7 +50,7 @@ fn scalar(chance: &mut Chance) -> Value {
     }
 }
 
-/// A value that says something.
+/// A value that is not empty.
 fn value(chance: &mut Chance, depth: usize) -> Value {
     match (depth, chance.below(4)) {
         (0, _) | (_, 0) => scalar(chance),
@@ -84,7 +85,7 @@ fn object(chance: &mut Chance) -> Desired {
     Desired::new(body).unwrap()
 }
 
-/// What a cluster and others add: fields everywhere, and items at the end of lists.
+/// Additions of a cluster and of others: fields everywhere, and items at the end of lists.
 fn add(value: &mut Value, chance: &mut Chance) {
     match value {
         Value::Object(map) => {
@@ -122,7 +123,7 @@ fn lived(written: Value, chance: &mut Chance) -> Value {
     live
 }
 
-/// The places of all scalars.
+/// The pointers of all scalars.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {
@@ -140,7 +141,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Takes the value at a place away.
+/// Removes the value at a pointer.
 fn take(object: &mut Value, pointer: &str) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     match object.pointer_mut(parent).unwrap() {
@@ -161,7 +162,7 @@ fn verdict(desired: &Desired, live: &Live) -> Verdict {
 }
 
 #[test]
-fn what_was_written_is_kept_whatever_was_added() {
+fn additions_to_a_written_object_are_tolerated() {
     for seed in 0..SEEDS {
         let chance = &mut Chance::new(seed);
         let desired = object(chance);
@@ -180,8 +181,8 @@ fn what_was_written_is_kept_whatever_was_added() {
 }
 
 #[test]
-fn whatever_was_taken_away_or_changed_is_noticed() {
-    let mut looked_at = 0;
+fn removals_and_changes_are_detected() {
+    let mut compared = 0;
     for seed in 0..SEEDS {
         let chance = &mut Chance::new(seed);
         let desired = object(chance);
@@ -204,23 +205,23 @@ fn whatever_was_taken_away_or_changed_is_noticed() {
                     "seed {seed}: {place} of {} in {changed}",
                     desired.body()
                 );
-                looked_at += 1;
+                compared += 1;
             }
         }
     }
-    assert!(looked_at > 1000, "{looked_at}");
+    assert!(compared > 1000, "{compared}");
 }
 
 #[test]
-fn no_value_of_a_sensitive_object_is_told() {
+fn values_of_a_sensitive_object_are_not_printed() {
     for seed in 0..SEEDS {
         let chance = &mut Chance::new(seed);
         let desired = object(chance);
         let other = Live::new(
             json!({"apiVersion": "v1", "kind": desired.kind(), "metadata": {"name": "b"}, "data": map(chance)}),
         );
-        let told = format!("{:?}", compare(&desired, &other, Disclosure::Paths));
-        assert!(!told.contains("text ") && !told.contains("Shown"), "seed {seed}: {told}");
+        let printed = format!("{:?}", compare(&desired, &other, Disclosure::Paths));
+        assert!(!printed.contains("text ") && !printed.contains("Shown"), "seed {seed}: {printed}");
     }
 }
 

@@ -8,7 +8,7 @@ use qontract_testkit::vectors;
 use serde_json::{Value, json};
 
 #[test]
-fn text_and_hash_are_those_of_the_established_runtime() {
+fn text_and_hash_equal_those_of_the_established_runtime() {
     let recorded = std::fs::read(vectors().join("kube/hashes.json")).unwrap();
     let recorded: Vec<Value> = serde_json::from_slice(&recorded).unwrap();
     assert_eq!(recorded.len(), 44);
@@ -29,7 +29,7 @@ fn the_canonical_form_of_the_canonical_form_is_itself() {
 }
 
 #[test]
-fn what_the_established_runtime_wrote_is_kept() {
+fn an_object_that_the_established_runtime_wrote_is_kept() {
     let recorded = std::fs::read(vectors().join("kube/hashes.json")).unwrap();
     let owner = Owner::of("openshift-resources", None).unwrap();
     let moved_from = BTreeSet::new();
@@ -50,7 +50,7 @@ fn what_the_established_runtime_wrote_is_kept() {
 }
 
 #[test]
-fn labels_that_are_looked_for_are_not_made() {
+fn reading_labels_does_not_create_them() {
     let cluster = json!({"apiVersion": "v1", "kind": "ManagedCluster", "metadata": {"name": "a"}});
     let text =
         r#"{"apiVersion": "v1", "kind": "ManagedCluster", "metadata": {"annotations": {}, "name": "a"}}"#;
@@ -58,7 +58,7 @@ fn labels_that_are_looked_for_are_not_made() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn a_value_that_is_not_an_object_is_refused() {
     for text in [
         "1",
         "[]",

@@ -1,4 +1,4 @@
-//! How a cluster is reached, as the shared fragments tell it.
+//! Cluster addresses, tokens and disabled integrations, read from the shared GraphQL fragments.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_runtime::Place;
@@ -22,7 +22,7 @@ impl ClusterAccess {
         }
     }
 
-    /// The cluster with the token of its administrator; an error if the data names none.
+    /// The cluster with its administrator token; an error if the data does not name one.
     pub fn admin_cluster(&self) -> Result<Cluster, String> {
         match &self.cluster_admin_automation_token {
             Some(token) => Ok(Cluster { token: Some(token.clone().into()), ..self.cluster() }),
@@ -30,12 +30,12 @@ impl ClusterAccess {
         }
     }
 
-    /// Whether the data marks it as internal, which `--internal` and `--external` select by.
+    /// Whether the data marks the cluster as internal; `--internal` and `--external` select by this.
     pub fn is_internal(&self) -> bool {
         self.internal == Some(true)
     }
 
-    /// Set if the data disables an integration on this cluster; `place` is the cluster's.
+    /// Set if the data disables an integration on this cluster. `place` is the provenance of the cluster.
     pub fn disabled(&self, integration: &str, place: Option<Place>) -> Option<Disabled> {
         let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
         let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));

@@ -12,26 +12,26 @@ use serde_json::Value;
 use crate::integration::{ObjectState, ScopeSpec, ShardView};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
-/// The objects of a shard. The place of the object at index 3 is that of `/objects/3`.
+/// The declared objects of a shard. The object at index 3 has its provenance under `/objects/3`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeclaredObjects {
-    /// The managed kinds, as data names them.
+    /// The managed kinds, as the data names them.
     pub kinds: BTreeSet<String>,
     /// The managed names; all objects of those kinds by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeSet<String>>,
     /// The objects.
     pub objects: Vec<Value>,
-    /// The day from which on an object is not wanted any more, by its name: `2030-06-30`.
+    /// Expiry dates by object name: from this day on, the object is no longer desired (`2030-06-30`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, String>,
-    /// Whether objects without a mark are managed, too: if they are not wanted, they are removed.
+    /// Whether unmarked objects are managed, too: those that are not desired are removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adopts_unmarked: bool,
 }
 
 impl DeclaredObjects {
-    /// All objects of a kind.
+    /// A declaration that manages all objects of a kind.
     pub fn of(kind: &str, objects: Vec<Value>) -> Self {
         Self { kinds: BTreeSet::from([kind.to_owned()]), objects, ..Self::default() }
     }

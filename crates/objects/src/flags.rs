@@ -1,26 +1,26 @@
-//! The flags that the integrations of clusters share, by the established runtime's names.
+//! Flags that all cluster integrations share, with the names of the established runtime.
 
 use qontract_runtime::{About, FlagKind, Operation, Switch};
 
 /// The label of shards on internal clusters.
 pub const INTERNAL: &str = "internal";
 
-/// The switch that leaves objects without a mark alone.
+/// The switch that leaves unmarked objects alone.
 pub const NO_TAKE_OVER: &str = "no-take-over";
 
-/// An integration whose shards are namespaces, and which works through them one by one: what it declares of one depends on no other
-/// namespace of its own list.
+/// Metadata of an integration whose shards are namespaces. It declares each namespace independently of the
+/// others in its list.
 pub fn about_namespaces<Q: Operation>(name: &str, description: &str) -> About {
     let about = about_clusters::<Q>(name, description).selects("namespace-name", "namespace");
     about.one_by_one("namespaces_v1", &["name"])
 }
 
-/// An integration whose shards are clusters.
+/// Metadata of an integration whose shards are clusters.
 pub fn about_clusters<Q: Operation>(name: &str, description: &str) -> About {
     with_cluster_flags(About::new(name, description).query::<Q>())
 }
 
-/// The integration with the flags that select clusters, and those that say how they are reached.
+/// Adds the flags that select clusters and that control how they are reached.
 #[must_use]
 pub fn with_cluster_flags(about: About) -> About {
     let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
@@ -47,7 +47,7 @@ pub fn with_cluster_flags(about: About) -> About {
         )
 }
 
-/// The integration with the flags that decide about objects without a mark.
+/// Adds the flags that control the handling of unmarked objects.
 #[must_use]
 pub fn with_take_over_flags(about: About) -> About {
     about.switches(

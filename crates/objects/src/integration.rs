@@ -1,7 +1,7 @@
 //! The adapter for integrations that manage Kubernetes objects.
 //!
-//! An [`ObjectIntegration`] says what the data declares per shard; [`ManagedObjects`] makes an integration of it that
-//! observes, plans, rehearses and applies like all others.
+//! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] turns it into an
+//! integration that observes, plans, rehearses and applies like all others.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -21,13 +21,13 @@ use crate::reconcile::{Action, LiveObject, ObjectReconciler};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::Outside;
 
-/// The version in the marks of an integration that the established runtime does not have.
+/// The version in the annotations of an integration that does not exist in the established runtime.
 const FIRST_VERSION: &str = "0.1.0";
 
 /// One shard with its key.
 pub type ShardView<'d, S> = View<'d, (), Cluster, S>;
 
-/// What is specific to one Kubernetes integration.
+/// The part that differs between Kubernetes integrations.
 pub trait ObjectIntegration: Send + Sync + 'static {
     /// The declared state of a shard: [`DeclaredObjects`](crate::DeclaredObjects) if its objects follow from the data alone.
     type State: ObjectState;
@@ -35,7 +35,7 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     /// Its name, queries, flags and promises.
     fn about(&self) -> About;
 
-    /// What the data says: the shards and their states.
+    /// Declares the shards and their states from the data.
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<Self::State>, Fault>;
 
     /// The secrets that the data names for a shard; see [`Staged::secret_lookups`].
@@ -43,12 +43,13 @@ pub trait ObjectIntegration: Send + Sync + 'static {
         BTreeSet::new()
     }
 
-    /// Text that follows from the data alone; see [`Staged::public_texts`].
+    /// Texts that follow from the data alone; see [`Staged::public_texts`].
     fn public_texts(&self, _: ShardView<'_, Self::State>) -> Vec<String> {
         Vec::new()
     }
 
-    /// The objects that a shard wants. By default they follow from its state alone; override this to look up templates and secrets.
+    /// The desired objects of a shard. By default they follow from its state alone; override this to look up
+    /// templates and secrets.
     fn resolve(
         &self,
         context: ResolveContext<'_>,
@@ -60,10 +61,11 @@ pub trait ObjectIntegration: Send + Sync + 'static {
 
 /// The declared state of one shard.
 pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
-    /// Which objects the shard manages.
+    /// The objects that the shard manages.
     fn scope(shard: ShardView<'_, Self>) -> ScopeSpec;
 
-    /// The objects that follow from the state alone. An integration whose objects do not, resolves them itself.
+    /// The objects that follow from the state alone. An integration that needs look-ups overrides
+    /// [`ObjectIntegration::resolve`] instead.
     fn wants(
         _: ShardView<'_, Self>,
         _: &Arc<ManagedScope>,
@@ -73,29 +75,29 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     }
 }
 
-/// Which objects a shard manages.
+/// Specification of the objects that a shard manages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeSpec {
-    /// The namespace; none for objects of the cluster itself.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
     /// The kinds.
     pub kinds: Vec<ManagedKind>,
-    /// Whether objects without a mark are managed, too: if they are not wanted, they are removed.
+    /// Whether unmarked objects are managed, too: those that are not desired are removed.
     pub adopts_unmarked: bool,
 }
 
-/// What resolving a shard may use.
+/// The context for resolving a shard.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolveContext<'r> {
-    /// The permit to read, the data, and what was read in this round.
+    /// The read context: permit, data, and the cache of this round.
     pub read: &'r Read,
-    /// Secrets, and what templates look up.
+    /// Secrets and other external look-ups of templates.
     pub lookups: &'r Outside,
-    /// Which objects the shard manages.
+    /// The objects that the shard manages.
     pub scope: &'r Arc<ManagedScope>,
 }
 
-/// An [`ObjectIntegration`] on clusters, as the runner runs it.
+/// An [`ObjectIntegration`] bound to clusters: the form that the runner executes.
 pub struct ManagedObjects<I> {
     integration: I,
     about: About,
@@ -105,7 +107,7 @@ pub struct ManagedObjects<I> {
 }
 
 impl<I: ObjectIntegration> ManagedObjects<I> {
-    /// The integration on these clusters, with these look-ups.
+    /// Binds the integration to clusters and look-ups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<Outside>) -> Self {
         let about = integration.about();
         let first = || Owner::new(&*about.name, FIRST_VERSION, None).expect("a version");

@@ -1,11 +1,13 @@
-//! Kubernetes objects, owned and reconciled: the adapter for integrations, and the objects that namespaces name.
+//! Reconciles owned Kubernetes objects: the adapter for integrations, and the `openshiftResources` of
+//! namespaces.
 //!
-//! An [`ObjectIntegration`] declares which objects its data wants, shard by shard; [`ManagedObjects`] makes an integration of it, which observes,
-//! plans, rehearses and applies. [`ShardBuilder`] builds shards from the answers to queries, which spread the [`fragments`]. What is
-//! decided is decided in `qontract-inventory`; what is sent is sent by `qontract-client-kubernetes`.
+//! An [`ObjectIntegration`] declares the desired objects of each shard; [`ManagedObjects`] turns it into an
+//! integration that observes, plans, rehearses and applies. [`ShardBuilder`] builds shards from query
+//! results, whose queries spread the [`fragments`]. `qontract-inventory` makes the decisions;
+//! `qontract-client-kubernetes` sends the requests.
 //!
-//! **Invariant:** nothing is written that carries the mark of another integration or of another living caller
-//! (`tests/ownership.rs`).
+//! **Invariant:** an object that carries the mark of another integration, or of another existing caller, is
+//! never written (`tests/ownership.rs`).
 
 mod cluster_access;
 mod declared;
@@ -31,5 +33,5 @@ pub use reconcile::{Action, LiveObject, ObjectReconciler, applied, fault, rehear
 pub use role_members::Grant;
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
-/// What an integration declares: shards that are reached by their cluster.
+/// The declared state of an integration whose shards are reached through their cluster.
 pub type Declared<S> = qontract_runtime::state::Declared<(), Cluster, S>;

@@ -1,4 +1,5 @@
-//! Builds the shards of integrations that work in namespaces or on whole clusters, with what disables each of them.
+//! Builds the shards of integrations that work in namespaces or on whole clusters, including the reason why a
+//! shard is disabled.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
 use crate::flags::INTERNAL;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
 
-/// A namespace with its places in the data.
+/// A namespace with its provenance.
 #[derive(Clone, Debug)]
 pub struct LocatedNamespace {
     /// The namespace.
     pub target: NamespaceTarget,
-    /// Where it is declared.
+    /// Provenance of the namespace.
     pub place: Option<Place>,
-    /// Where its cluster is declared.
+    /// Provenance of its cluster.
     pub cluster_place: Option<Place>,
 }
 
@@ -34,12 +35,12 @@ impl NamespaceTarget {
         ShardKey::new([("cluster", self.cluster.name.as_str()), ("namespace", self.name.as_str())])
     }
 
-    /// Whether the data says that it is to be deleted, and everything in it.
+    /// Whether the data marks the namespace, and everything in it, for deletion.
     pub fn is_marked_for_deletion(&self) -> bool {
         self.delete == Some(true)
     }
 
-    /// The cluster, with the token that its objects take.
+    /// The cluster, with the token that the namespace's objects require.
     fn cluster(&self) -> Result<Cluster, String> {
         match self.cluster_admin {
             Some(true) => self.cluster.admin_cluster(),
@@ -48,10 +49,10 @@ impl NamespaceTarget {
     }
 }
 
-/// What is declared for a shard, and where its parts come from, by JSON pointer.
+/// A declared state, and the provenance of its parts by JSON pointer.
 pub type WithProvenance<S> = (S, BTreeMap<String, Place>);
 
-/// A server, or one of its namespaces, however clusters spell its address.
+/// A server, or one of its namespaces. The address is normalized, so that different spellings compare equal.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ServerTarget {
     address: String,
@@ -66,12 +67,12 @@ pub struct ShardBuilder<S> {
 }
 
 impl<S> ShardBuilder<S> {
-    /// No shards yet, for this integration.
+    /// A builder without shards, for this integration.
     pub fn new(integration: &'static str) -> Self {
         Self { integration, declared: Declared::new(()), servers: BTreeMap::new() }
     }
 
-    /// Adds a namespace with its declared state, or with what is wrong about that.
+    /// Adds a namespace with its declared state, or with the fault that prevented declaring it.
     pub fn add(&mut self, namespace: LocatedNamespace, state: Result<WithProvenance<S>, Fault>) {
         let LocatedNamespace { target, place, cluster_place } = namespace;
         let key = target.key();
@@ -94,7 +95,7 @@ impl<S> ShardBuilder<S> {
         self.insert(key, place, disabled, state);
     }
 
-    /// Adds a namespace that is skipped, and why.
+    /// Adds a namespace that is skipped, with the reason.
     pub fn skip(&mut self, namespace: LocatedNamespace, why: &str)
     where
         S: Default,
@@ -108,7 +109,7 @@ impl<S> ShardBuilder<S> {
         self.insert(key, place, disabled, state);
     }
 
-    /// Adds a whole cluster, for objects that are in no namespace.
+    /// Adds a whole cluster, for cluster-scoped objects.
     pub fn add_cluster(
         &mut self,
         cluster: &ClusterAccess,
@@ -132,8 +133,8 @@ impl<S> ShardBuilder<S> {
         }
     }
 
-    /// Whether a server's namespace, or the server, is there already under another key, which is an error: two shards of one server would undo each
-    /// other's work in turns.
+    /// Whether the server, or its namespace, is already declared under another key. That is an error: two
+    /// shards of one server would keep undoing each other's work.
     fn is_twin(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&Place>) -> bool {
         let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
@@ -175,8 +176,9 @@ impl<S> ShardBuilder<S> {
     }
 }
 
-/// One shard for each namespace of an answer, with the state that `declare` finds for it. `declare` gets the namespace and its JSON pointer into the
-/// answer. A namespace that is marked for deletion is skipped.
+/// Builds one shard for each namespace of a query result, with the state that `declare` returns for it.
+/// `declare` gets the namespace and its JSON pointer into the result. A namespace that is marked for deletion
+/// is skipped.
 pub fn in_namespaces<N, S: Default>(
     integration: &'static str,
     namespaces: Option<Vec<N>>,
@@ -197,7 +199,7 @@ pub fn in_namespaces<N, S: Default>(
     shards.finish()
 }
 
-/// Whether it can be the name of a namespace: a part of a host name.
+/// Whether it is a valid namespace name (a DNS label).
 fn is_name(name: &str) -> bool {
     let letters = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     let ends = name.starts_with('-') || name.ends_with('-');

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::declared::DeclaredObjects;
 use crate::namespaces::WithProvenance;
 
-/// The objects of a shard, by kind and name.
+/// A set of objects for a shard, keyed by kind and name.
 #[derive(Debug, Default)]
 pub struct ObjectSet {
     rest: DeclaredObjects,
@@ -25,12 +25,12 @@ struct Found {
 }
 
 impl ObjectSet {
-    /// No objects yet, of a kind of which every object with our mark is managed.
+    /// An empty set for one kind, of which every object with our mark is managed.
     pub fn of(kind: &str) -> Self {
         Self { rest: DeclaredObjects::of(kind, Vec::new()), found: BTreeMap::new() }
     }
 
-    /// Objects without a mark are managed, too: if they are not wanted, they are removed.
+    /// Manages unmarked objects, too: those that are not desired are removed.
     #[must_use]
     pub fn adopting_unmarked(mut self) -> Self {
         self.rest.adopts_unmarked = true;
@@ -42,8 +42,8 @@ impl ObjectSet {
         self.add_until(body, None, place)
     }
 
-    /// Adds an object that is not wanted any more from a day on. The same one twice is fine, and holds for as long as either;
-    /// two of one name that are not the same are a fault.
+    /// Adds an object that expires on a day. Adding an equal object again keeps the later expiry; two
+    /// different objects of one name are a fault.
     pub fn add_until(&mut self, body: Value, until: Option<Date>, place: Option<Place>) -> Result<(), Fault> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&body["kind"]), text(&body["metadata"]["name"]));
@@ -52,7 +52,7 @@ impl ObjectSet {
             Entry::Occupied(taken) if taken.get().body != body => {
                 let (kind, name) = taken.key();
                 let mut fault =
-                    Fault::author(format!("{kind} `{name}` is declared twice, and not as the same"));
+                    Fault::author(format!("{kind} `{name}` is declared twice with different content"));
                 fault.places.extend(taken.get().place.clone());
                 return Err(fault.at(place));
             }
@@ -64,7 +64,7 @@ impl ObjectSet {
         Ok(())
     }
 
-    /// The state of a shard, and where its parts come from.
+    /// The declared state of the shard, and the provenance of its parts.
     pub fn finish(self) -> WithProvenance<DeclaredObjects> {
         let (mut objects, mut places) = (self.rest, BTreeMap::new());
         for (index, ((_, name), found)) in self.found.into_iter().enumerate() {
@@ -76,7 +76,7 @@ impl ObjectSet {
     }
 }
 
-/// A map without what is not set, at any depth: nothing is written about it.
+/// Removes null values from a map, at any depth, so that they are not written.
 ///
 /// ```
 /// use serde_json::json;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_differ_are_a_fault() {
+    fn two_different_objects_of_one_name_are_a_fault() {
         let mut all = ObjectSet::of("K");
         all.add(json!({"kind": "K", "metadata": {"name": "a"}}), None).expect("the first");
         let other = all.add(json!({"kind": "K", "metadata": {"name": "a"}, "data": {}}), None);

@@ -1,4 +1,4 @@
-//! Observes, plans, rehearses and applies owned objects, by what `qontract-inventory` decides.
+//! Observes, plans, rehearses and applies owned objects, following the decisions of `qontract-inventory`.
 
 mod apply;
 mod diff;

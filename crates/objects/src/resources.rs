@@ -1,9 +1,11 @@
-//! The objects that namespaces name in the data (`openshiftResources`), from files, templates and secrets.
+//! The objects that namespaces list in the data (`openshiftResources`), from files, templates and secrets.
 //!
-//! Four integrations share this: each handles a [`ProviderGroup`], and owns the objects that its providers give. What follows from the data
-//! alone is declared; what needs a look-up is resolved, and is its address in the declared state.
+//! Four integrations share this: each handles a [`ProviderGroup`] and owns the objects of its providers.
+//! Objects that follow from the data alone are part of the declared state; objects that need a look-up are
+//! resolved later, and the declared state holds their address.
 //!
-//! **Invariant:** an object whose text cannot be told is never taken for unwanted: nothing is removed where it might be.
+//! **Invariant:** an object whose text is unknown is never treated as not desired: nothing is removed where
+//! it might be.
 
 pub mod check;
 mod declare;

@@ -1,4 +1,4 @@
-//! Who is bound to a role: the people and the bots of a role of the data, as a cluster knows them.
+//! Role members: binds the users and bots of a role, under the names that a cluster uses for them.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::fragments::{RoleMembers, User};
 use crate::object_set::ObjectSet;
 
-/// The group of the objects that bind.
+/// The API group of role bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What is granted, and by which kind of object.
+/// A role to grant, and the kind of binding that grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant<'a> {
-    /// The kind of the objects that bind: `RoleBinding` or `ClusterRoleBinding`.
+    /// The kind of the bindings: `RoleBinding` or `ClusterRoleBinding`.
     pub binding: &'a str,
     /// The kind of the role: `Role` or `ClusterRole`.
     pub role_kind: &'a str,
@@ -24,7 +24,8 @@ pub struct Grant<'a> {
 }
 
 impl RoleMembers {
-    /// Binds all of them, as a cluster knows them that lets people in by `services`.
+    /// Adds a binding for each member. `services` are the authentication services of the cluster; they
+    /// determine user names.
     pub fn bind(
         &self,
         all: &mut ObjectSet,
@@ -42,7 +43,7 @@ impl RoleMembers {
                 let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
                 Ok((format!("{namespace}-{name}"), subject))
             }
-            _ => Err(at(format!("`{account}` is no service account: namespace, slash, name"))),
+            _ => Err(at(format!("`{account}` is not a service account: expected `namespace/name`"))),
         });
         for bound in people.map(Ok).chain(accounts) {
             let (name, subject) = bound?;
@@ -53,11 +54,11 @@ impl RoleMembers {
 
     fn until(&self) -> Result<Option<Date>, String> {
         let Some(day) = &self.expiration_date else { return Ok(None) };
-        let wrong = |_| format!("`expirationDate` is no day: `{day}` instead of YYYY-MM-DD");
+        let wrong = |_| format!("`expirationDate` is not a date: `{day}` instead of YYYY-MM-DD");
         Date::strptime("%Y-%m-%d", day).map(Some).map_err(wrong)
     }
 
-    /// What a cluster calls the people. One that does not say how it lets people in does so by GitHub.
+    /// The user names on a cluster. GitHub is the default authentication service.
     fn names(&self, services: &[&str]) -> Result<BTreeSet<&str>, String> {
         let services = if services.is_empty() { &["github-org"] } else { services };
         let mut names = BTreeSet::new();
@@ -73,7 +74,7 @@ impl RoleMembers {
     }
 }
 
-/// One binds one: so each comes and goes alone.
+/// Each binding has one subject, so that members come and go independently.
 fn binding(Grant { binding, role_kind, role }: Grant<'_>, name: &str, subject: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
@@ -99,12 +100,12 @@ mod tests {
         let bound = members.bind(&mut all, granted, services, None);
         let objects = all.finish().0.objects;
         let names = objects.iter().filter_map(|body| body["metadata"]["name"].as_str()).collect::<Vec<_>>();
-        let told = bound.map(|()| &*names).map_err(|fault| fault.text);
-        assert_eq!(told, expect.map_err(str::to_owned));
+        let actual = bound.map(|()| &*names).map_err(|fault| fault.text);
+        assert_eq!(actual, expect.map_err(str::to_owned));
     }
 
     #[test]
-    fn a_cluster_knows_people_by_how_it_lets_them_in() {
+    fn user_names_depend_on_the_authentication_service() {
         check(&["github-org"], Ok(&["view-ann-hub", "view-ci-bot"]));
         check(&["oidc"], Ok(&["view-ann", "view-ci-bot"]));
         check(&["rhidp", "oidc"], Ok(&["view-ann", "view-ci-bot"]));

@@ -1,4 +1,4 @@
-//! Which objects a shard manages, and how they are to be.
+//! The objects that a shard manages, and their desired state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use qontract_inventory::{Callers, Desired, Disclosure, Owner};
 use qontract_runtime::{Fault, Place, Scope, Thing, Want, Wanted};
 use serde_json::Value;
 
-/// The objects that one shard manages: kinds of objects in a namespace, or of the cluster itself.
+/// The objects that one shard manages: kinds of objects in a namespace, or cluster-scoped kinds.
 #[derive(Clone, Debug)]
 pub struct ManagedScope {
     /// The cluster.
     pub cluster: Cluster,
-    /// The namespace; none for objects of the cluster itself.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
     /// The kinds.
     pub kinds: Vec<ManagedKind>,
-    /// Who we are.
+    /// The owner that is written into the annotations.
     pub owner: Arc<Owner>,
-    /// All callers of the integration, as the whole bundle knows them.
+    /// All callers of the integration in the whole bundle.
     pub callers: Arc<Callers>,
-    /// Whether objects without a mark are managed, too: if they are not wanted, they are removed.
+    /// Whether unmarked objects are managed, too: those that are not desired are removed.
     pub adopts_unmarked: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct ManagedScope {
 pub struct ManagedKind {
     /// The kind, as the data names it.
     pub kind: Kind,
-    /// The managed names; all by default.
+    /// The managed names; `None` means all.
     pub names: Option<BTreeSet<String>>,
 }
 
@@ -40,38 +40,39 @@ impl From<Kind> for ManagedKind {
     }
 }
 
-/// An object as it is to be.
+/// A desired object.
 #[derive(Clone, Debug)]
 pub struct DesiredObject {
-    /// The scope that it is managed in.
+    /// The scope in which it is managed.
     pub managed_scope: Arc<ManagedScope>,
     /// Its kind, as the scope names it.
     pub kind: Kind,
-    /// All that is declared of it.
+    /// The declared object.
     pub desired: Desired,
-    /// What of it may be shown.
+    /// Which parts of it may be shown.
     pub sensitivity: Sensitivity,
-    /// Annotation names of integrations that the data moved it from.
+    /// Names (as in annotations) of integrations from which the data moved it.
     pub moved_from: BTreeSet<String>,
 }
 
-/// Whether an object holds secrets, and what of it may be shown then. Never a value.
+/// Whether an object holds secrets, and which parts of it may be shown. Values are never shown.
 #[derive(Clone, Debug, Default)]
 pub enum Sensitivity {
-    /// It holds none.
+    /// It holds no secrets.
     #[default]
     Public,
-    /// It is rendered from a template with secrets, which may put fields anywhere because of what a secret is: not even the paths that differ may be
-    /// shown, nor how many they are.
+    /// Rendered from a template with secrets. The value of a secret may decide where fields are, so neither
+    /// the paths that differ nor their number may be shown.
     Template,
-    /// Secrets are put into certain fields of this object. The paths that it has may be shown.
+    /// Secrets are written into certain fields of this object. Its paths may be shown.
     Filled(Arc<Value>),
-    /// It is a secret as a whole, but for what is in this object. The record of a real run names its fields.
+    /// A Secret: everything but the content of this object is confidential. The record of a real run names
+    /// its fields.
     Entry(Arc<Value>),
 }
 
 impl Sensitivity {
-    /// Whether no value may be shown.
+    /// Whether values must not be shown.
     pub fn is_sensitive(&self) -> bool {
         match self {
             Self::Public => false,
@@ -79,7 +80,7 @@ impl Sensitivity {
         }
     }
 
-    /// What may be shown in any run.
+    /// The disclosure in any run.
     pub fn disclosure(&self) -> Disclosure<'_> {
         match self {
             Self::Public => Disclosure::Everything,
@@ -88,7 +89,7 @@ impl Sensitivity {
         }
     }
 
-    /// What the record of a real run shows, where that is more.
+    /// The disclosure in the record of a real run, where it is larger.
     pub fn disclosure_in_record(&self) -> Option<Disclosure<'static>> {
         match self {
             Self::Public | Self::Template | Self::Filled(_) => None,
@@ -98,7 +99,7 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
-    /// What one list of a kind tells about. Namespaces are what a cluster consists of: their scope is the cluster.
+    /// The scope of listing a kind. For namespaces, the scope is the whole cluster.
     pub fn scope(&self, kind: &Kind) -> Scope {
         let cluster = ("cluster", self.cluster.name.as_str());
         let label = kind.to_string();
@@ -111,26 +112,28 @@ impl ManagedScope {
         }
     }
 
-    /// An object as plans name it.
+    /// The identity of an object in plans.
     pub fn thing(&self, kind: &Kind, name: impl Into<String>) -> Thing {
         Thing { scope: self.scope(kind), kind: kind.to_string(), name: name.into() }
     }
 
-    /// Where an object is.
+    /// The address of an object.
     pub fn address(&self, kind: &Kind, name: impl Into<String>) -> Address {
         Address { kind: kind.clone(), namespace: self.namespace.clone(), name: name.into() }
     }
 
-    /// The managed kind of an object: the one of its group, else the one that names no group.
+    /// The managed kind of an object: the one with its group, else the one without a group.
     pub fn kind_of(&self, body: &Value) -> Option<&Kind> {
         let own = Kind::of(body)?;
         let named = || self.kinds.iter().map(|managed| &managed.kind).filter(|kind| kind.name == own.name);
         named().find(|kind| kind.group == own.group).or_else(|| named().find(|kind| kind.group.is_none()))
     }
 
-    /// An object that is wanted here. If it cannot be managed, it is wanted anyway, as unresolved, so that nothing is removed because of it.
+    /// A desired object of this scope. If it cannot be managed, it is returned as unresolved, so that nothing
+    /// is removed because of it.
     ///
-    /// **Invariant:** kind and name come from the data alone, also of an object that holds secrets: they are shown.
+    /// **Invariant:** kind and name come from the data alone, even if the object holds secrets, because they
+    /// are shown.
     pub fn want(
         self: &Arc<Self>,
         body: Value,
@@ -139,7 +142,7 @@ impl ManagedScope {
     ) -> Want<DesiredObject> {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(kind) = self.kind_of(&body).cloned() else {
-            let fault = Fault::author("the kind is not among those that are managed here")
+            let fault = Fault::author("the kind is not managed in this namespace")
                 .hint("add it to `managedResourceTypes`");
             let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
             return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };

@@ -1,4 +1,4 @@
-//! Templates: rendered from the data alone where that is possible, with look-ups where it is not.
+//! Renders templates: from the data alone where possible, with look-ups where needed.
 
 pub(crate) mod may_query;
 pub(crate) mod outside;

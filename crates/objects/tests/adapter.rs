@@ -1,9 +1,9 @@
-//! The adapter: how far it is from the runner to an integration, and what its queries send.
+//! The adapter: the number of frames between runner and integration, and the queries that are sent.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_integration;
 }
 
 use std::backtrace::Backtrace;
@@ -16,9 +16,9 @@ use qontract_objects::templates::Outside;
 use qontract_objects::{Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
 use qontract_runtime::{About, Data, Fault, Options, Room, Terms};
 use qontract_testkit::Scratch;
-use support::yard::source;
+use support::test_integration::source;
 
-/// An integration that records by which functions it was called.
+/// An integration that records its callers.
 #[derive(Clone, Default)]
 struct Probe(Arc<Mutex<String>>);
 
@@ -26,7 +26,7 @@ impl ObjectIntegration for Probe {
     type State = DeclaredObjects;
 
     fn about(&self) -> About {
-        About::new("yard", "Records by which functions it was called")
+        About::new("test-objects", "Records its callers")
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
@@ -35,7 +35,7 @@ impl ObjectIntegration for Probe {
     }
 }
 
-/// The functions of ours in a backtrace, innermost first; closures are part of the function that they are written in.
+/// The functions of this workspace in a backtrace, innermost first; closures count as part of their function.
 fn frames(backtrace: &str) -> Vec<&str> {
     let names = backtrace.lines().filter_map(|line| line.trim_start().split_once(": ").map(|(_, name)| name));
     // An inlined method is shown without its type: `declare<…>`.
@@ -49,9 +49,9 @@ fn a_declaration_passes_three_frames() {
     let (scratch, probe) = (Scratch::new(), Probe::default());
     let lookups = Outside::secrets(Arc::new(Tables::new(toml::Table::new())));
     let kubernetes = Arc::new(Sandbox::new(scratch.path()));
-    let room = Room::staged(ManagedObjects::new(probe.clone(), kubernetes, Arc::new(lookups)));
-    let data = Data::new(source(), Terms::of(room.about()));
-    room.declare(&data, &Options::default()).unwrap();
+    let integration = Room::staged(ManagedObjects::new(probe.clone(), kubernetes, Arc::new(lookups)));
+    let data = Data::new(source(), Terms::of(integration.about()));
+    integration.declare(&data, &Options::default()).unwrap();
     let backtrace = probe.0.lock().unwrap();
     let frames = frames(&backtrace);
     let runner = frames.iter().position(|name| name.contains("Room") && name.ends_with("::declare"));
@@ -63,7 +63,7 @@ struct Files;
 
 impl ResourceProviders for Files {
     const GROUP: ProviderGroup = ProviderGroup::Files;
-    const DESCRIPTION: &'static str = "Reads what namespaces name";
+    const DESCRIPTION: &'static str = "Reads the resources of namespaces";
 }
 
 #[test]

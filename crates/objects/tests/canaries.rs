@@ -1,19 +1,19 @@
-//! A thousand secret values through plans, diffs, faults and records: none of them is told.
+//! A thousand secret values in plans, diffs, faults and records: none of them is printed.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod ground;
+    pub mod test_integration;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_target;
 }
 
 use qontract_access::Mode;
 use qontract_inventory::Owner;
 use qontract_runtime::{Clock, Outcome, PlaceLines, Record};
 use serde_json::{Value, json};
-use support::ground::{Folder, Ground};
-use support::yard::{Wish, Yard};
+use support::test_integration::{TestIntegration, TestObject};
+use support::test_target::{SandboxTarget, TestTarget};
 
 const COUNT: usize = 1000;
 
@@ -21,7 +21,7 @@ fn canary(number: usize, round: &str) -> String {
     format!("canary-{round}-{number:04}")
 }
 
-/// A Secret; every third has its value as text, every seventh cannot be as it is wanted.
+/// A Secret; every third has its value as text, every seventh needs a replacement.
 fn secret(number: usize, round: &str) -> Value {
     let (name, value) = (format!("s{number:04}"), canary(number, round));
     let kind = if number.is_multiple_of(7) { format!("example.com/{round}") } else { "Opaque".to_owned() };
@@ -34,7 +34,7 @@ fn secret(number: usize, round: &str) -> Value {
     object
 }
 
-fn told(outcome: &Outcome) -> String {
+fn printed(outcome: &Outcome) -> String {
     let record = Record::new(
         outcome,
         Clock { began: 0, milliseconds: 0 },
@@ -46,25 +46,25 @@ fn told(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn no_value_of_a_secret_is_told() {
-    let ground = Folder::new();
-    let namespace = ground.namespace();
+fn values_of_secrets_are_not_printed() {
+    let target = SandboxTarget::new();
+    let namespace = target.namespace();
     let run = |round: &str, mode: Mode| {
         let owner = Owner::of("openshift-vault-secrets", None).unwrap();
-        let yard = Yard::new(ground.kubernetes(mode), ground.cluster(), owner, &["Secret"]);
-        let wishes = (0..COUNT).map(|number| Wish::for_object(secret(number, round))).collect();
-        yard.plot(&namespace, wishes).run(mode)
+        let integration = TestIntegration::new(target.kubernetes(mode), target.cluster(), owner, &["Secret"]);
+        let objects = (0..COUNT).map(|number| TestObject::for_object(secret(number, round))).collect();
+        integration.with_namespace(&namespace, objects).run(mode)
     };
-    let mut all = told(&run("one", Mode::DryRun)) + &told(&run("one", Mode::Real));
-    // Changed by hand, so that what is there differs, too.
+    let mut all = printed(&run("one", Mode::DryRun)) + &printed(&run("one", Mode::Real));
+    // Changed by hand, so that the live objects differ, too.
     for number in 0..50 {
         let edit = json!({"data": {"p": canary(number, "edit"), "q": "canary-added"}});
-        ground.edit(&namespace, "Secret", &format!("s{number:04}"), &edit);
+        target.edit(&namespace, "Secret", &format!("s{number:04}"), &edit);
     }
-    all += &(told(&run("one", Mode::DryRun))
-        + &told(&run("two", Mode::DryRun))
-        + &told(&run("two", Mode::Real)));
-    assert!(all.matches("change Secret").count() > COUNT, "the test means something");
+    all += &(printed(&run("one", Mode::DryRun))
+        + &printed(&run("two", Mode::DryRun))
+        + &printed(&run("two", Mode::Real)));
+    assert!(all.matches("change Secret").count() > COUNT, "the test is meaningful");
     assert!(all.contains("replace Secret") || all.contains("held"), "some cannot be changed in place");
     let hits = all.matches("canary-").count();
     assert_eq!(

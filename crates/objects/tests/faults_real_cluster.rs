@@ -1,13 +1,13 @@
-//! Two hundred objects against an API server that refuses, loses answers, or restarts: runs that follow converge, and
-//! nothing foreign is touched.
+//! Two hundred objects against an API server that refuses requests, loses responses or restarts: the
+//! following runs converge, and foreign objects are not touched.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
+    pub mod fault_proxy;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod ground;
-    pub mod meddler;
+    pub mod test_integration;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_target;
 }
 
 use std::collections::BTreeMap;
@@ -18,36 +18,39 @@ use qontract_inventory::Owner;
 use qontract_runtime::{Ended, Outcome};
 use qontract_testkit::cluster::TestCluster;
 use serde_json::{Value, json};
-use support::ground::{Ground, RealCluster};
-use support::meddler::{Habits, Meddler};
-use support::yard::{Wish, Yard};
+use support::fault_proxy::{FaultProxy, FaultRates};
+use support::test_integration::{TestIntegration, TestObject};
+use support::test_target::{RealCluster, TestTarget};
 
-/// Namespaces, and objects in each of them.
+/// Number of namespaces, and of objects in each.
 const SHAPE: (usize, usize) = (4, 50);
 
 fn config_map(number: usize, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{number:02}")}, "data": {"x": value}})
 }
 
-fn yard(ground: &RealCluster, namespaces: &[String], value: &str) -> Yard {
+fn integration(target: &RealCluster, namespaces: &[String], value: &str) -> TestIntegration {
     let owner = Owner::of("openshift-resources", None).unwrap();
-    let clusters = Arc::new(ground.clusters(Mode::Real, 1000));
-    namespaces.iter().fold(Yard::new(clusters, ground.cluster(), owner, &["ConfigMap"]), |yard, namespace| {
-        let wishes = (0..SHAPE.1).map(|number| Wish::for_object(config_map(number, value)));
-        yard.plot(namespace, wishes.collect())
-    })
+    let clusters = Arc::new(target.clusters(Mode::Real, 1000));
+    namespaces.iter().fold(
+        TestIntegration::new(clusters, target.cluster(), owner, &["ConfigMap"]),
+        |integration, namespace| {
+            let objects = (0..SHAPE.1).map(|number| TestObject::for_object(config_map(number, value)));
+            integration.with_namespace(namespace, objects.collect())
+        },
+    )
 }
 
-/// What is foreign in a namespace, with its versions.
-fn plant_foreign(ground: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
+/// Creates a foreign object in a namespace, and returns it with its version.
+fn create_foreign(target: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
     let foreign =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foreign"}, "data": {"y": "1"}});
-    ground.plant(namespace, &[foreign]);
-    seen(ground, namespace).into_iter().filter(|(name, _)| name == "foreign").collect()
+    target.create(namespace, &[foreign]);
+    seen(target, namespace).into_iter().filter(|(name, _)| name == "foreign").collect()
 }
 
-fn seen(ground: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
-    let all = ground.harvest(namespace, &["ConfigMap"]).into_iter();
+fn seen(target: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
+    let all = target.list(namespace, &["ConfigMap"]).into_iter();
     all.map(|object| (object["metadata"]["name"].as_str().unwrap().to_owned(), object)).collect()
 }
 
@@ -56,13 +59,13 @@ fn is_done(outcome: &Outcome) -> bool {
 }
 
 fn assert_converged(
-    ground: &RealCluster,
+    target: &RealCluster,
     namespaces: &[String],
     foreign: &[BTreeMap<String, Value>],
     value: &str,
 ) {
     for (namespace, before) in namespaces.iter().zip(foreign) {
-        let now = seen(ground, namespace);
+        let now = seen(target, namespace);
         for number in 0..SHAPE.1 {
             assert_eq!(now[&format!("c{number:02}")]["data"]["x"], value);
         }
@@ -71,49 +74,49 @@ fn assert_converged(
 }
 
 #[test]
-fn whatever_the_server_answers_the_next_runs_converge() {
+fn runs_converge_despite_server_faults() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let direct = RealCluster::new();
     let namespaces: Vec<String> = (0..SHAPE.0).map(|_| direct.namespace()).collect();
-    let foreign: Vec<_> = namespaces.iter().map(|namespace| plant_foreign(&direct, namespace)).collect();
-    let habits = Habits { conflicts: 6, throttles: 1, failures: 6, lost_answers: 6 };
-    let meddler = tokio.block_on(Meddler::start(&direct.cluster().server, &direct.ca(), habits, 11));
-    let through = RealCluster::through(meddler.address);
+    let foreign: Vec<_> = namespaces.iter().map(|namespace| create_foreign(&direct, namespace)).collect();
+    let rates = FaultRates { conflicts: 6, throttles: 1, failures: 6, lost_responses: 6 };
+    let proxy = tokio.block_on(FaultProxy::start(&direct.cluster().server, &direct.ca(), rates, 11));
+    let through = RealCluster::through(proxy.address);
     for value in ["1", "2"] {
         let mut runs = 0;
-        while !is_done(&tokio.block_on(yard(&through, &namespaces, value).run_in(Mode::Real))) {
+        while !is_done(&tokio.block_on(integration(&through, &namespaces, value).run_in(Mode::Real))) {
             runs += 1;
             assert!(runs < 30, "it does not converge");
         }
         assert_converged(&direct, &namespaces, &foreign, value);
     }
-    let counts = meddler.counts();
-    assert!(counts.spoilt > 50, "{counts:?}: too few to mean something");
-    let calm = tokio.block_on(yard(&direct, &namespaces, "2").run_in(Mode::DryRun));
-    assert!(calm.shards.values().all(|shard| shard.changes.is_empty()), "nothing is left to do");
+    let counts = proxy.counts();
+    assert!(counts.faults > 50, "{counts:?}: too few faults");
+    let calm = tokio.block_on(integration(&direct, &namespaces, "2").run_in(Mode::DryRun));
+    assert!(calm.shards.values().all(|shard| shard.changes.is_empty()), "the second plan is empty");
 }
 
 #[test]
-fn a_server_that_restarts_in_the_midst_of_it_does_no_harm() {
+fn runs_converge_after_a_server_restart() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut cluster = TestCluster::start();
-    let ground = RealCluster::of(&cluster.api);
-    let namespaces: Vec<String> = (0..SHAPE.0).map(|_| ground.namespace()).collect();
-    let foreign: Vec<_> = namespaces.iter().map(|namespace| plant_foreign(&ground, namespace)).collect();
+    let target = RealCluster::of(&cluster.api);
+    let namespaces: Vec<String> = (0..SHAPE.0).map(|_| target.namespace()).collect();
+    let foreign: Vec<_> = namespaces.iter().map(|namespace| create_foreign(&target, namespace)).collect();
     for value in ["1", "2"] {
-        let run = tokio.spawn(yard(&ground, &namespaces, value).run_in(Mode::Real));
-        // Once some of them are written.
-        qontract_testkit::eventually("it has begun", || {
-            let written = seen(&ground, &namespaces[0]);
+        let run = tokio.spawn(integration(&target, &namespaces, value).run_in(Mode::Real));
+        // Restarts once some objects are written.
+        qontract_testkit::eventually("the run has begun", || {
+            let written = seen(&target, &namespaces[0]);
             written.values().any(|object| object["data"]["x"] == value).then_some(())
         });
         cluster.restart_api_server();
         let interrupted = tokio.block_on(run).unwrap();
         let mut runs = 0;
-        while !is_done(&tokio.block_on(yard(&ground, &namespaces, value).run_in(Mode::Real))) {
+        while !is_done(&tokio.block_on(integration(&target, &namespaces, value).run_in(Mode::Real))) {
             runs += 1;
             assert!(runs < 10, "it does not converge; first: {interrupted:?}");
         }
-        assert_converged(&ground, &namespaces, &foreign, value);
+        assert_converged(&target, &namespaces, &foreign, value);
     }
 }

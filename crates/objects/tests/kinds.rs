@@ -1,11 +1,11 @@
-//! Which kinds can be looked after, and in which order they come.
+//! Tests which kinds can be managed, and the order of kinds.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod ground;
+    pub mod test_integration;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_target;
 }
 
 use qontract_access::Mode;
@@ -13,15 +13,15 @@ use qontract_inventory::Owner;
 use qontract_runtime::Outcome;
 use qontract_testkit::cluster::unique_name;
 use serde_json::{Value, json};
-use support::ground::{Folder, Ground, RealCluster, grown};
-use support::yard::{Wish, Yard};
+use support::test_integration::{TestIntegration, TestObject};
+use support::test_target::{RealCluster, SandboxTarget, TestTarget, with_marks};
 
-fn yard(ground: &dyn Ground, mode: Mode, kinds: &[&str]) -> Yard {
+fn integration(target: &dyn TestTarget, mode: Mode, kinds: &[&str]) -> TestIntegration {
     let owner = Owner::of("openshift-resources", None).unwrap();
-    Yard::new(ground.kubernetes(mode), ground.cluster(), owner, kinds)
+    TestIntegration::new(target.kubernetes(mode), target.cluster(), owner, kinds)
 }
 
-fn told(outcome: &Outcome) -> Vec<String> {
+fn report_lines(outcome: &Outcome) -> Vec<String> {
     let shard = outcome.shards.values().next().unwrap();
     let changes = shard.changes.iter().map(|change| format!("{} {}", change.what, change.thing.name));
     changes.chain(shard.faults.iter().map(|fault| fault.text.clone())).collect()
@@ -34,38 +34,44 @@ fn deployment() -> Value {
 }
 
 #[test]
-fn a_kind_that_is_named_twice_is_an_error_and_nothing_of_it_is_removed() {
-    let ground = Folder::new();
-    let namespace = ground.namespace();
+fn a_kind_that_is_listed_twice_is_an_error_and_nothing_is_removed() {
+    let target = SandboxTarget::new();
+    let namespace = target.namespace();
     let mut old = deployment();
     old["owner"] = "openshift_resources 1.9.3".into();
-    ground.plant(&namespace, &[grown(old)]);
-    let yard = yard(&ground, Mode::Real, &["Deployment", "Deployment.apps"]);
-    let outcome = yard.plot(&namespace, vec![Wish::for_object(deployment())]).run(Mode::Real);
-    let told = told(&outcome);
+    target.create(&namespace, &[with_marks(old)]);
+    let integration = integration(&target, Mode::Real, &["Deployment", "Deployment.apps"]);
+    let outcome =
+        integration.with_namespace(&namespace, vec![TestObject::for_object(deployment())]).run(Mode::Real);
+    let report_lines = report_lines(&outcome);
     assert!(
-        told.iter()
-            .all(|line| line.ends_with("`Deployment` and `Deployment.apps` are the same kind: name it once")),
-        "{told:?}"
+        report_lines
+            .iter()
+            .all(|line| line.ends_with("`Deployment` and `Deployment.apps` are the same kind: list it once")),
+        "{report_lines:?}"
     );
-    assert_eq!(ground.harvest(&namespace, &["Deployment"]).len(), 1);
+    assert_eq!(target.list(&namespace, &["Deployment"]).len(), 1);
 }
 
 #[test]
-fn what_is_in_no_namespace_is_looked_after_from_one_only_by_name() {
-    let ground = Folder::new();
-    let namespace = ground.namespace();
-    let outcome = yard(&ground, Mode::Real, &["ClusterRole"]).plot(&namespace, Vec::new()).run(Mode::Real);
-    let told = told(&outcome);
+fn a_cluster_scoped_kind_needs_names_in_a_namespace() {
+    let target = SandboxTarget::new();
+    let namespace = target.namespace();
+    let outcome = integration(&target, Mode::Real, &["ClusterRole"])
+        .with_namespace(&namespace, Vec::new())
+        .run(Mode::Real);
+    let report_lines = report_lines(&outcome);
     assert!(
-        told[0].ends_with("ClusterRole is not in namespaces: name those that are looked after from this one"),
-        "{told:?}"
+        report_lines[0]
+            .ends_with("ClusterRole is cluster-scoped: list the names that this namespace manages"),
+        "{report_lines:?}"
     );
 }
 
-/// A definition and what is of it come in one run: the definition first, and the cluster takes a moment to know it.
-fn defined_and_used_at_once(ground: &dyn Ground) {
-    let namespace = ground.namespace();
+/// A definition and an object of its kind are created in one run: the definition first, and the cluster takes
+/// a moment to serve the kind.
+fn defined_and_used_at_once(target: &dyn TestTarget) {
+    let namespace = target.namespace();
     let word = unique_name("w").replace('-', "");
     let (plural, group) = (format!("{word}s"), format!("{word}.example.com"));
     let name = format!("{plural}.{group}");
@@ -76,24 +82,26 @@ fn defined_and_used_at_once(ground: &dyn Ground) {
             "versions": [{"name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
     let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "one"}, "spec": {"a": 1}});
-    let wishes = || vec![Wish::for_object(object.clone()), Wish::for_object(definition.clone())];
-    let yard = |mode| {
-        yard(ground, mode, &[&kind]).named("CustomResourceDefinition", &[&name]).plot(&namespace, wishes())
+    let objects = || vec![TestObject::for_object(object.clone()), TestObject::for_object(definition.clone())];
+    let integration = |mode| {
+        integration(target, mode, &[&kind])
+            .named("CustomResourceDefinition", &[&name])
+            .with_namespace(&namespace, objects())
     };
-    let real = yard(Mode::Real).run(Mode::Real);
+    let real = integration(Mode::Real).run(Mode::Real);
     assert_eq!(
-        told(&real),
+        report_lines(&real),
         [format!("create CustomResourceDefinition {name}"), format!("create {kind} one")]
     );
-    assert_eq!(told(&yard(Mode::DryRun).run(Mode::DryRun)), [""; 0]);
+    assert_eq!(report_lines(&integration(Mode::DryRun).run(Mode::DryRun)), [""; 0]);
 }
 
 #[test]
-fn a_definition_comes_before_what_is_of_it_on_the_sandbox() {
-    defined_and_used_at_once(&Folder::new());
+fn a_definition_is_created_before_its_objects_on_the_sandbox() {
+    defined_and_used_at_once(&SandboxTarget::new());
 }
 
 #[test]
-fn a_definition_comes_before_what_is_of_it_on_a_real_cluster() {
+fn a_definition_is_created_before_its_objects_on_a_real_cluster() {
     defined_and_used_at_once(&RealCluster::new());
 }

@@ -1,12 +1,12 @@
-//! Each rule of ownership is a case in `tests/cases`, and is played on the sandbox and on a real cluster: a dry run shows
-//! the plan and changes nothing, a real run makes the world what the case says, and then there is nothing left to do.
+//! Each ownership rule is a case in `tests/cases`, run on the sandbox and on a real cluster: a dry run shows
+//! the plan and changes nothing, a real run produces the expected objects, and the second plan is empty.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod ground;
+    pub mod test_integration;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_target;
 }
 
 use std::collections::BTreeSet;
@@ -17,33 +17,33 @@ use qontract_inventory::{Callers, Owner};
 use qontract_runtime::Outcome;
 use qontract_testkit::Case;
 use serde_json::Value;
-use support::ground::{Folder, Ground, RealCluster, grown, told};
-use support::yard::{Mood, Wish, Yard};
+use support::test_integration::{TestIntegration, TestIntent, TestObject};
+use support::test_target::{RealCluster, SandboxTarget, TestTarget, case_object, with_marks};
 
-/// A case, read.
-struct Play {
+/// A parsed case.
+struct CaseRun {
     case: Case,
     us: Value,
-    wishes: Vec<Wish>,
+    objects: Vec<TestObject>,
 }
 
-impl Play {
+impl CaseRun {
     fn read(text: &str) -> Self {
         let case = Case::parse(text).unwrap();
         let yaml = |text: &str| qontract_yaml::json::read(text.as_bytes()).unwrap();
         let us = yaml(&case.files["data/us.yml"]);
-        let wishes = match yaml(&case.files["data/want.yml"]) {
-            Value::Array(wishes) => wishes.into_iter().map(wish).collect(),
+        let objects = match yaml(&case.files["data/want.yml"]) {
+            Value::Array(objects) => objects.into_iter().map(test_object).collect(),
             _ => Vec::new(),
         };
-        Self { case, us, wishes }
+        Self { case, us, objects }
     }
 
     fn kinds(&self) -> Vec<&str> {
         self.us["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect()
     }
 
-    fn run(&self, ground: &dyn Ground, namespace: &str, mode: Mode) -> Outcome {
+    fn run(&self, target: &dyn TestTarget, namespace: &str, mode: Mode) -> Outcome {
         let text = |field: &str| self.us[field].as_str().map(str::to_owned);
         let owner =
             Owner::new(text("integration").unwrap(), text("version").unwrap(), text("caller")).unwrap();
@@ -53,63 +53,64 @@ impl Play {
             }
             _ => Callers::Unknown,
         };
-        let yard = Yard::new(ground.kubernetes(mode), ground.cluster(), owner, &self.kinds());
-        yard.callers(callers).plot(namespace, self.wishes.clone()).run(mode)
+        let integration =
+            TestIntegration::new(target.kubernetes(mode), target.cluster(), owner, &self.kinds());
+        integration.callers(callers).with_namespace(namespace, self.objects.clone()).run(mode)
     }
 
-    fn world(&self, ground: &dyn Ground, namespace: &str) -> Vec<Value> {
+    fn world(&self, target: &dyn TestTarget, namespace: &str) -> Vec<Value> {
         let mut all: Vec<Value> =
-            ground.harvest(namespace, &self.kinds()).into_iter().filter_map(told).collect();
+            target.list(namespace, &self.kinds()).into_iter().filter_map(case_object).collect();
         all.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
         all
     }
 
-    fn play(&self, ground: &dyn Ground) -> Result<(), String> {
-        let namespace = ground.namespace();
-        let mut planted = list(&self.case.world);
+    fn run_case(&self, target: &dyn TestTarget) -> Result<(), String> {
+        let namespace = target.namespace();
+        let mut created = list(&self.case.world);
         let edits: Vec<Option<Value>> =
-            planted.iter_mut().map(|object| object.as_object_mut().unwrap().remove("edited")).collect();
-        ground.plant(&namespace, &planted.iter().cloned().map(grown).collect::<Vec<_>>());
-        for (object, edit) in planted.iter().zip(edits) {
+            created.iter_mut().map(|object| object.as_object_mut().unwrap().remove("edited")).collect();
+        target.create(&namespace, &created.iter().cloned().map(with_marks).collect::<Vec<_>>());
+        for (object, edit) in created.iter().zip(edits) {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
             if let Some(edit) = edit {
-                ground.edit(&namespace, &text(&object["kind"]), &text(&object["metadata"]["name"]), &edit);
+                target.edit(&namespace, &text(&object["kind"]), &text(&object["metadata"]["name"]), &edit);
             }
         }
-        let before = self.world(ground, &namespace);
-        let dry = self.run(ground, &namespace, Mode::DryRun);
+        let before = self.world(target, &namespace);
+        let dry = self.run(target, &namespace, Mode::DryRun);
         let shown = shown(&dry, &namespace);
         if shown != self.case.plan {
             return Err(format!("expected plan:\n{}actual plan:\n{shown}", self.case.plan));
         }
-        if self.world(ground, &namespace) != before {
+        if self.world(target, &namespace) != before {
             return Err("the dry run changed the world".to_owned());
         }
-        let real = self.run(ground, &namespace, Mode::Real);
+        let real = self.run(target, &namespace, Mode::Real);
         let after = self.case.after.as_deref().map_or_else(|| before.clone(), list);
-        let now = self.world(ground, &namespace);
+        let now = self.world(target, &namespace);
         if now != after {
             let (after, now) = (Value::Array(after), Value::Array(now));
             return Err(format!("expected world:\n{after:#}\nactual world:\n{now:#}\n{:?}", real.shards));
         }
-        let again = self.run(ground, &namespace, Mode::DryRun);
+        let again = self.run(target, &namespace, Mode::DryRun);
         let left: Vec<String> =
             again.shards.values().flat_map(|shard| &shard.changes).map(ToString::to_string).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("the second plan is not empty: {left:?}")) }
     }
 }
 
-fn wish(mut body: Value) -> Wish {
+fn test_object(mut body: Value) -> TestObject {
     let map = body.as_object_mut().unwrap();
     let (delete, unresolved, moved) =
         (map.remove("delete"), map.remove("unresolved"), map.remove("moved_from"));
-    let mood = match (delete, unresolved) {
-        (Some(_), _) => Mood::Delete,
-        (_, Some(_)) => Mood::Unresolved,
-        (None, None) => Mood::Present,
+    let intent = match (delete, unresolved) {
+        (Some(_), _) => TestIntent::Delete,
+        (_, Some(_)) => TestIntent::Unresolved,
+        (None, None) => TestIntent::Present,
     };
     let moved_from: BTreeSet<String> = moved.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    Wish { body, mood, moved_from }
+    TestObject { body, intent, moved_from }
 }
 
 fn list(text: &str) -> Vec<Value> {
@@ -119,7 +120,7 @@ fn list(text: &str) -> Vec<Value> {
     }
 }
 
-/// The plan as the command line shows it, with the namespace by its usual name.
+/// The plan as the command line prints it, with a fixed name for the namespace.
 fn shown(outcome: &Outcome, namespace: &str) -> String {
     let mut text = String::new();
     for shard in outcome.shards.values() {
@@ -142,16 +143,16 @@ fn shown(outcome: &Outcome, namespace: &str) -> String {
     text.replace(&format!("namespace={namespace}"), "namespace=ns").replace(&format!("`{namespace}`"), "`ns`")
 }
 
-fn check(ground: impl Fn() -> Box<dyn Ground>) {
+fn check(target: impl Fn() -> Box<dyn TestTarget>) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() > 10, "the cases are there");
     let mut problems = Vec::new();
     for file in &files {
-        let play = Play::read(&fs::read_to_string(file).unwrap());
-        if let Err(problem) = play.play(&*ground()) {
-            problems.push(format!("{}: {}\n{problem}", file.file_stem().unwrap().display(), play.case.title));
+        let run = CaseRun::read(&fs::read_to_string(file).unwrap());
+        if let Err(problem) = run.run_case(&*target()) {
+            problems.push(format!("{}: {}\n{problem}", file.file_stem().unwrap().display(), run.case.title));
         }
     }
     assert!(
@@ -165,7 +166,7 @@ fn check(ground: impl Fn() -> Box<dyn Ground>) {
 
 #[test]
 fn the_cases_hold_on_the_sandbox() {
-    check(|| Box::new(Folder::new()));
+    check(|| Box::new(SandboxTarget::new()));
 }
 
 #[test]

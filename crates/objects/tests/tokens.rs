@@ -1,9 +1,9 @@
-//! Who may see what is up to the token: what one was told in a round is not told to another.
+//! Access depends on the token: results that are cached in a round are not shared with another token.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod yard;
+    pub mod test_integration;
 }
 
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use qontract_inventory::{Callers, Owner};
 use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
 use qontract_runtime::{About, Data, Memo, Observed, Read, ShardSecrets, Terms};
 use qontract_testkit::{Scratch, permits};
-use support::yard::source;
+use support::test_integration::source;
 
-/// A sandbox whose doors open to one token alone.
-struct Doors(Sandbox);
+/// A sandbox that accepts one token only.
+struct OneTokenSandbox(Sandbox);
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, KubernetesError>>;
 
@@ -39,7 +39,7 @@ fn nothing<'a, T: Send + 'a>() -> Answer<'a, T> {
     std::future::ready(Err(error)).boxed()
 }
 
-impl Reader for Doors {
+impl Reader for OneTokenSandbox {
     fn served<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -74,7 +74,7 @@ impl Reader for Doors {
     }
 }
 
-impl Writer for Doors {
+impl Writer for OneTokenSandbox {
     fn put<'a>(&'a self, _: &'a WritePermit, _: &'a Cluster, _: &'a str, _: &'a Draft) -> Answer<'a, ()> {
         nothing()
     }
@@ -109,11 +109,11 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
 }
 
 #[tokio::test]
-async fn what_one_token_was_told_is_not_told_to_another() {
+async fn results_for_one_token_are_not_used_for_another() {
     let scratch = Scratch::new();
-    let reconciler = ObjectReconciler::new(Arc::new(Doors(Sandbox::new(scratch.path()))));
+    let reconciler = ObjectReconciler::new(Arc::new(OneTokenSandbox(Sandbox::new(scratch.path()))));
     for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
-        let data = Data::new(source(), Terms::of(&About::new("yard", "Looks after objects")));
+        let data = Data::new(source(), Terms::of(&About::new("test-objects", "Manages objects")));
         let today = jiff::civil::date(2026, 1, 1);
         let read = Read {
             permit: permits(Mode::DryRun).read,

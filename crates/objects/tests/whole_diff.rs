@@ -1,4 +1,5 @@
-//! On random objects: what a diff shows as removed is what is gone after the write, however the object was written before.
+//! On random objects: exactly the fields that a diff shows as removed are gone after the write, however the
+//! object was written before.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ fn map(chance: &mut Chance, depth: usize) -> Value {
     Value::Object(map)
 }
 
-/// The next declaration: fields and items are dropped, scalars change, fields come.
+/// The next declaration: fields and items are dropped, scalars change, fields are added.
 fn next(value: &Value, chance: &mut Chance) -> Value {
     match value {
         Value::Object(map) => {
@@ -62,7 +63,7 @@ fn next(value: &Value, chance: &mut Chance) -> Value {
     }
 }
 
-/// The paths of what is in `before` and not in `after`, as a diff prints them.
+/// The paths of values in `before` that are not in `after`, as a diff prints them.
 fn gone(before: &Value, after: Option<&Value>, path: &str, paths: &mut BTreeSet<String>) {
     match before {
         value if is_nothing(value) => {}
@@ -127,13 +128,14 @@ impl World {
         got.unwrap().unwrap()
     }
 
-    /// An object that we or another tool wrote, and to which another manager may have added fields.
+    /// Creates an object that we or another tool wrote, and to which another manager may have added fields.
     fn begin(&self, address: &Address, first: &Value, chance: &mut Chance) {
         match chance.below(4) {
             0 => {
                 let mut body = first.clone();
-                let said = json!({"kubectl.kubernetes.io/last-applied-configuration": first.to_string()});
-                body["metadata"]["annotations"] = said;
+                let annotations =
+                    json!({"kubectl.kubernetes.io/last-applied-configuration": first.to_string()});
+                body["metadata"]["annotations"] = annotations;
                 body["spec"]["added"] = json!("by a server");
                 self.scratch
                     .write(&format!("clusters/c/n/ConfigMap/{}.yaml", address.name), body.to_string());
@@ -154,7 +156,7 @@ impl World {
 }
 
 #[test]
-fn what_a_diff_shows_as_removed_is_what_is_gone_after_the_write() {
+fn fields_shown_as_removed_are_gone_after_the_write() {
     let world = World::new();
     let (mut removed, mut written) = (0, 0);
     for seed in 0..chaos_count(SEEDS) {
@@ -188,7 +190,7 @@ fn what_a_diff_shows_as_removed_is_what_is_gone_after_the_write() {
         let write = world.permits.write.as_ref().unwrap();
         let done = world.sandbox.put(write, &world.cluster, MANAGER, &draft).now_or_never().unwrap();
         if done.is_err() {
-            // Another manager stands against it: nothing is written.
+            // Another manager conflicts: nothing is written.
             continue;
         }
         let after = world.get(&address).body;

@@ -1,4 +1,4 @@
-//! What the data says about who has which role of a cluster.
+//! Declares the ClusterRoleBindings of clusters.
 
 use qontract_objects::{Declared, DeclaredObjects, Grant, ObjectSet, ShardBuilder, WithProvenance};
 use qontract_runtime::{Data, Fault, Places};
@@ -6,7 +6,7 @@ use qontract_runtime::{Data, Fault, Places};
 use crate::NAME;
 use crate::query::{Cluster, ClusterRoleBindings, Role};
 
-/// The bindings of all clusters whose roles are managed. Nothing is managed in the others.
+/// The bindings of all clusters whose roles are managed. Other clusters manage nothing.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<ClusterRoleBindings>()?;
     let roles = answer.data.roles_v1.unwrap_or_default();

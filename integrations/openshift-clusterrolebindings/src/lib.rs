@@ -1,4 +1,4 @@
-//! Binds people and bots to roles of whole clusters.
+//! Binds users and bots to ClusterRoles of whole clusters.
 
 mod declare;
 mod query;
@@ -21,7 +21,7 @@ impl ObjectIntegration for OpenshiftClusterrolebindings {
             NAME,
             "Manages ClusterRoleBindings of users and bots",
         );
-        // Two clusters of one name are in each other's way, and so are two of one server.
+        // Two clusters conflict if they have the same name or the same server.
         about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])
     }
 

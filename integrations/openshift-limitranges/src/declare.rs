@@ -1,4 +1,4 @@
-//! What the data says about limit ranges.
+//! Declares the LimitRanges of namespaces.
 
 use qontract_objects::fragments::ComputeResources;
 use qontract_objects::{Declared, DeclaredObjects, NO_TAKE_OVER, ObjectSet, in_namespaces, without_nulls};
@@ -19,7 +19,7 @@ pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObject
         |namespace, pointer| {
             let all = ObjectSet::of("LimitRange");
             let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
-            // All limit ranges of a namespace hold at once: a leftover one would still count.
+            // All limit ranges of a namespace apply together: a leftover one would still count.
             let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
             let place = answer.places.of(&format!("{pointer}/limitRanges"));
             if range.limits.is_empty() {

@@ -1,4 +1,4 @@
-//! Keeps the limit ranges of namespaces.
+//! Manages the LimitRanges of namespaces.
 
 mod declare;
 mod query;

@@ -1,4 +1,4 @@
-//! What the data says about the labels of namespaces.
+//! Declares the labels of namespaces.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::NAME;
 use crate::label;
 use crate::query::NamespaceLabels;
 
-/// The labels that a namespace is to have.
+/// The desired labels of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Labels(pub BTreeMap<String, String>);
 
@@ -30,17 +30,17 @@ pub fn declare(data: &Data) -> Result<Declared<Labels>, Fault> {
     ))
 }
 
-/// The labels of a namespace, from their JSON: a map of texts.
+/// Parses the labels of a namespace: a JSON map of texts.
 fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
     let Some(json) = json else { return Ok(BTreeMap::new()) };
     let map = match serde_json::from_str(json) {
         Ok(Value::Null) => return Ok(BTreeMap::new()),
         Ok(Value::Object(map)) => map,
-        Ok(_) | Err(_) => return Err("`labels` is no map".to_owned()),
+        Ok(_) | Err(_) => return Err("`labels` is not a map".to_owned()),
     };
     let text = |(name, value): (String, Value)| match value {
         Value::String(text) => label::check(&name, &text).map(|()| (name, text)),
-        _ => Err(format!("the label `{name}` is no text")),
+        _ => Err(format!("the label `{name}` is not a text")),
     };
     map.into_iter().map(text).collect()
 }

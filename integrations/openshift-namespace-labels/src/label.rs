@@ -1,6 +1,6 @@
-//! What can be a label, as Kubernetes has it.
+//! Validates labels by the rules of Kubernetes.
 
-/// Whether a cluster would take this label; if not, why.
+/// Checks a label; an error if a cluster would reject it.
 pub fn check(name: &str, value: &str) -> Result<(), String> {
     let (prefix, rest) = name.rsplit_once('/').map_or((None, name), |(prefix, rest)| (Some(prefix), rest));
     if !is_word(rest, 63) || !prefix.is_none_or(is_host) {
@@ -15,7 +15,7 @@ pub fn check(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Letters and digits, and between them also hyphens, underscores and dots.
+/// Whether it consists of letters and digits, and between them also hyphens, underscores and dots.
 fn is_word(text: &str, most: usize) -> bool {
     let inner = |one: u8| one.is_ascii_alphanumeric() || b"-_.".contains(&one);
     let ends = |one: Option<&u8>| one.is_some_and(u8::is_ascii_alphanumeric);
@@ -23,7 +23,7 @@ fn is_word(text: &str, most: usize) -> bool {
     bytes.len() <= most && bytes.iter().copied().all(inner) && ends(bytes.first()) && ends(bytes.last())
 }
 
-/// The name of a host: words in small letters with dots between them.
+/// Whether it is a DNS subdomain.
 fn is_host(text: &str) -> bool {
     let fine = |part: &str| is_word(part, 63) && !part.contains('_') && part.to_lowercase() == part;
     text.len() <= 253 && text.split('.').all(fine)
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cluster_would_not_take_is_said_beforehand() {
+    fn invalid_labels_are_detected() {
         check("team", "shop", None);
         check("team", "", None);
         check("pod-security.kubernetes.io/enforce", "baseline", None);

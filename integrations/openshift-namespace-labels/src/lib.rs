@@ -1,4 +1,4 @@
-//! Puts the labels of the data on the namespaces.
+//! Manages the declared labels of namespaces.
 
 mod declare;
 mod label;
@@ -20,7 +20,7 @@ pub use plan::{Item, Step};
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespace-labels";
 
-/// Who it is among those who own fields of namespaces: their labels are its own, whoever made them.
+/// Its field manager. It owns the labels of namespaces, whoever created them.
 pub const MANAGER: &str = "qontract-namespace-labels";
 
 /// The integration.
@@ -29,13 +29,13 @@ pub struct OpenshiftNamespaceLabels {
     kubernetes: Arc<dyn Kubernetes>,
 }
 
-/// What it says about itself.
+/// Metadata of the integration.
 pub fn about() -> About {
     about_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
 impl OpenshiftNamespaceLabels {
-    /// The integration on these clusters.
+    /// Creates the integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
         Self { about: about(), kubernetes }
     }
@@ -79,7 +79,9 @@ impl Staged for OpenshiftNamespaceLabels {
             Step::Put(cluster, draft) => {
                 rehearsed(self.kubernetes.rehearse(&read.permit, cluster, MANAGER, draft).await)
             }
-            Step::Await(name) => Ok(Rehearsed::NotValidated(format!("Namespace `{name}` is not there yet"))),
+            Step::Await(name) => {
+                Ok(Rehearsed::NotValidated(format!("Namespace `{name}` does not exist yet")))
+            }
         }
     }
 
@@ -88,8 +90,8 @@ impl Staged for OpenshiftNamespaceLabels {
             Step::Put(cluster, draft) => {
                 applied(self.kubernetes.put(write.permit, cluster, MANAGER, draft).await)
             }
-            // The next run finds it.
-            Step::Await(name) => Err(Fault::remote(format!("Namespace `{name}` is not there yet"))),
+            // A later run succeeds.
+            Step::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),
         }
     }
 }

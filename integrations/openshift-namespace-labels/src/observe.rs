@@ -1,4 +1,4 @@
-//! What is wanted, and what is there: one list of namespaces per cluster.
+//! Desired and current state: one list of namespaces per cluster.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::plan::Item;
 /// One shard: a namespace.
 type Plot<'v> = View<'v, (), Cluster, Labels>;
 
-/// What is wanted of the namespace of a shard.
+/// The desired labels of a shard's namespace.
 pub fn want(plot: &Plot<'_>) -> Want<Item> {
     let (cluster, labels) = (plot.shard.target.clone(), plot.shard.state.0.clone());
     let (scope, name) = (scope(&cluster), name(plot).to_owned());
@@ -23,14 +23,14 @@ pub fn want(plot: &Plot<'_>) -> Want<Item> {
     }
 }
 
-/// The namespace of a shard, if it is there.
+/// The namespace of a shard, if it exists.
 pub async fn observe(kubernetes: &dyn Kubernetes, read: &Read, plot: &Plot<'_>) -> World<Object> {
     let cluster = &plot.shard.target;
     let list = async {
         let listed = kubernetes.list(&read.permit, cluster, &Kind::namespace(), None).await;
         listed.map_err(|error| fault(&error))
     };
-    // Many shards are of one cluster.
+    // Many shards share a cluster, so the list is cached for the round.
     let listed = read.memo.once(format!("namespaces {} {}", cluster.name, cluster.server), list).await;
     let observed = match &*listed {
         Ok(all) => {
@@ -46,7 +46,7 @@ fn name<'v>(plot: &Plot<'v>) -> &'v str {
     plot.key.get("namespace").unwrap_or_default()
 }
 
-/// What one read lists.
+/// The scope of one list.
 fn scope(cluster: &Cluster) -> Scope {
     Scope::new([("cluster", cluster.name.as_str())])
 }

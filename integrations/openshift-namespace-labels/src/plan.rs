@@ -1,6 +1,7 @@
-//! What would change on a namespace. Pure.
+//! Plans the changes of a namespace's labels. Pure.
 //!
-//! **Invariant:** a label that others set is neither changed nor removed (`cases/conflict.md`, `cases/change.md`).
+//! **Invariant:** a label of another owner is neither changed nor removed (`cases/conflict.md`,
+//! `cases/change.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,10 @@ use qontract_runtime::{
 };
 use serde_json::{Value, json};
 
-/// The annotation that tells which labels are ours.
+/// The annotation that lists our labels.
 pub const RECORD: &str = "qontract.namespace_labels";
 
-/// The labels that a namespace is to have.
+/// The desired labels of a namespace.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its cluster.
@@ -23,20 +24,20 @@ pub struct Item {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What is done in a step. It leaves nothing to decide.
+/// The action of a step. It is complete: execution makes no decisions.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Write the namespace: with all labels that are ours, and nothing else.
+    /// Writes the namespace with all of our labels, and nothing else.
     Put(Cluster, Box<Draft>),
-    /// The namespace of this name is not there yet, and somebody else makes it.
+    /// Waits for the namespace of this name, which another integration creates.
     Await(String),
 }
 
-/// What would change.
+/// Plans the changes.
 pub fn plan(wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
     let mut plan = Plan::default();
     for want in wanted {
-        // What could not be read is not planned for; the runner tells why.
+        // A scope that could not be read is not planned for; the runner reports why.
         let (Wanted::Present(item), Some(Observed::Known(all))) =
             (&want.wanted, world.get(&want.thing.scope))
         else {
@@ -73,8 +74,9 @@ fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object)
             Some(other) if other != value && !recorded.contains(key.as_str()) => {
                 let name = &want.thing.name;
                 let why =
-                    format!("the label `{key}` of Namespace `{name}` is `{other}`, set by somebody else");
-                let hint = format!("the data says `{value}`: take the label off there, or out of the data");
+                    format!("the label `{key}` of Namespace `{name}` is `{other}`, set by another owner");
+                let hint =
+                    format!("the data says `{value}`: remove the label from the namespace, or from the data");
                 plan.faults.push(Fault::author(why).hint(hint).at(want.place.clone()));
                 continue;
             }
@@ -92,7 +94,7 @@ fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object)
     if diff.is_empty() && record == recorded {
         return;
     }
-    let what = if diff.is_empty() { "note the labels of Namespace" } else { "label Namespace" };
+    let what = if diff.is_empty() { "record the labels of Namespace" } else { "label Namespace" };
     let draft = Box::new(draft(object, &labels, &record));
     let mut change = change(want, what, diff);
     let loss = FieldLoss { lost, of: recorded.len(), ..FieldLoss::default() };
@@ -100,7 +102,8 @@ fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object)
     plan.step(change, Step::Put(item.cluster.clone(), draft));
 }
 
-/// The namespace as it is written: what we wrote before and do not write now goes, what others own stays.
+/// The namespace to write: labels that we wrote before and no longer declare are removed, labels of others
+/// stay.
 fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> Draft {
     let mut metadata = json!({"name": object.address.name});
     if !labels.is_empty() {
@@ -116,7 +119,7 @@ fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>
     }
 }
 
-/// The labels that are ours, as we noted them.
+/// Our labels, from the annotation.
 fn recorded(body: &Value) -> BTreeSet<&str> {
     let note = body["metadata"]["annotations"][RECORD].as_str().unwrap_or_default();
     note.split(',').filter(|key| !key.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! What the data says about namespaces.
+//! Declares namespaces.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::NAME;
 use crate::query::Namespaces;
 
-/// What is declared for a namespace.
+/// The declared state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Namespace {
-    /// It is to be there.
+    /// It is desired.
     Present,
-    /// It is to be gone.
+    /// It is to be removed.
     Delete,
 }
 
@@ -27,7 +27,7 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
         let pointer = format!("/namespaces_v1/{index}");
         let state = match namespace.delete {
             Some(true) if is_of_the_system(&namespace.name) => {
-                Err(format!("the cluster cannot do without `{}`: it is not removed", namespace.name))
+                Err(format!("`{}` is a system namespace: it is not removed", namespace.name))
             }
             Some(true) => Ok(Namespace::Delete),
             Some(false) | None => Ok(Namespace::Present),
@@ -46,7 +46,7 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
     Ok(shards.finish())
 }
 
-/// Namespaces that a cluster cannot do without.
+/// Whether it is a system namespace.
 fn is_of_the_system(name: &str) -> bool {
     matches!(name, "default" | "kube" | "openshift")
         || name.starts_with("kube-")

@@ -1,4 +1,4 @@
-//! Makes the namespaces that the data names, and removes those that say so.
+//! Creates declared namespaces, and removes those with `delete: true`.
 
 mod declare;
 mod query;

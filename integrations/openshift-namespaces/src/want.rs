@@ -1,4 +1,4 @@
-//! Which namespace a shard manages, and how it is to be.
+//! The namespace that a shard manages, and its desired state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::declare::Namespace;
 
 impl ObjectState for Namespace {
-    /// The namespace of the shard, and no other one.
+    /// The namespace of the shard only.
     fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
         let names = Some(BTreeSet::from([name(shard).to_owned()]));
         let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];

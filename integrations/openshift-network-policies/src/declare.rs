@@ -1,4 +1,4 @@
-//! What the data says about the ways between namespaces.
+//! Declares the NetworkPolicies of namespaces.
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces};
 use qontract_runtime::{Data, Fault};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::NAME;
 use crate::query::NetworkPolicies;
 
-/// The policies of all namespaces: one for each that they let in.
+/// The policies of all namespaces: one for each namespace that is allowed.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<NetworkPolicies>()?;
     Ok(in_namespaces(
@@ -24,7 +24,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
                     let why =
                         format!("`networkPoliciesAllow` names `{name}` of another cluster, `{cluster}`");
                     return Err(Fault::author(why)
-                        .hint("only namespaces of the same cluster can be let in")
+                        .hint("only namespaces of the same cluster can be allowed")
                         .at(place));
                 }
                 all.add(object(&source.name), place)?;

@@ -1,4 +1,4 @@
-//! Opens the way from one namespace to another.
+//! Manages NetworkPolicies that allow traffic between namespaces.
 
 mod declare;
 mod query;

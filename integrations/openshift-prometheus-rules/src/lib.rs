@@ -1,4 +1,4 @@
-//! Keeps the rules of Prometheus that namespaces name.
+//! Manages the PrometheusRules of namespaces.
 
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 

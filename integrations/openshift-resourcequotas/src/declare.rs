@@ -1,4 +1,4 @@
-//! What the data says about quotas.
+//! Declares the ResourceQuotas of namespaces.
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces, without_nulls};
 use qontract_runtime::{Data, Fault};
@@ -35,7 +35,7 @@ fn object(quota: &ResourceQuotaItem) -> Value {
         "requests.memory": requests.as_ref().map(|requests| &requests.memory),
         "pods": quota.resources.pods.map(|pods| pods.to_string()),
     }));
-    // An empty list of scopes is part of the hash of the established runtime.
+    // The established runtime hashes the empty list of scopes, too.
     let scopes = quota.scopes.as_deref().unwrap_or_default();
     let metadata = json!({"name": quota.name});
     json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard, "scopes": scopes}})

@@ -1,4 +1,4 @@
-//! Keeps the quotas of namespaces.
+//! Manages the ResourceQuotas of namespaces.
 
 mod declare;
 mod query;

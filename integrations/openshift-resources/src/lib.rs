@@ -1,4 +1,4 @@
-//! Keeps the objects that namespaces name in files and templates.
+//! Manages the objects of namespaces, from files and templates.
 
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 

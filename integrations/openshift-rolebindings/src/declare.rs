@@ -1,4 +1,4 @@
-//! What the data says about who has which role in a namespace.
+//! Declares the RoleBindings of namespaces.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use qontract_runtime::{Data, Fault};
 use crate::NAME;
 use crate::query::{Role, RoleBindings};
 
-/// The bindings of all namespaces whose roles are managed; nothing is managed in the others. If Roles are supported, `role` means a Role.
+/// The bindings of all namespaces whose roles are managed; other namespaces manage nothing. If
+/// `supports_roles` is set, `role` means a Role.
 pub fn declare(data: &Data, supports_roles: bool) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<RoleBindings>()?;
     let roles = answer.data.roles_v1.unwrap_or_default();
@@ -41,7 +42,7 @@ struct RoleGrant<'a> {
     pointer: String,
 }
 
-/// All that is granted, by cluster and namespace. Unless Roles are supported, `role` means a `ClusterRole`, too.
+/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` means a `ClusterRole`, too.
 fn grants(roles: &[Role], supports_roles: bool) -> BTreeMap<(&str, &str), Vec<RoleGrant<'_>>> {
     let mut grants: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {

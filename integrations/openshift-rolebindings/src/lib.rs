@@ -1,4 +1,4 @@
-//! Binds people and bots to roles in namespaces.
+//! Binds users and bots to roles in namespaces.
 
 mod declare;
 mod query;
@@ -9,7 +9,7 @@ use qontract_runtime::{About, Data, Fault, FlagKind, Options, Switch};
 /// The name of the integration.
 pub const NAME: &str = "openshift-rolebindings";
 
-/// The switch by which `role` means a Role of the namespace.
+/// The switch that makes `role` mean a Role of the namespace.
 const SUPPORT_ROLE_REF: &str = "support-role-ref";
 
 /// The integration.

@@ -1,4 +1,4 @@
-//! Keeps the Routes that namespaces name, with their certificates.
+//! Manages the Routes of namespaces, with their certificates.
 
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 

@@ -1,4 +1,4 @@
-//! Keeps the Secrets that namespaces name at their version of Vault.
+//! Manages the Secrets of namespaces, from Vault.
 
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 

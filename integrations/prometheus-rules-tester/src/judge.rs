@@ -1,4 +1,4 @@
-//! What is wrong with rules: what can be seen, and what promtool says. Equal texts are asked about once.
+//! Finds the faults of rules: by checks of our own, and by promtool. Equal texts are checked once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::rules::{Found, Rule};
 
-/// How many checks run concurrently unless a flag says otherwise.
+/// Default number of concurrent checks.
 const DEFAULT_CONCURRENCY: usize = 4;
-/// The longest object that prometheus-operator hands to Prometheus.
+/// Maximum size of an object that prometheus-operator passes to Prometheus.
 const LONGEST: usize = 512 << 10;
 
-/// A question to promtool: rules, and perhaps a test of them, each as text.
+/// A request to promtool: rules, and optionally a test of them, each as text.
 type Question = (String, Option<String>);
 type Answers = BTreeMap<Question, Result<Verdict, PromtoolError>>;
 
-/// Whose move it is when promtool gives no verdict.
+/// The fault for an error of promtool: it names who has to act.
 pub fn fault(error: &PromtoolError) -> Fault {
     if error.is_transient() {
         return Fault::remote(error.to_string());
@@ -30,7 +30,7 @@ pub fn fault(error: &PromtoolError) -> Fault {
     }
 }
 
-/// All that is wrong, in the order of the data; what is wrong in several places is told once, with all of them.
+/// All faults, in data order; a fault in several places is reported once, with all of them.
 pub async fn faults(promtool: &Promtool, cx: &Cx<'_>, found: &Found) -> Vec<Fault> {
     let checks = found.rules.iter().filter_map(|rule| Some((spec(rule)?.to_string(), None)));
     let mut answers = ask(promtool, cx, checks.collect()).await;
@@ -41,20 +41,20 @@ pub async fn faults(promtool: &Promtool, cx: &Cx<'_>, found: &Found) -> Vec<Faul
     });
     let tests: BTreeSet<Question> = tests.collect();
     answers.extend(ask(promtool, cx, tests).await);
-    let mut told: Vec<Fault> = Vec::new();
+    let mut reported: Vec<Fault> = Vec::new();
     for rule in &found.rules {
         for fault in of_rule(rule, found, &answers) {
-            match told.iter_mut().find(|before| is_same(before, &fault)) {
+            match reported.iter_mut().find(|before| is_same(before, &fault)) {
                 Some(before) => {
                     let fresh: Vec<Place> =
                         fault.places.into_iter().filter(|place| !before.places.contains(place)).collect();
                     before.places.extend(fresh);
                 }
-                None => told.push(fault),
+                None => reported.push(fault),
             }
         }
     }
-    told
+    reported
 }
 
 fn is_same(one: &Fault, other: &Fault) -> bool {
@@ -65,7 +65,7 @@ fn spec(rule: &Rule) -> Option<&Value> {
     rule.body.as_ref().ok().map(|body| &body["spec"])
 }
 
-/// Whether rules are fine but for their tests.
+/// Whether rules are valid, apart from their tests.
 fn is_fine(rule: &Rule, found: &Found, answers: &Answers) -> bool {
     let Some(spec) = spec(rule) else { return false };
     seen(rule, found).is_empty()
@@ -73,7 +73,7 @@ fn is_fine(rule: &Rule, found: &Found, answers: &Answers) -> bool {
 }
 
 async fn ask(promtool: &Promtool, cx: &Cx<'_>, questions: BTreeSet<Question>) -> Answers {
-    let asked = stream::iter(questions).map(async |(rules, test)| {
+    let results = stream::iter(questions).map(async |(rules, test)| {
         let parse = |text: &str| serde_json::from_str(text).unwrap_or_default();
         let verdict = match &test {
             None => promtool.check_rules(cx.read(), &parse(&rules)).await,
@@ -85,10 +85,10 @@ async fn ask(promtool: &Promtool, cx: &Cx<'_>, questions: BTreeSet<Question>) ->
         ((rules, test), verdict)
     });
     let concurrency = cx.options.concurrency(&crate::about().flags).unwrap_or(DEFAULT_CONCURRENCY);
-    asked.buffer_unordered(concurrency).collect().await
+    results.buffer_unordered(concurrency).collect().await
 }
 
-/// What is wrong with a rule and its tests.
+/// The faults of a rule and its tests.
 fn of_rule(rule: &Rule, found: &Found, answers: &Answers) -> Vec<Fault> {
     let below = |pointer: &str| rule.place.as_ref().map(|place| place.below(pointer));
     let wrong = |text: String| Fault::author(format!("`{}`: {text}", rule.path)).at(below("/path"));
@@ -112,7 +112,7 @@ fn of_rule(rule: &Rule, found: &Found, answers: &Answers) -> Vec<Fault> {
         match &test.body {
             Err(why) => faults.push(wrong(format!("the test cannot be run: {why}")).at(place)),
             Ok(body) => match answers.get(&(rules.clone(), Some(Value::Object(body.clone()).to_string()))) {
-                // Not asked, since the rules are wrong, which is told.
+                // Not run, since the rules are invalid, which is reported.
                 None | Some(Ok(Verdict::Passed)) => {}
                 Some(Ok(Verdict::Failed(words))) => {
                     faults.push(wrong("the test fails".to_owned()).details(words).at(place));
@@ -128,7 +128,7 @@ fn unknown(error: &PromtoolError, path: &str, place: Option<Place>) -> Fault {
     fault(error).while_doing(&format!("`{path}` is not checked")).at(place)
 }
 
-/// What is wrong without promtool: services that nobody knows, and more than fits.
+/// The faults that are found without promtool: unknown services, and objects that are too large.
 fn seen(rule: &Rule, found: &Found) -> Vec<String> {
     let mut wrong = Vec::new();
     let Ok(body) = &rule.body else { return wrong };
@@ -143,7 +143,7 @@ fn seen(rule: &Rule, found: &Found) -> Vec<String> {
     }
     let length = qontract_yaml::json::print(body).len();
     if length > LONGEST {
-        wrong.push(format!("it has {length} bytes, and prometheus-operator takes {LONGEST} at most"));
+        wrong.push(format!("it has {length} bytes, and prometheus-operator accepts at most {LONGEST}"));
     }
     wrong
 }

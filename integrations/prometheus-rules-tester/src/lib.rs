@@ -1,4 +1,4 @@
-//! Checks the rules of Prometheus that namespaces name, and runs their tests, with promtool.
+//! Checks the Prometheus rules of namespaces, and runs their tests, with promtool.
 
 mod judge;
 mod query;
@@ -22,7 +22,7 @@ pub struct PrometheusRulesTester {
     promtool: Promtool,
 }
 
-/// What it says about itself.
+/// Metadata of the integration.
 pub fn about() -> About {
     About::new(NAME, "Checks Prometheus rules and runs their tests")
         .query::<query::Rules>()
@@ -33,7 +33,7 @@ pub fn about() -> About {
 }
 
 impl PrometheusRulesTester {
-    /// The integration with this promtool.
+    /// Creates the integration with this promtool.
     pub fn new(promtool: Promtool) -> Self {
         Self { about: about(), promtool }
     }
@@ -48,7 +48,7 @@ impl Function for PrometheusRulesTester {
         &self.about
     }
 
-    /// Per cluster all rules and tests as they are rendered. Where they are named does not matter.
+    /// All rendered rules and tests, per cluster. Their provenance does not matter.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let found = rules::rules(data)?;
         let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();

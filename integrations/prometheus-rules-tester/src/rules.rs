@@ -1,4 +1,4 @@
-//! What the data says: every rule that a namespace names, rendered, with its tests. Pure.
+//! Reads and renders every rule of a namespace, with its tests. Pure.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use qontract_objects::templates::preview::{
 /// The provider of rules.
 const PROVIDER: &str = "prometheus-rule";
 
-/// All rules, and what they have to keep to.
+/// All rules, and the services that they may name.
 pub struct Found {
-    /// The services that alerts may be about; any, if the settings do not list them.
+    /// The services that alerts may name; `None` if the settings do not list them.
     pub services: Option<BTreeSet<String>>,
-    /// The rules, in the order of the data.
+    /// The rules, in data order.
     pub rules: Vec<Rule>,
 }
 
-/// A rule that a namespace names.
+/// A rule of a namespace.
 #[derive(Serialize)]
 pub struct Rule {
     /// The cluster of the namespace.
@@ -33,10 +33,10 @@ pub struct Rule {
     pub namespace: String,
     /// The path of the resource.
     pub path: String,
-    /// Where it is named.
+    /// Its provenance.
     #[serde(skip)]
     pub place: Option<Place>,
-    /// The object, rendered; or why there is none.
+    /// The rendered object, or the reason why there is none.
     pub body: Result<Value, String>,
     /// Its tests.
     pub tests: Vec<Test>,
@@ -47,11 +47,11 @@ pub struct Rule {
 pub struct Test {
     /// The path of the resource.
     pub path: String,
-    /// The test, rendered, as promtool takes it; or why there is none.
+    /// The rendered test in the format of promtool, or the reason why there is none.
     pub body: Result<Map<String, Value>, String>,
 }
 
-/// Every rule that a namespace names.
+/// Every rule of a namespace.
 pub fn rules(data: &Data) -> Result<Found, Fault> {
     let answered = data.declared(&Query::of::<Rules>())?;
     let answer = Rules::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
@@ -74,7 +74,7 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
             }
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
-                return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
+                return Err(Fault::us(format!("the query result has nothing at `{pointer}`")));
             };
             let place = answered.places.of(&pointer);
             let values = variables(entry.variables.as_deref(), node, parent);
@@ -84,14 +84,14 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
     Ok(found)
 }
 
-/// Whether the data wants it gone, or switches us off there.
+/// Whether the namespace is deleted, or its cluster disables the integration.
 fn is_left_alone(namespace: &Namespace) -> bool {
     let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
     namespace.template_namespace.delete.unwrap_or_default()
         || off.is_some_and(|names| names.iter().any(|name| name == NAME))
 }
 
-/// The tests that a namespace's rules name.
+/// The paths of the tests of a namespace.
 fn test_paths(namespace: &Namespace) -> Vec<String> {
     if is_left_alone(namespace) {
         return Vec::new();
@@ -120,7 +120,7 @@ fn rule(
         let body = Err("there is no such resource".to_owned());
         return Ok(Rule { cluster, namespace: name, path: String::new(), place, body, tests: Vec::new() });
     };
-    let told = |path: &str, text: String| -> Result<Value, String> {
+    let read_body = |path: &str, text: String| -> Result<Value, String> {
         let values = values.as_ref().map_err(Clone::clone)?;
         let text = match dialect(&entry.provider, entry.r#type.as_deref())? {
             None => text,
@@ -131,25 +131,25 @@ fn rule(
     let mut tests = Vec::new();
     for path in entry.tests.iter().flatten() {
         let text = texts.tests.get(path)?.ok_or_else(|| "there is no such resource".to_owned());
-        let body = text.and_then(|text| told(path, text)).and_then(|test| fit(test, &resource.path));
+        let body = text.and_then(|text| read_body(path, text)).and_then(|test| fit(test, &resource.path));
         tests.push(Test { path: path.clone(), body });
     }
-    let body = told(&resource.path, resource.content.clone()).and_then(object);
+    let body = read_body(&resource.path, resource.content.clone()).and_then(object);
     Ok(Rule { cluster, namespace: name, path: resource.path.clone(), place, body, tests })
 }
 
-/// A rule that promtool can be asked about.
+/// Checks that promtool can read a rule.
 fn object(body: Value) -> Result<Value, String> {
     match body.get("spec") {
         Some(Value::Object(_)) => Ok(body),
-        _ => Err("it is no object with a `spec`".to_owned()),
+        _ => Err("it is not an object with a `spec`".to_owned()),
     }
 }
 
-/// A test as promtool takes it. It must be about this rule: promtool is content with a test of nothing.
+/// Converts a test for promtool. It must name this rule: promtool accepts a test without rules.
 fn fit(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
-    let Value::Object(mut test) = test else { return Err("it is no map".to_owned()) };
-    // Ours, not promtool's.
+    let Value::Object(mut test) = test else { return Err("it is not a map".to_owned()) };
+    // Fields of the data that promtool does not know.
     for field in ["$schema", "target_clusters"] {
         test.remove(field);
     }
@@ -167,8 +167,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn check(test: Value, expect: Result<Value, &str>) {
-        let told = fit(test, "/r.yaml").map(Value::Object);
-        assert_eq!(told, expect.map_err(str::to_owned));
+        let actual = fit(test, "/r.yaml").map(Value::Object);
+        assert_eq!(actual, expect.map_err(str::to_owned));
     }
 
     #[test]
@@ -185,6 +185,6 @@ mod tests {
             json!({"rule_files": ["/r.yaml", "r.yaml"]}),
             Err("its `rule_files` name \"r.yaml\", and not `/r.yaml` alone"),
         );
-        check(json!([]), Err("it is no map"));
+        check(json!([]), Err("it is not a map"));
     }
 }

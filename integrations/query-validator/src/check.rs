@@ -1,4 +1,4 @@
-//! Whether each query and each resource still works.
+//! Checks whether each query and each resource still works.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::query::{NamespaceOpenshiftResource, Validations};
 
-/// A file of the data that names queries and resources.
+/// A datafile that lists queries and resources.
 pub struct Validation {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its provenance.
     pub place: Option<Place>,
-    /// What it names.
+    /// Its queries and resources.
     pub items: Vec<Item>,
 }
 
@@ -22,36 +22,37 @@ pub struct Validation {
 pub struct Item {
     /// The path of the resource.
     pub path: String,
-    /// Where the file names it.
+    /// Its JSON pointer in the datafile.
     #[serde(skip)]
     pub pointer: String,
     /// The text, for queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The schemas that its answer read.
+    /// The schemas that it reads.
     pub reads: BTreeSet<String>,
-    /// Why it does not work.
+    /// The error, if it does not work.
     pub problem: Option<String>,
 }
 
-/// All of them, each asked.
+/// All validations, with the results of their queries.
 pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     let answer = data.query::<Validations>()?;
     let validations = answer.data.query_validations_v1.unwrap_or_default();
     let paths = validations.iter().flat_map(|validation| &validation.queries).map(|query| query.path.clone());
     let texts = data.resources(paths.collect())?;
-    // Many validations name the same queries, and an answer may be of all data.
-    let mut asked: BTreeMap<String, Outcome> = BTreeMap::new();
+    // Many validations list the same queries, and a result may contain all data, so each query is checked
+    // once.
+    let mut checked: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut all = Vec::new();
     for (index, validation) in validations.into_iter().enumerate() {
         let place = answer.places.of(&format!("/query_validations_v1/{index}"));
         let mut items = Vec::new();
         for (number, query) in validation.queries.into_iter().enumerate() {
-            let outcome = match asked.get(&query.path) {
+            let outcome = match checked.get(&query.path) {
                 Some(known) => known.clone(),
                 None => ask(data, texts.get(&query.path)?)?,
             };
-            asked.entry(query.path.clone()).or_insert_with(|| outcome.clone());
+            checked.entry(query.path.clone()).or_insert_with(|| outcome.clone());
             let Outcome { text, reads, problem } = outcome;
             let pointer = format!("/queries/{number}/path");
             items.push(Item { path: query.path, pointer, text, reads, problem });
@@ -64,7 +65,7 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     Ok(all)
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Clone)]
 struct Outcome {
     text: Option<String>,
@@ -79,7 +80,7 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
     };
     let mut reads = BTreeSet::new();
     let problem = match data.check(&text) {
-        // Schemas that it may not read are reported by the runner, with what to add.
+        // Forbidden schemas are reported by the runner, with a hint.
         Ok(schemas) | Err(DataError::Forbidden { schemas, .. }) => {
             reads = schemas;
             None
@@ -92,7 +93,7 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
     Ok(Outcome { text: Some(text), reads, problem })
 }
 
-/// Providers whose entries name a resource; a secret's path is one of the secret store.
+/// Providers whose entries name a resource; the path of a secret is one of the secret store.
 const WITH_RESOURCE: [&str; 4] = ["prometheus-rule", "resource", "resource-template", "route"];
 
 fn named(entry: &NamespaceOpenshiftResource, pointer: String) -> Item {

@@ -1,4 +1,4 @@
-//! Asks the queries that others rely on, so that a change of the data that breaks them is seen.
+//! Runs saved GraphQL queries, to detect changes of the data that break them.
 
 mod check;
 mod query;
@@ -11,7 +11,7 @@ pub struct QueryValidator {
     about: About,
 }
 
-/// What it says about itself.
+/// Metadata of the integration.
 pub fn about() -> About {
     About::new("query-validator", "Checks saved GraphQL queries").query::<query::Validations>().looks_up()
 }

@@ -1,16 +1,16 @@
-//! What is wrong with a test, with the lines that differ. Pure.
+//! Compares results with expectations, and shows the lines that differ. Pure.
 
 use qontract_runtime::{Fault, Place};
 use serde_json::Value;
 
 use crate::declare::{Made, Test};
 
-/// How many lines around a difference are shown.
+/// Number of context lines around a difference.
 const AROUND: usize = 2;
-/// How many lines of a difference are shown.
+/// Maximum number of lines of a difference.
 const MOST: usize = 40;
 
-/// What is wrong with a test. What is made wrong in several places is told once, with all of them.
+/// The faults of a test. A wrong result in several places is reported once, with all of them.
 pub fn faults(test: &Test) -> Vec<Fault> {
     let Test { name, template, expected_path, place, .. } = test;
     let below = |pointer: &str| place.as_ref().map(|place| place.below(pointer));
@@ -25,7 +25,7 @@ pub fn faults(test: &Test) -> Vec<Fault> {
         let text = format!("no namespace names `{template}`: there is nothing to test in `{name}`");
         return vec![Fault::author(text).at(below("/resourcePath"))];
     }
-    let mut told: Vec<Fault> = Vec::new();
+    let mut reported: Vec<Fault> = Vec::new();
     for Made { namespace: _, place: named, body } in &test.made {
         let fault = match body {
             Ok(body) if body == expected => continue,
@@ -39,15 +39,15 @@ pub fn faults(test: &Test) -> Vec<Fault> {
         };
         let places = [named.as_ref().map(|place| place.below("/path")), below("/expectedResult")];
         let is_same = |before: &&mut Fault| before.text == fault.text && before.details == fault.details;
-        if let Some(before) = told.iter_mut().find(is_same) {
+        if let Some(before) = reported.iter_mut().find(is_same) {
             add(before, &places);
         } else {
             let mut fault = fault;
             add(&mut fault, &places);
-            told.push(fault);
+            reported.push(fault);
         }
     }
-    told
+    reported
 }
 
 fn add(fault: &mut Fault, places: &[Option<Place>]) {
@@ -58,13 +58,14 @@ fn add(fault: &mut Fault, places: &[Option<Place>]) {
     }
 }
 
-/// A value line by line; a text of several lines has each of them as one.
+/// Prints a value line by line; a multi-line text has one entry per line.
 fn printed(value: &Value) -> Vec<String> {
     let text = qontract_yaml::json::print(value);
     text.lines().skip(1).flat_map(unfolded).collect()
 }
 
-/// `a: "b\nc"` as `a: |-`, `b` and `c`; other lines as they are.
+/// Unfolds `a: "b
+/// c"` into `a: |-`, `b` and `c`; other lines stay as they are.
 fn unfolded(line: &str) -> Vec<String> {
     let quoted = line.find(": \"").map(|place| line.split_at(place + 2));
     let text = quoted.and_then(|(key, quoted)| Some((key, serde_json::from_str::<String>(quoted).ok()?)));
@@ -76,7 +77,7 @@ fn unfolded(line: &str) -> Vec<String> {
     std::iter::once(head).chain(text.lines().map(|line| format!("{margin}{line}"))).collect()
 }
 
-/// The lines that differ: `-` is expected, `+` is made; with a few lines around them.
+/// The lines that differ: `-` is expected, `+` is the result; with a few lines of context.
 fn difference(expected: &[String], made: &[String]) -> String {
     let mut lines = Vec::new();
     let same = common(expected, made);
@@ -112,8 +113,8 @@ fn difference(expected: &[String], made: &[String]) -> String {
     shown.join("\n")
 }
 
-/// The pairs of lines of a longest common subsequence, in order. Equal ends are set apart first; if what is between is large, it
-/// differs as a whole.
+/// The pairs of lines of a longest common subsequence, in order. Common prefixes and suffixes are matched
+/// first; if the middle is large, it differs as a whole.
 fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     const LARGEST: usize = 4_000_000;
     let ahead = left.iter().zip(right).take_while(|(left, right)| left == right).count();
@@ -124,7 +125,7 @@ fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = (0..ahead).map(|index| (index, index)).collect();
     let (height, width) = (middle_left.len(), middle_right.len());
     if height * width <= LARGEST {
-        // longest[i][j]: of what is left of both from i and j on.
+        // longest[i][j]: the length for the lines from i and j on.
         let mut longest = vec![vec![0_u32; width + 1]; height + 1];
         for i in (0..height).rev() {
             for j in (0..width).rev() {
@@ -163,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_several_lines_is_shown_as_these() {
+    fn a_multi_line_text_is_shown_line_by_line() {
         let value = json!({"a": [{"b": "c\nd\n"}, "e\nf"], "g": "h: \"i\"\nj"});
         let lines = ["a:", "- b: |", "    c", "    d", "- \"e\\nf\"", "g: |-", "  h: \"i\"", "  j"];
         assert_eq!(printed(&value), lines);
     }
 
     #[test]
-    fn what_differs_is_shown_with_what_is_around_it() {
+    fn differences_are_shown_with_context() {
         check("abc", "abc", &[]);
         check("abcdefg", "abcXefg", &["  b", "  c", "- d", "+ X", "  e", "  f"]);
         check("abcdefghi", "Xbcdefghi", &["- a", "+ X", "  b", "  c"]);

@@ -1,4 +1,4 @@
-//! What the data says: each test, what it expects, and what every namespace makes of its template. Pure.
+//! Declares each test: its expectation, and the result of every namespace that names its template. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use qontract_objects::templates::preview::{
 /// The provider of templates.
 const TEMPLATE: &str = "resource-template";
 
-/// The provider of rules, which are templates, too.
+/// The provider of Prometheus rules, which are templates, too.
 const RULE: &str = "prometheus-rule";
 
 /// A test of a template.
@@ -25,28 +25,28 @@ pub struct Test {
     pub path: String,
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its provenance.
     #[serde(skip)]
     pub place: Option<Place>,
     /// The path of the template.
     pub template: String,
-    /// The path of what is expected.
+    /// The path of the expectation.
     pub expected_path: String,
-    /// What is expected; or why that is not known.
+    /// The expected value, or the reason why it is unknown.
     pub expected: Result<Value, String>,
-    /// What the namespaces make of the template.
+    /// The results of the namespaces.
     pub made: Vec<Made>,
 }
 
-/// What a namespace makes of a template.
+/// The result of a template in a namespace.
 #[derive(Clone, Serialize)]
 pub struct Made {
     /// The namespace, with its cluster.
     pub namespace: String,
-    /// Where it names the template.
+    /// The provenance of the entry.
     #[serde(skip)]
     pub place: Option<Place>,
-    /// The object; or why there is none.
+    /// The object, or the reason why there is none.
     pub body: Result<Value, String>,
 }
 
@@ -61,7 +61,7 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     let mut made: BTreeMap<String, Vec<Made>> =
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
     for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
-        // What is in a namespace that goes is made by nobody.
+        // A deleted namespace has no results.
         if namespace.template_namespace.delete == Some(true) {
             continue;
         }
@@ -72,7 +72,7 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
             let Some(list) = made.get_mut(&resource.path) else { continue };
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
-                return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
+                return Err(Fault::us(format!("the query result has nothing at `{pointer}`")));
             };
             let values = variables(entry.variables.as_deref(), node, parent);
             let body = text(data, entry, resource, values).and_then(|text| object(&text));
@@ -102,7 +102,7 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     Ok(all)
 }
 
-/// The text of an entry: the resource, or what it renders to.
+/// The text of an entry: the resource, or its rendering.
 fn text(
     data: &Data,
     entry: &Entry,
@@ -118,7 +118,7 @@ fn text(
     rendered(data, source, &values?)
 }
 
-/// The object that a text holds, without its `$schema`.
+/// Parses the object in a text, without its `$schema`.
 fn object(text: &str) -> Result<Value, String> {
     let mut body = qontract_yaml::json::read(text.as_bytes())?;
     body.as_object_mut()

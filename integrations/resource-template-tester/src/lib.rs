@@ -1,4 +1,4 @@
-//! Compares what templates render to with what their tests expect, so that a change of a template is seen as what it makes.
+//! Compares rendered templates with their expected results, so that the effect of a change is visible.
 
 mod compare;
 mod declare;
@@ -16,7 +16,7 @@ pub struct ResourceTemplateTester {
     about: About,
 }
 
-/// What it says about itself.
+/// Metadata of the integration.
 pub fn about() -> About {
     About::new(NAME, "Compares rendered templates with their expected results")
         .query::<query::TemplateTests>()
@@ -34,11 +34,11 @@ impl Function for ResourceTemplateTester {
         &self.about
     }
 
-    /// Per test what is expected, and what the namespaces make of the template.
+    /// The expectation and the results, per test.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let mut declared = Declared::new(Value::Null);
         for test in declare::tests(data)? {
-            // Two tests may have one name; the file is the test.
+            // Two tests may have one name, so the key is the file.
             let key = ShardKey::new([("test", test.path.as_str())]);
             let place = test.place.clone();
             declared.add(key, Shard::new((), json!(test), place));

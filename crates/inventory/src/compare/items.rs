@@ -1,32 +1,33 @@
-//! Which items of two lists are the same thing.
+//! Matches the items of two lists.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-/// Lists whose items have names and run one after the other: their order is declared, too.
+/// Lists whose items have names and run in sequence: their order is compared, too.
 pub const ORDERED: [&str; 2] = ["initContainers", "steps"];
 
-/// What tells the items of a list apart.
+/// The identity of list items.
 #[derive(Clone, Copy)]
 enum Identity {
     Field(&'static str),
     Port,
-    /// A rule of Prometheus: its alert, or what it records.
+    /// A Prometheus rule: its alert, or the metric that it records.
     Rule,
 }
 
 /// A declared item with its name, and the live items of that name.
 pub struct Pair<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The item as declared.
     pub desired: &'a Value,
-    /// Where in the live list it is, and what it is there; more than once if the live list has a name twice.
+    /// Positions and values of the live items; more than one if the live list has the name twice.
     pub live: Vec<(usize, &'a Value)>,
 }
 
-/// The items of two lists side by side, if each declared item has a name of its own; otherwise they go by position.
+/// Pairs the items of two lists by name. `None` if a declared item has no unique name; then items are
+/// compared by position.
 pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<Vec<Pair<'a>>> {
     let identity = identity(list, desired)?;
     let mut by_name: BTreeMap<String, Vec<(usize, &Value)>> = BTreeMap::new();
@@ -43,7 +44,7 @@ pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<
     desired.iter().map(pair).collect()
 }
 
-/// The names of the items of two versions of a list, if each item has a name of its own in both.
+/// The item names of two versions of a list, if names are unique in both.
 pub fn names(list: &str, before: &[Value], after: &[Value]) -> Option<(Vec<String>, Vec<String>)> {
     let own = |identity: Identity, items: &[Value]| -> Option<Vec<String>> {
         let names: Vec<String> = items.iter().map(|item| identity.of(item)).collect::<Option<_>>()?;
@@ -54,7 +55,7 @@ pub fn names(list: &str, before: &[Value], after: &[Value]) -> Option<(Vec<Strin
     candidates.find_map(|identity| Some((own(*identity, before)?, own(*identity, after)?)))
 }
 
-/// What the items of a list are called: by name, or by position.
+/// The labels of list items: their names, or their positions.
 pub fn labels(list: &str, items: &[Value]) -> Vec<String> {
     let positions = || (0..items.len()).map(|index| index.to_string()).collect();
     names(list, items, items).map_or_else(positions, |(names, _)| names)
@@ -88,7 +89,7 @@ impl ItemNames {
     }
 }
 
-/// What may tell the items of a list apart.
+/// The identities that items of a list may have.
 fn candidates(list: &str) -> &'static [Identity] {
     match list {
         "volumeMounts" => &[Identity::Field("mountPath")],
@@ -99,7 +100,7 @@ fn candidates(list: &str) -> &'static [Identity] {
     }
 }
 
-/// The first that tells all items apart.
+/// The first identity that is unique among all items.
 fn identity(list: &str, items: &[Value]) -> Option<Identity> {
     candidates(list).iter().copied().find(|identity| {
         let names: Option<BTreeSet<String>> = items.iter().map(|item| identity.of(item)).collect();
@@ -134,11 +135,11 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     thread_local! {
-        /// How often this thread worked out the name of an item.
+        /// Number of item names that this thread has computed.
         pub static IDENTIFIED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// What the items of a list are called.
+    /// Checks the names of list items.
     fn check(list: &str, items: &Value, expect: Option<&[&str]>) {
         let found = pairs(list, items.as_array().unwrap(), &[]);
         let found: Option<Vec<&str>> =
@@ -147,7 +148,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_tell_items_apart_if_each_has_its_own() {
+    fn items_are_identified_by_name_if_names_are_unique() {
         check("env", &json!([{"name": "B"}, {"name": "A"}]), Some(&["B", "A"]));
         check("env", &json!([{"name": "A"}, {"name": "A"}]), None);
         check("env", &json!([{"name": "A"}, {}]), None);
@@ -160,7 +161,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ports_without_names_are_known_by_number_and_protocol() {
+    fn ports_without_names_are_identified_by_number_and_protocol() {
         let ports = json!([{"containerPort": 53, "protocol": "UDP"}, {"port": 53}, {"port": "http"}]);
         check("ports", &ports, Some(&["53/UDP", "53/TCP", "http/TCP"]));
         check("ports", &json!([{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]), Some(&["a", "b"]));

@@ -1,4 +1,4 @@
-//! What is equal, and what is not.
+//! Tests which objects are equal.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn lines(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
 }
 
-/// The lines that tell the differences, when `live` is what became of `declared`, hash and all.
+/// The printed differences if `live` overrides fields of the written `declared` object, including its hash.
 fn differences(kind: &str, declared: Value, live: Value, disclosure: Disclosure<'_>) -> Vec<String> {
     let owner = Owner::of("openshift-resources", None).unwrap();
     let desired = Desired::new(object(kind, declared)).unwrap();
@@ -33,7 +33,7 @@ fn check(kind: &str, declared: Value, live: Value, expect: &[&str]) {
     assert_eq!(differences(kind, declared, live, Disclosure::Everything), expect);
 }
 
-/// The same in the spec of an object of which nothing is known.
+/// Checks differences in the spec of an object of an unknown kind.
 fn check_spec(declared: Value, live: Value, expect: &[&str]) {
     let [declared, live] =
         [declared, live].map(|spec| Value::Object([("spec".to_owned(), spec)].into_iter().collect()));
@@ -41,7 +41,7 @@ fn check_spec(declared: Value, live: Value, expect: &[&str]) {
 }
 
 #[test]
-fn what_is_declared_must_hold() {
+fn declared_fields_must_hold() {
     check("ConfigMap", json!({"data": {"x": "1"}}), json!({"data": {"x": "2"}}), &["data.x: \"2\" → \"1\""]);
     check_spec(json!({"replicas": 3}), json!({"replicas": 2}), &["spec.replicas: 2 → 3"]);
     check_spec(json!({"a": {"b": true}}), json!({}), &["spec.a: absent → {\"b\":true}"]);
@@ -61,13 +61,13 @@ fn a_renamed_key_is_noticed() {
 }
 
 #[test]
-fn what_only_the_cluster_has_is_tolerated() {
+fn fields_that_only_the_cluster_has_are_tolerated() {
     check_spec(json!({"a": 1}), json!({"a": 1, "b": {"c": []}}), &[]);
     check("Widget", json!({}), json!({"status": {"phase": "Ready"}, "data": {}}), &[]);
 }
 
 #[test]
-fn nothing_is_said_in_many_ways() {
+fn empty_values_equal_absent_fields() {
     for nothing in [json!(null), json!({}), json!([]), json!({"a": {"b": null}})] {
         check_spec(json!({"a": nothing, "b": 1}), json!({"b": 1}), &[]);
         check_spec(json!({"b": 1}), json!({"a": nothing, "b": 1}), &[]);
@@ -84,7 +84,7 @@ fn an_empty_item_is_an_item() {
 }
 
 #[test]
-fn numbers_are_equal_by_value_and_texts_are_no_numbers() {
+fn numbers_are_equal_by_value_and_differ_from_texts() {
     check_spec(json!({"a": 1}), json!({"a": 1.0}), &[]);
     check_spec(json!({"a": 0.5}), json!({"a": 0.5}), &[]);
     check_spec(json!({"a": 1}), json!({"a": "1"}), &["spec.a: \"1\" → 1"]);
@@ -97,7 +97,7 @@ fn numbers_are_equal_by_value_and_texts_are_no_numbers() {
 }
 
 #[test]
-fn quantities_are_equal_by_value_where_quantities_stand() {
+fn quantities_are_equal_by_value_in_quantity_fields() {
     let resources = |cpu: Value, memory: &str| json!({"resources": {"requests": {"cpu": cpu}, "limits": {"memory": memory}}});
     check_spec(resources(json!(0.5), "1024Mi"), resources(json!("500m"), "1Gi"), &[]);
     check_spec(
@@ -148,7 +148,7 @@ fn ports_without_names_are_found_by_number_and_protocol() {
 }
 
 #[test]
-fn other_lists_go_by_position_and_may_be_longer() {
+fn other_lists_are_compared_by_position_and_may_be_longer() {
     check_spec(json!({"args": ["a", "b"]}), json!({"args": ["a", "b", "c"]}), &[]);
     check_spec(
         json!({"args": ["a", "b"]}),
@@ -159,7 +159,7 @@ fn other_lists_go_by_position_and_may_be_longer() {
 }
 
 #[test]
-fn the_order_of_what_runs_in_order_is_declared() {
+fn the_order_of_init_containers_is_compared() {
     let steps = |names: &[&str]| json!({"initContainers": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()});
     check_spec(steps(&["a", "b"]), steps(&["a", "x", "b"]), &[]);
     check_spec(
@@ -179,12 +179,12 @@ fn a_variable_without_a_value_has_an_empty_one() {
 }
 
 #[test]
-fn another_version_of_the_api_is_no_drift() {
+fn another_api_version_is_not_drift() {
     check("Widget", json!({}), json!({"apiVersion": "extensions/v1beta1"}), &[]);
 }
 
 #[test]
-fn no_value_of_a_secret_is_shown() {
+fn secret_values_are_not_shown() {
     let declared = json!({"stringData": {"a": "hunter2"}, "data": {"b": "aHVudGVyMg==", "c": ""}});
     let live = json!({"stringData": null, "data": {"a": "b2xk", "c": "b2xk"}, "type": "Opaque"});
     check("Secret", declared.clone(), live.clone(), &["data.a: changed", "data.b: added", "data.c: changed"]);
@@ -196,8 +196,8 @@ fn no_value_of_a_secret_is_shown() {
 fn paths_that_come_from_a_secret_are_counted_and_not_named() {
     let check = |declared: Value, desired: Value, live: Value, expect: &[&str]| {
         let declared = object("ConfigMap", declared);
-        let told = differences("ConfigMap", desired, live, Disclosure::PathsOf(&declared));
-        assert_eq!(told, expect);
+        let actual = differences("ConfigMap", desired, live, Disclosure::PathsOf(&declared));
+        assert_eq!(actual, expect);
     };
     let desired = json!({"data": {"plain": "1", "hush": "2", "hush2": "3"}});
     check(
@@ -219,7 +219,7 @@ fn paths_that_come_from_a_secret_are_counted_and_not_named() {
         json!({"data": {"plain": "1", "hush": "2"}}),
         &["object: 1 field that comes from a secret differs"],
     );
-    // A whole map that is new is one difference, at a path that the data has.
+    // An added map is one difference, at a path that the data has.
     check(json!({"data": {"plain": "1"}}), desired, json!({"data": null}), &["data: added"]);
     let list =
         |name: &str| json!({"spec": {"env": [{"name": "a", "value": "1"}, {"name": name, "value": "2"}]}});
@@ -240,7 +240,7 @@ fn paths_that_come_from_a_secret_are_counted_and_not_named() {
     );
 }
 
-/// What is found if the live object bears this hash.
+/// The comparison with a live object that has this hash.
 fn hashed(kind: &str, hash: &Value) -> Comparison {
     let body = object(kind, json!({"data": {"a": "Yg=="}}));
     let mut live = body.clone();
@@ -260,7 +260,7 @@ fn another_hash_is_a_difference_though_all_fields_hold() {
 }
 
 #[test]
-fn a_restart_is_no_drift() {
+fn a_restart_is_not_drift() {
     let owner = Owner::of("openshift-resources", None).unwrap();
     let spec = |annotations: Value| json!({"spec": {"template": {"metadata": {"annotations": annotations}, "spec": {}}}});
     let desired = Desired::new(object("Deployment", spec(json!({})))).unwrap();

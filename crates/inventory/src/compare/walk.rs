@@ -1,4 +1,4 @@
-//! Goes through what is declared and looks whether it holds.
+//! Walks through a declared object and checks whether each field holds in the live one.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::items::{self, Pair};
 use crate::difference::{Difference, DifferenceList, Show, Side};
 use crate::path::{self, PathCursor, Segment, says_nothing};
 
-/// A way through an object, and what was found on it.
+/// A walk through an object, and the differences found.
 pub struct Walk<'a> {
     kind: &'a str,
     show: Show,
@@ -15,17 +15,18 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through an object of this kind. `declared` has all paths that may be shown; all paths may be shown if there is none.
+    /// A walk through an object of this kind. `declared` has all paths that may be shown; `None` means that
+    /// all may be shown.
     pub fn new(kind: &'a str, show: Show, declared: Option<&'a Value>) -> Self {
         Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
     }
 
-    /// What does not hold.
+    /// The fields that do not hold.
     pub fn differences(self) -> Vec<Difference> {
         self.differences.into_vec()
     }
 
-    /// Looks whether a value holds.
+    /// Compares a value.
     pub fn value(&mut self, desired: &Value, live: Option<&Value>) {
         if says_nothing(desired) {
             return;
@@ -57,7 +58,7 @@ impl<'a> Walk<'a> {
             if pair.live.is_empty() {
                 self.item(&pair.name, pair.desired, None);
             }
-            // where the cluster has a name twice, either may be the one that counts
+            // If the live list has a name twice, either item may be the effective one.
             for (_, live) in &pair.live {
                 self.item(&pair.name, pair.desired, Some(live));
             }
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
 
     fn item(&mut self, name: &str, desired: &Value, live: Option<&Value>) {
         self.path.push(Segment::Item(name.to_owned()));
-        // an item that says nothing still is one: an empty rule of a NetworkPolicy lets everything through
+        // An empty item is still an item: an empty rule of a NetworkPolicy allows all traffic.
         match live {
             Some(live) => self.value(desired, Some(live)),
             None => self.report(None, desired),
@@ -99,7 +100,7 @@ impl<'a> Walk<'a> {
         self.differences.push(Difference { path, before, after });
     }
 
-    /// The name of the field that is looked at.
+    /// The name of the current field.
     fn key(&self) -> &str {
         self.path.last_key()
     }

@@ -1,16 +1,17 @@
-//! Values that an API server fills in by default, so that taking them away changes nothing.
+//! Values that an API server sets by default, so that removing them has no effect.
 //!
-//! Server-side apply does not own them. But a tool that created or replaced an object as a whole owns all of it, and lists that are one value
-//! are written without them.
+//! Server-side apply does not own them. But a tool that created or replaced an object as a whole owns all of
+//! its fields, and atomic lists are written without them.
 //!
-//! **Invariant:** a value counts as a default only where the server would fill in the same value again. A default that depends on the kind,
-//! on the parent field or on the fields beside it is in [`RemovedField::is_conditional_default`], all others are in the tables.
+//! **Invariant:** a value counts as a default only where the server would set the same value again. A default
+//! that depends on the kind, the parent field or the sibling fields is in
+//! [`RemovedField::is_conditional_default`], all others are in the tables.
 
 use serde_json::{Map, Value, json};
 
 use crate::path::{Segment, last_key};
 
-/// Fields with the text that is their default.
+/// Fields with a text as default.
 const TEXTS: [(&str, &str); 17] = [
     ("apiGroup", ""),
     ("apiGroup", "rbac.authorization.k8s.io"),
@@ -31,7 +32,7 @@ const TEXTS: [(&str, &str); 17] = [
     ("whenScaled", "Retain"),
 ];
 
-/// Fields with the number that is their default.
+/// Fields with a number as default.
 const NUMBERS: [(&str, i64); 8] = [
     ("defaultMode", 420),
     ("failedJobsHistoryLimit", 1),
@@ -43,14 +44,15 @@ const NUMBERS: [(&str, i64); 8] = [
     ("successfulJobsHistoryLimit", 3),
 ];
 
-/// Fields of probes with the number that is their default. Webhooks and session affinity have other defaults for fields of these names.
+/// Probe fields with a number as default. Webhooks and session affinity have other defaults for fields of
+/// these names.
 const PROBE_NUMBERS: [(&str, i64); 4] =
     [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
 
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Maps whose keys are the user's, or mean something else than the field of that name.
+/// Maps with user-defined keys, or whose keys do not denote the field of that name.
 const FREE: [&str; 9] = [
     "annotations",
     "binaryData",
@@ -71,12 +73,12 @@ pub struct RemovedField<'a> {
     pub group: &'a str,
     /// The path of the field.
     pub path: &'a [Segment],
-    /// The fields beside it after the write; `None` if the map that held it is removed as well.
+    /// The sibling fields after the write; `None` if the map that held the field is removed as well.
     pub siblings: Option<&'a Map<String, Value>>,
 }
 
 impl RemovedField<'_> {
-    /// Whether the server fills in the removed value again.
+    /// Whether the server sets the removed value again.
     pub fn is_default(&self, value: &Value) -> bool {
         let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
         if !is_builtin || FREE.iter().any(|free| self.is_below(free)) {
@@ -113,7 +115,7 @@ impl RemovedField<'_> {
             (_, "path") => parent == "httpGet" && value == "/",
             // An init container that always restarts is a sidecar.
             (_, "restartPolicy") => !self.is_below("initContainers") && value == "Always",
-            // A probe without a grace period has the one of its pod.
+            // A probe without a grace period uses that of its pod.
             (_, "terminationGracePeriodSeconds") => !PROBES.contains(&parent) && *value == json!(30),
             _ => PROBES.contains(&parent) && has_entry(&PROBE_NUMBERS, key, |number| *value == json!(number)),
         }
@@ -143,12 +145,12 @@ impl RemovedField<'_> {
     }
 }
 
-/// Whether a table has an entry for the field whose default fits.
+/// Whether a table has a matching default for the field.
 fn has_entry<T>(table: &[(&str, T)], key: &str, fits: impl Fn(&T) -> bool) -> bool {
     table.iter().any(|(field, default)| *field == key && fits(default))
 }
 
-/// The pull policy of a container that declares none.
+/// The default pull policy of a container.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rsplit('/').next().unwrap_or_default();
@@ -166,7 +168,7 @@ mod tests {
     use super::RemovedField;
     use crate::path::Segment;
 
-    /// `object` is a kind and its group; `siblings` are the fields beside the removed one after the write.
+    /// `object` is a kind and its group; `siblings` are the sibling fields after the write.
     #[track_caller]
     fn check_beside(siblings: &Value, object: &str, path: &str, value: &Value, expect: bool) {
         let (kind, group) = object.split_once('.').unwrap_or((object, ""));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_fills_in_is_a_default() {
+    fn a_value_that_the_server_sets_is_a_default() {
         check("Deployment.apps", "spec.revisionHistoryLimit", &json!(10), true);
         check("Deployment.apps", "spec.revisionHistoryLimit", &json!(11), false);
         check("NetworkPolicy.networking.k8s.io", "spec.ingress.protocol", &json!("TCP"), true);
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_chooses_is_a_default_of_that_kind_only() {
+    fn a_value_that_the_server_chooses_is_a_default_of_that_kind_only() {
         check("Service", "spec.clusterIP", &json!("10.0.0.1"), true);
         check("Service", "spec.clusterIP", &json!("None"), false);
         check("Service", "spec.clusterIPs", &json!(["10.0.0.1"]), true);
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_default_elsewhere_is_a_default_in_its_place_only() {
+    fn a_default_that_depends_on_the_path_counts_there_only() {
         check("Secret", "type", &json!("Opaque"), true);
         check("Service", "spec.type", &json!("ClusterIP"), true);
         check("Deployment.apps", "spec.strategy.type", &json!("RollingUpdate"), true);
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_users_name_and_what_others_define_is_not_a_default() {
+    fn user_defined_keys_and_custom_kinds_have_no_defaults() {
         check("ConfigMap", "data.protocol", &json!("TCP"), false);
         check("Service", "clusterIP", &json!("10.0.0.1"), false);
         check("Deployment.apps", "spec.template.metadata.labels.replicas", &json!(1), false);

@@ -1,4 +1,4 @@
-//! What a write changes, and what of it is shown.
+//! Tests the effect of writes, and which parts of it are shown.
 
 use qontract_testkit::Chance;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn lines(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
 }
 
-/// The lines of the diff, and what is lost, when everything in `before` is ours.
+/// The printed diff, and the lost keys, if we own everything in `before`.
 fn changed(kind: &str, before: &Value, after: &Value, disclosure: Disclosure<'_>) -> (Vec<String>, KeyLoss) {
     let [before, after] = [before, after].map(|side| object(kind, side));
     let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
@@ -45,7 +45,7 @@ fn check_loss(before: Value, after: Value, expect: [usize; 3]) {
 }
 
 #[test]
-fn every_field_that_goes_changes_or_comes_is_shown_and_what_goes_first() {
+fn removed_changed_and_added_fields_are_shown_and_removed_ones_first() {
     check(
         json!({"hard": {"limits.memory": "8Gi", "pods": 5}, "b": 1}),
         json!({"hard": {"pods": 6}, "a": true, "b": 1}),
@@ -58,7 +58,7 @@ fn every_field_that_goes_changes_or_comes_is_shown_and_what_goes_first() {
 }
 
 #[test]
-fn nothing_is_no_difference() {
+fn empty_values_do_not_differ_from_absent_ones() {
     for nothing in [json!(null), json!({}), json!([]), json!({"a": {"b": null}})] {
         check(json!({"a": nothing, "b": 1}), json!({"b": 1}), &[]);
         check(json!({"b": 1}), json!({"a": nothing, "b": 1}), &[]);
@@ -66,7 +66,7 @@ fn nothing_is_no_difference() {
 }
 
 #[test]
-fn items_are_known_by_their_names() {
+fn items_are_identified_by_their_names() {
     check(
         json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}),
         json!({"env": [{"name": "C", "value": "3"}, {"name": "B", "value": "4"}]}),
@@ -123,7 +123,7 @@ fn texts_are_whole() {
 }
 
 #[test]
-fn keys_that_are_lost_are_counted() {
+fn lost_keys_are_counted() {
     check_loss(json!({"a": 1, "b": 2, "c": {"d": 3}}), json!({"a": 2, "e": 5}), [2, 3, 0]);
     check_loss(json!({"l": [1, 2, 3]}), json!({"l": [1, 3]}), [1, 3, 0]);
     check_loss(json!({"l": [1]}), json!({}), [1, 1, 1]);
@@ -140,7 +140,7 @@ fn keys_that_are_lost_are_counted() {
 }
 
 #[test]
-fn marks_and_what_the_cluster_says_are_not_counted() {
+fn marks_and_server_fields_are_not_counted() {
     let marked = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "1", "annotations": {
         "qontract.integration": "x", "qontract.sha256sum": "y", "qontract.sensitive": "false", "qontract.recycle_pending": "z"}},
         "data": {"a": "1"}, "status": {"b": 1}});
@@ -161,7 +161,7 @@ fn marks_and_what_the_cluster_says_are_not_counted() {
 }
 
 #[test]
-fn defaults_of_the_server_are_not_shown() {
+fn server_defaults_are_not_shown() {
     let before = json!({"spec": {"ports": [{"name": "a", "port": 80, "protocol": "TCP", "targetPort": 80}], "type": "ClusterIP", "x": 1}});
     let after = json!({"spec": {"ports": [{"name": "a", "port": 80}]}});
     let (lines, loss) = changed("Service", &before, &after, Disclosure::Everything);
@@ -195,7 +195,7 @@ fn a_default_depends_on_the_fields_beside_it_after_the_write() {
 }
 
 #[test]
-fn of_a_secret_only_paths_are_shown() {
+fn only_paths_of_a_secret_are_shown() {
     let (before, after) =
         (json!({"data": {"a": "MQ==", "b": "Mg=="}}), json!({"data": {"b": "Mw==", "c": "NA=="}}));
     let expect = ["data.a: removed", "data.b: changed", "data.c: added"];
@@ -219,7 +219,7 @@ fn names_of_fields_that_may_come_from_a_secret_are_counted() {
 }
 
 #[test]
-fn of_what_was_made_of_a_secret_the_names_that_go_are_not_shown() {
+fn names_of_removed_fields_are_not_shown_if_a_secret_was_used() {
     let marked = |data: Value| json!({"data": data, "metadata": {"name": "a", "annotations": {"qontract.sensitive": "true"}}});
     let (before, after) = (marked(json!({"hunter2": "1", "b": "x\ny"})), json!({"data": {"b": "x\nz"}}));
     let expect = ["data.b: changed", "data: 1 field that comes from a secret differs"];
@@ -268,7 +268,7 @@ fn values_that_another_tool_wrote_are_not_shown() {
 }
 
 #[test]
-fn of_what_goes_the_values_that_only_we_own_are_shown() {
+fn removed_values_are_shown_only_if_nobody_else_owns_them() {
     let check = |before: Value, others: Value, expect: &[&str]| {
         let [live, others] = [before, others].map(|spec| object("Widget", &json!({ "spec": spec })));
         let after = object("Widget", &json!({"spec": {"x": 1}}));
@@ -289,7 +289,7 @@ fn of_what_goes_the_values_that_only_we_own_are_shown() {
         json!({"m": {"b": 2}}),
         &["spec.m.a: 1 → absent", "spec.m.b: removed"],
     );
-    // Which of these is whose is not known by their positions.
+    // Positions do not tell which of these items is owned by whom.
     check(
         json!({"x": 1, "l": ["a", "b"]}),
         json!({"l": ["b"]}),
@@ -298,7 +298,7 @@ fn of_what_goes_the_values_that_only_we_own_are_shown() {
 }
 
 #[test]
-fn a_body_is_shown_as_far_as_it_may_be() {
+fn a_body_is_shown_within_its_disclosure() {
     let desired = |kind: &str| {
         Desired::new(object(kind, &json!({"data": {"a": "1"}, "list": [{"name": "x"}]}))).unwrap()
     };
@@ -332,7 +332,7 @@ fn a_body_has_all_fields_of_large_items() {
 }
 
 #[test]
-fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
+fn declared_keys_of_another_owner_count() {
     let before = object("Widget", &json!({"spec": {"l": [1, 2, 3, 4], "x": 1}}));
     let after = object("Widget", &json!({"spec": {"l": [1, 2, 3], "x": 1, "new": 2}}));
     let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before.clone()));
@@ -346,7 +346,7 @@ fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
     assert_eq!(diff(&write, Disclosure::Everything).loss, KeyLoss { lost: 1, of: 5, lists: 0 });
 }
 
-/// Items `{name, value}` with random names of a few, each at most once, in a random order.
+/// Random items `{name, value}` with unique names, in random order.
 fn named_items(chance: &mut Chance) -> Vec<(usize, usize)> {
     let mut items = Vec::new();
     for name in 0..8 {

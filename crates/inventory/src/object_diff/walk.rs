@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use qontract_bundle::diff::{Step, align};
+use qontract_bundle::diff::{MAX_PAIRS, Step, align};
 use serde_json::{Map, Value};
 
 use super::defaults::RemovedField;
@@ -14,33 +14,35 @@ use crate::path::{self, PathCursor, Segment, says_nothing};
 /// An item of a list, with its name.
 type NamedItem<'a> = (&'a str, &'a Value);
 
-/// An added item with more values is expanded field by field: reports show no more values of one field.
+/// An added item with more values than this is expanded field by field, because reports do not show more
+/// values of one field.
 const MAX_ITEM_VALUES: usize = 16;
 
-/// A walk through two versions of an object, and what differs.
+/// A walk through two versions of an object, and the differences found.
 pub struct FieldWalk<'a> {
     kind: &'a str,
     group: &'a str,
     show: Show,
-    /// Whether the values that changed and removed fields had before are shown.
+    /// Whether the previous values of changed and removed fields are shown.
     pub show_before: Show,
-    /// What others own of the object: of removed fields, its values are not shown.
+    /// The fields that others own: if removed, their values are not shown.
     pub owned_by_others: PathCursor<'a>,
-    /// Whether large items of lists are shown field by field, so that none of their fields is left out.
+    /// Whether large list items are shown field by field, so that none of their fields is left out.
     pub expands_items: bool,
     path: PathCursor<'a>,
     removed: Vec<Difference>,
     others: DifferenceList,
-    /// How many keys are gone.
+    /// Number of removed keys.
     pub lost: usize,
-    /// How many keys come.
+    /// Number of added keys.
     pub added: usize,
-    /// How many lists have no items any more.
+    /// Number of lists that lose all of their items.
     pub lists: usize,
 }
 
 impl<'a> FieldWalk<'a> {
-    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; all paths may be shown if there is none.
+    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; `None`
+    /// means that all may be shown.
     pub fn new(kind: &'a str, group: &'a str, show: Show, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
@@ -58,7 +60,7 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// What differs: removed fields first.
+    /// The differences, removed fields first.
     pub fn differences(self) -> Vec<Difference> {
         let Self { mut removed, others, .. } = self;
         removed.extend(others.into_vec());
@@ -70,7 +72,7 @@ impl<'a> FieldWalk<'a> {
         self.field(before, after, None);
     }
 
-    /// Compares two values of a field at the current path. `siblings` are the fields beside it after the write.
+    /// Compares two values of a field at the current path. `siblings` are the sibling fields after the write.
     fn field(
         &mut self,
         before: Option<&Value>,
@@ -105,7 +107,7 @@ impl<'a> FieldWalk<'a> {
             self.named(&old, &new);
             return;
         }
-        for step in align(before.len(), after.len(), |one, other| before[one] == after[other]) {
+        for step in align(before.len(), after.len(), MAX_PAIRS, |one, other| before[one] == after[other]) {
             match step {
                 Step::Pair(one, other) => self.pair(&other.to_string(), &before[one], &after[other]),
                 Step::Removed(one) => self.item_gone(&one.to_string(), &before[one]),
@@ -114,7 +116,7 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Compares lists whose items have names. No list has a name twice.
+    /// Compares lists whose items have unique names.
     fn named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
         let positions: HashMap<&str, usize> = after.iter().map(|(name, _)| *name).zip(0..).collect();
         let mut is_new = vec![true; after.len()];
@@ -240,8 +242,8 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Whether others own a part of the value at the current path. An item of a list that they own a part of may be theirs, since items
-    /// without names are found by position.
+    /// Whether others own a part of the value at the current path. An item of a list that they partly own may
+    /// be theirs, since items without names are matched by position.
     fn is_of_others(&self) -> bool {
         let cursor = &self.owned_by_others;
         cursor.is_restricted()
@@ -251,13 +253,13 @@ impl<'a> FieldWalk<'a> {
             }
     }
 
-    /// Goes to a field of a map or an item of a list.
+    /// Enters a field of a map or an item of a list.
     fn enter(&mut self, segment: Segment) {
         self.owned_by_others.push(segment.clone());
         self.path.push(segment);
     }
 
-    /// Goes back.
+    /// Returns to the parent.
     fn leave(&mut self) {
         self.path.pop();
         self.owned_by_others.pop();

@@ -1,4 +1,4 @@
-//! Doing a step, or asking the cluster whether it would be done.
+//! Applies a step, or rehearses it as a server-side dry run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::fault::fault;
 use super::recycle::PENDING;
 use crate::scope::{DesiredObject, ManagedScope};
 
-/// How often it is looked whether a kind is served.
+/// Maximum number of checks whether a new kind is served.
 const PATIENCE: u32 = 40;
 
-/// The time in between.
+/// Time between two of these checks.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// What is done in a step. It leaves nothing to decide.
+/// The action of a step. It is complete: execution makes no decisions.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Write an object.
@@ -34,22 +34,22 @@ pub enum Action {
 /// An object to be written.
 #[derive(Clone, Debug)]
 pub struct Put {
-    /// What is wanted.
+    /// The desired object.
     pub item: DesiredObject,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// The live object, whose restarts are kept.
+    /// The live object, whose restart annotations are preserved.
     pub live: Option<Live>,
-    /// On what it is written.
+    /// The precondition of the write.
     pub onto: Onto,
-    /// Why its users are still to be restarted; nothing if they are not.
+    /// The cause for which its users still have to be restarted, if any.
     pub pending: Option<String>,
-    /// Whether the same plan makes its kind, which then takes a moment to be served.
+    /// Whether the same plan creates its kind (a CRD), which takes a moment to be served.
     pub awaits_kind: bool,
 }
 
 impl Put {
-    /// The object with our marks. The time of writing is part of them.
+    /// The object with our ownership annotations, which include the time of writing.
     fn draft(&self, now: jiff::Timestamp) -> Draft {
         let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
         let mut body = to_write(&self.item.desired, self.live.as_ref(), &self.item.managed_scope.owner, &now);
@@ -72,7 +72,7 @@ impl Put {
 }
 
 impl ObjectReconciler {
-    /// Does one step.
+    /// Executes one step.
     pub async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
         let done = match action {
             Action::Put(put) => {
@@ -81,7 +81,8 @@ impl ObjectReconciler {
                     self.await_kind(write, cluster, &draft.address.kind).await;
                 }
                 let done = self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await;
-                // If the last request to create something is refused, nothing was done: one before it would have made this one a conflict.
+                // If the last attempt to create an object is refused, nothing was written: an earlier attempt
+                // that succeeded would have turned this one into a conflict.
                 if let (Onto::Nothing, Err(error)) = (&draft.onto, &done)
                     && is_refusal(error)
                 {
@@ -99,7 +100,8 @@ impl ObjectReconciler {
         applied(done)
     }
 
-    /// Waits for a moment until a kind is served that was just made. Whether it is shows when it is used.
+    /// Waits until a kind that was just created is served, up to a limit. If it is still not served then, the
+    /// write that follows fails.
     async fn await_kind(&self, write: &Write<'_>, cluster: &Cluster, kind: &Kind) {
         for _ in 0..PATIENCE {
             match self.kubernetes.served(write.read, cluster, kind).await {
@@ -109,7 +111,7 @@ impl ObjectReconciler {
         }
     }
 
-    /// Whether the cluster would take what a step writes.
+    /// Rehearses a step: checks whether the cluster would accept its write.
     pub async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
         let Action::Put(put) = action else { return Ok(Rehearsed::NotAsked) };
         let draft = put.draft(jiff::Timestamp::now());
@@ -119,7 +121,7 @@ impl ObjectReconciler {
     }
 }
 
-/// Whether a cluster took no part of a request.
+/// Whether the cluster rejected the whole request.
 fn is_refusal(error: &KubernetesError) -> bool {
     matches!(
         error,
@@ -127,7 +129,7 @@ fn is_refusal(error: &KubernetesError) -> bool {
     )
 }
 
-/// What came of a write.
+/// Converts the result of a write.
 pub fn applied(done: Result<(), KubernetesError>) -> Result<Applied, Fault> {
     match done {
         Ok(()) => Ok(Applied::Done),
@@ -136,9 +138,9 @@ pub fn applied(done: Result<(), KubernetesError>) -> Result<Applied, Fault> {
     }
 }
 
-/// What came of asking the cluster about a write.
-pub fn rehearsed(said: Result<Rehearsal, KubernetesError>) -> Result<Rehearsed, Fault> {
-    match said {
+/// Converts the result of a rehearsed write.
+pub fn rehearsed(result: Result<Rehearsal, KubernetesError>) -> Result<Rehearsed, Fault> {
+    match result {
         Ok(Rehearsal::Taken) => Ok(Rehearsed::Taken),
         Ok(Rehearsal::Refused(why)) => Ok(Rehearsed::Refused(Fault::author(why))),
         Ok(Rehearsal::NotYet(why)) => Ok(Rehearsed::NotValidated(why)),

@@ -1,4 +1,4 @@
-//! What a write changes, as entries of a plan: folded where it is much.
+//! The diff entries of a write, for a plan. Long diffs are truncated.
 
 use qontract_client_kubernetes::{Fields, MANAGER, Onto, Preview};
 use qontract_inventory::{
@@ -11,16 +11,16 @@ use serde_json::Value;
 use super::observe::LiveObject;
 use crate::scope::DesiredObject;
 
-/// How many removed fields are shown.
+/// Maximum number of removed fields in a diff.
 const MAX_REMOVED: usize = 100;
 
-/// How many changed and added fields are shown.
+/// Maximum number of changed and added fields in a diff.
 const MAX_OTHERS: usize = 30;
 
-/// How many fields of a created object are shown on request (`--full`).
+/// Maximum number of fields of a created object, shown on request (`--full`).
 const MAX_BODY: usize = 2000;
 
-/// A write onto an object that is there.
+/// A write to an existing object.
 pub struct ObjectUpdate<'a> {
     item: &'a DesiredObject,
     seen: &'a LiveObject,
@@ -28,16 +28,17 @@ pub struct ObjectUpdate<'a> {
     writer: ValueWriter,
 }
 
-/// Who wrote the values of the live object.
+/// The writer of the live object's values.
 enum ValueWriter {
     Us,
-    /// We did, and the write removes what others own, too: the live object without everything that only we own.
+    /// We wrote them, and the write also removes fields that others own. Holds the live object without the
+    /// fields that only we own.
     UsAndOthers(Value),
     Others,
 }
 
 impl<'a> ObjectUpdate<'a> {
-    /// What writing `item` onto what was seen changes.
+    /// The update that writes `item` onto the observed object.
     pub fn new(item: &'a DesiredObject, seen: &'a LiveObject, onto: &Onto) -> Self {
         let declared = keep_restarts(&item.desired, &seen.live);
         let live = seen.live.body();
@@ -55,8 +56,7 @@ impl<'a> ObjectUpdate<'a> {
         Self { item, seen, preview, writer }
     }
 
-    /// The entries of the diff as far as they may be shown. `decided` are the differences because of which the object is
-    /// written.
+    /// The diff entries, limited to what may be shown. `decided` are the differences that caused the write.
     pub fn entries(&self, decided: &[Difference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
         if matches!(disclosure, Disclosure::Nothing) {
             return entries(decided);
@@ -75,14 +75,14 @@ impl<'a> ObjectUpdate<'a> {
             return entries(&others);
         }
         let text = if is_marked {
-            "only the annotation `qontract.sha256sum` changes: the declaration is not the one that was last written, but no field of the object differs"
+            "only the annotation `qontract.sha256sum` changes: the declaration changed since the last write, but no field of the object differs"
         } else {
             "only our annotations change: no field of the object differs"
         };
         vec![text.into()]
     }
 
-    /// What the object loses; `None` if that is nothing.
+    /// The fields that the object loses; `None` if it loses none.
     pub fn loss(&self) -> Option<FieldLoss> {
         let qontract_inventory::KeyLoss { lost, of, lists } = diff(&self.write(), Disclosure::Nothing).loss;
         let was_sensitive = self.seen.live.body()["metadata"]["annotations"][SENSITIVE] == "true";
@@ -105,12 +105,12 @@ impl<'a> ObjectUpdate<'a> {
     }
 }
 
-/// Differences as entries of a diff. Removed fields come first; where there are many, the rest is counted.
+/// Differences as diff entries. Removed fields come first; long lists end with a count of the rest.
 pub fn entries(differences: &[Difference]) -> Vec<DiffEntry> {
     entries_up_to(differences, MAX_OTHERS)
 }
 
-/// The fields of a created object as entries of a diff. A run shows them only on request.
+/// The fields of a created object as diff entries. A run shows them only on request.
 pub fn body_entries(fields: &[Difference]) -> Vec<DiffEntry> {
     entries_up_to(fields, MAX_BODY)
 }
@@ -137,7 +137,7 @@ fn entries_up_to(differences: &[Difference], max_others: usize) -> Vec<DiffEntry
     entries
 }
 
-/// A difference as an entry of a diff; what is only counted is a remark.
+/// A difference as a diff entry. Differences that are only counted become a note.
 fn entry(difference: &Difference) -> DiffEntry {
     let Difference { path, before, after } = difference;
     let value = |side: &Side| match side {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_comes_first_and_is_folded_last() {
+    fn removed_fields_come_first_and_are_truncated_last() {
         check(1, 1, ["- data.0: \"x\"", "+ data.0: 1"]);
         check(0, MAX_OTHERS, ["+ data.0: 1", "+ data.29: 1"]);
         check(0, MAX_OTHERS + 1, ["+ data.0: 1", "… and 1 more field"]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_has_no_value() {
+    fn a_hidden_side_has_no_value() {
         let check = |before: Side, after: Side, expect: &str| {
             let entries = entries(&[Difference { path: "data.x".to_owned(), before, after }]);
             assert_eq!(entries[0].to_string(), expect);

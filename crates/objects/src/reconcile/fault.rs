@@ -1,22 +1,22 @@
-//! Whose move it is when a cluster fails.
+//! Converts cluster errors into faults, which name who has to act.
 
 use qontract_client_kubernetes::KubernetesError;
 use qontract_runtime::Fault;
 
-/// Whose move it is when a cluster fails.
+/// The fault for a cluster error: it names who has to act.
 pub fn fault(error: &KubernetesError) -> Fault {
     let text = error.told();
     match error {
         _ if error.is_transient() => Fault::remote(text),
         KubernetesError::Conflict { .. } => Fault::operator(text)
             .hint("leave these fields out of the data, or let the other manager give them up"),
-        // Another integration makes it, and the next run finds it.
+        // Another integration creates the namespace; a later run succeeds.
         KubernetesError::Homeless { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {
-            Fault::operator(text).hint("see `automationToken` of the cluster, and what is kept there")
+            Fault::operator(text).hint("check the cluster's `automationToken` and the secret that it names")
         }
         KubernetesError::Unreachable { .. } => {
-            Fault::operator(text).hint("see `serverUrl` of the cluster, and `ca` in the configuration")
+            Fault::operator(text).hint("check the cluster's `serverUrl`, and `ca` in the configuration")
         }
         KubernetesError::Invalid { .. }
         | KubernetesError::Unserved { .. }

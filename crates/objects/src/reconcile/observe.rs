@@ -1,4 +1,4 @@
-//! What is there: one list per kind.
+//! Reads the current state: one list request per kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use super::ObjectReconciler;
 use super::fault::fault;
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 
-/// How many kinds of one scope are listed at once.
+/// Maximum number of kinds of one scope that are listed concurrently.
 const WIDTH: usize = 4;
 
 /// An observed object.
 #[derive(Clone, Debug)]
 pub struct LiveObject {
-    /// The scope that it is managed in.
+    /// The scope in which it is managed.
     pub managed_scope: Arc<ManagedScope>,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     /// The version that was read.
     pub version: Version,
-    /// Who owns its fields, as far as it matters to the next write.
+    /// Ownership of its fields, as far as the next write depends on it.
     pub fields: Fields,
-    /// Who owns which of its fields.
+    /// Ownership of each field.
     pub ownership: Ownership,
-    /// All of it.
+    /// The whole object.
     pub live: Live,
 }
 
@@ -53,7 +53,8 @@ impl LiveObject {
 }
 
 impl ObjectReconciler {
-    /// All that concerns us in a scope: what carries the mark of our integration, and what is wanted.
+    /// Observes the relevant objects of a scope: those that carry the mark of our integration, and those that
+    /// are desired.
     pub async fn observe(
         &self,
         read: &Read,
@@ -96,7 +97,8 @@ impl ObjectReconciler {
         world
     }
 
-    /// Whether the cluster answers at all: asked once per round, so that one that does not costs its deadline once.
+    /// Checks whether the cluster answers at all. The result is cached for the round, so that an unreachable
+    /// cluster costs its deadline only once.
     async fn reach(&self, read: &Read, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
         let ask = async {
@@ -107,7 +109,7 @@ impl ObjectReconciler {
                     | KubernetesError::Credentials { .. }
                     | KubernetesError::Denied { .. }),
                 ) => Err(fault(&error)),
-                // Whatever else is wrong is told where it matters.
+                // Other errors are reported where they matter.
                 Ok(_) | Err(_) => Ok(()),
             }
         };
@@ -115,26 +117,27 @@ impl ObjectReconciler {
         Result::clone(&answer)
     }
 
-    /// Kinds that cannot be looked after here: named twice, or in namespaces where the scope is not, and the reverse.
+    /// Kinds that cannot be managed here: listed twice, cluster-scoped where the scope has a namespace, or
+    /// the reverse.
     async fn wrong_kinds(&self, read: &Read, managed_scope: &ManagedScope) -> BTreeMap<Kind, Fault> {
         let mut wrong = BTreeMap::new();
         let mut known: BTreeMap<(String, String), Kind> = BTreeMap::new();
         for ManagedKind { kind, names } in &managed_scope.kinds {
-            // Whatever else is wrong with a kind is told when it is listed.
+            // Other errors of a kind are reported when it is listed.
             let Ok(served) = self.kubernetes.served(&read.permit, &managed_scope.cluster, kind).await else {
                 continue;
             };
             let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
             if let Some(other) = known.insert((group, kind.name.clone()), kind.clone()) {
-                let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: name it once"));
+                let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: list it once"));
                 wrong.insert(other, why.clone());
                 wrong.insert(kind.clone(), why);
             }
             let why = match (served.is_namespaced, &managed_scope.namespace) {
                 (false, Some(_)) if names.is_none() => {
-                    format!("{kind} is not in namespaces: name those that are looked after from this one")
+                    format!("{kind} is cluster-scoped: list the names that this namespace manages")
                 }
-                (true, None) => format!("{kind} is in namespaces, and none is named"),
+                (true, None) => format!("{kind} is namespaced, but no namespace is named"),
                 (true | false, _) => continue,
             };
             wrong.insert(kind.clone(), Fault::author(why));
@@ -165,7 +168,7 @@ impl ObjectReconciler {
             };
             names.contains(name) || is_ours()
         };
-        // As the data has them: another version of the kind may lack what the data says.
+        // Read in the API version of the data: another version of the kind may lack declared fields.
         let version = wanted.iter().find_map(|want| match &want.wanted {
             Wanted::Present(item) if want.thing.scope == scope => Some(item.desired.api_version()),
             Wanted::Present(_) | Wanted::Delete | Wanted::Unresolved(_) => None,
@@ -175,7 +178,7 @@ impl ObjectReconciler {
             let all = self.list_all(read, managed_scope, kind).await?;
             return Ok(all.into_iter().filter(concerns).collect());
         }
-        // Many shards may look after the objects of one cluster.
+        // Many shards may manage cluster-scoped objects of one cluster, so the list is cached for the round.
         let shown = version.unwrap_or_default();
         let name = format!("list {} {} {shown}", known_by(&managed_scope.cluster), managed.kind);
         let all = read.memo.once(name, self.list_all(read, managed_scope, kind)).await;
@@ -201,13 +204,13 @@ impl ObjectReconciler {
         });
         match listed {
             Ok(objects) => Ok(objects),
-            // The kind may come with this very change; until then there is nothing of it.
+            // The kind may be created by this very change; until then it has no objects.
             Err(KubernetesError::Unserved { .. }) => Ok(Vec::new()),
             Err(error) => Err(fault(&error)),
         }
     }
 
-    /// Adds workloads to the world, if something that they use is to be recycled.
+    /// Adds workloads to the current state if an object that they use is to be recycled.
     async fn add_workloads(
         &self,
         read: &Read,
@@ -234,7 +237,7 @@ impl ObjectReconciler {
     }
 }
 
-/// What tells who is asked, and as whom: another token may be told other things.
+/// The cache key of a cluster. It includes the token, since another token may have access to other objects.
 fn known_by(cluster: &Cluster) -> String {
     let Cluster { name, server, token } = cluster;
     format!("{name} {server} {token:?}")

@@ -1,11 +1,13 @@
-//! What would change: what `qontract-inventory` decides, object by object, as a plan.
+//! Plans the changes: turns the decisions of `qontract-inventory`, one per object, into a plan.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Fields, Kind, Onto};
-use qontract_inventory::{Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as Wish, body, decide};
+use qontract_inventory::{
+    Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as ObjectIntent, body, decide,
+};
 use qontract_runtime::{
     Change, ChangeKind, DiffEntry, Fault, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World,
 };
@@ -17,16 +19,16 @@ use super::observe::LiveObject;
 use super::recycle;
 use crate::scope::DesiredObject;
 
-/// What is there, by scope and name.
+/// The live objects by scope and name.
 type Index<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 
 impl ObjectReconciler {
-    /// What would change.
+    /// Plans the changes from desired to current state.
     pub fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
         let index = index(world);
         let mut plan = Plan::default();
         for want in wanted {
-            // What could not be read is not planned for; the runner tells why.
+            // A scope that could not be read is not planned for; the runner reports why.
             let Some(Observed::Known(_)) = world.get(&want.thing.scope) else { continue };
             let seen = index.get(&(&want.thing.scope, want.thing.name.as_str())).copied();
             match &want.wanted {
@@ -47,7 +49,7 @@ impl ObjectReconciler {
     }
 }
 
-/// What is of a kind that the same plan makes has to wait until it is served.
+/// Marks the writes whose kind the same plan creates: they wait until it is served.
 fn mark_awaited_kinds(plan: &mut Plan<Action>) {
     let mut made: BTreeSet<(String, String)> = BTreeSet::new();
     for step in plan.groups.iter().flat_map(|group| &group.steps) {
@@ -67,11 +69,11 @@ fn mark_awaited_kinds(plan: &mut Plan<Action>) {
     }
 }
 
-/// What is looked after, by scope and name. Workloads that are only looked at are not in it.
+/// The managed live objects by scope and name. Workloads that are only observed are left out.
 fn index(world: &World<LiveObject>) -> Index<'_> {
-    let looked_after = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
+    let managed = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
     let mut index = Index::new();
-    for (scope, observed) in looked_after {
+    for (scope, observed) in managed {
         if let Observed::Known(all) = observed {
             index.extend(all.iter().map(|seen| ((scope, seen.address.name.as_str()), seen)));
         }
@@ -79,7 +81,7 @@ fn index(world: &World<LiveObject>) -> Index<'_> {
     index
 }
 
-/// Something is to be there.
+/// Plans for an object that is desired.
 fn present(
     plan: &mut Plan<Action>,
     want: &Want<DesiredObject>,
@@ -89,8 +91,8 @@ fn present(
     let managed_scope = &item.managed_scope;
     let kind = item.desired.kind();
     let decide = |disclosure| {
-        let wish = Wish::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
-        decide(&managed_scope.owner, &managed_scope.callers, wish, seen.map(|seen| &seen.live))
+        let intent = ObjectIntent::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
+        decide(&managed_scope.owner, &managed_scope.callers, intent, seen.map(|seen| &seen.live))
     };
     let write = match decide(item.sensitivity.disclosure()) {
         Verdict::Keep | Verdict::Leave(_) | Verdict::Remove => return,
@@ -109,8 +111,8 @@ fn present(
         (_, None) => Onto::Nothing,
         (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
         (_, Some(seen)) => {
-            // Of what is only adopted now, what was written by hand and is not declared stays; of a namespace, all
-            // that we do not declare: its labels are another integration's.
+            // Adopting an object keeps the undeclared fields that were written by hand. Of a namespace, every
+            // undeclared field stays: its labels belong to another integration.
             let fields = match seen.fields {
                 _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => Fields::Settled,
                 Fields::Written if seen.live.mark().is_none() => Fields::ToBeMoved,
@@ -148,17 +150,17 @@ fn present(
     plan.step_in(plan_stage(Turn::Write(stage)), change, Action::Put(Box::new(put)));
 }
 
-/// A write that a verdict asks for.
+/// A write that follows from a verdict.
 struct ObjectChange {
     how: ChangeKind,
     what: String,
-    /// What is said before the fields that differ.
+    /// Notes that precede the fields that differ.
     notes: Vec<DiffEntry>,
-    /// Why the object is written, but for marks.
+    /// The differences that caused the write, without marks.
     decided: Vec<Difference>,
 }
 
-/// The write that a verdict asks for, if it does.
+/// The write that follows from a verdict, if any.
 fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
     let (how, verb, notes, differences) = match verdict {
         Verdict::Create => (ChangeKind::Add, "create", Vec::new(), Vec::new()),
@@ -167,7 +169,7 @@ fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
         Verdict::TakeOver { from, differences } => {
             let from = match from {
                 Former::Caller(caller) => {
-                    format!("from the caller `{caller}`, which does not exist any more")
+                    format!("from the caller `{caller}`, which no longer exists")
                 }
                 Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
             };
@@ -189,10 +191,15 @@ fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
     Some(ObjectChange { how, what: format!("{verb} {kind}"), notes, decided })
 }
 
-/// Something is to be gone, in as many words.
+/// Plans for an object that the data explicitly deletes.
 fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveObject>) {
     let Some(seen) = seen else { return };
-    match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, Wish::Delete, Some(&seen.live)) {
+    match decide(
+        &seen.managed_scope.owner,
+        &seen.managed_scope.callers,
+        ObjectIntent::Delete,
+        Some(&seen.live),
+    ) {
         Verdict::Remove => {
             let what = format!("remove {}", seen.address.kind.name);
             let change = Change::new(ChangeKind::Remove, want.thing.clone(), what).at(want.place.clone());
@@ -200,7 +207,7 @@ fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveO
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
         Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
-        // It is not ours; and what is not wanted is not written.
+        // It is not ours, or it would be written, which a deletion never does.
         Verdict::Leave(_)
         | Verdict::Keep
         | Verdict::Create
@@ -211,22 +218,23 @@ fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveO
     }
 }
 
-/// An object is there that is not declared.
+/// Plans for a live object that is not declared.
 fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &LiveObject) {
-    // Where we are the only owner, an object without marks is removed like a declared removal; but it is not declared, so guards check it.
-    let wish = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
-        Wish::Delete
+    // Where we are the only owner, an unmarked object is removed like an explicit deletion; but it is not
+    // declared, so the guards check it.
+    let intent = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
+        ObjectIntent::Delete
     } else {
-        Wish::Absent
+        ObjectIntent::Absent
     };
-    match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, wish, Some(&seen.live)) {
+    match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, intent, Some(&seen.live)) {
         Verdict::Remove => {
             let (kind, name) = (&seen.address.kind, seen.address.name.clone());
             let thing = qontract_runtime::Thing { scope: scope.clone(), kind: kind.to_string(), name };
             remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // Its owner keeps it, and no other verdict is acted upon: an object that is not declared is not written.
+        // The owner keeps it. No other verdict is acted upon: an undeclared object is never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep
@@ -245,7 +253,7 @@ fn remove(plan: &mut Plan<Action>, change: Change, seen: &LiveObject) {
     plan.step_in(plan_stage(turn), change, action);
 }
 
-/// Marks that differ, but for the hash, which differs whenever the declaration does.
+/// The marks that differ, without the hash, which differs whenever the declaration does.
 fn marks(differences: &[Difference]) -> Vec<DiffEntry> {
     let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
     diff::entries(&marks.collect::<Vec<_>>())
@@ -255,7 +263,7 @@ fn is_mark(path: &str) -> bool {
     path.starts_with("qontract.")
 }
 
-/// The stage of a plan for a turn of the inventory.
+/// The plan stage for an apply order of the inventory.
 fn plan_stage(turn: Turn) -> PlanStage {
     match turn {
         Turn::Write(stage) => PlanStage::Write(stage as u32),

@@ -1,10 +1,10 @@
-//! Restarting the workloads that use what changed.
+//! Restarts the workloads that use a changed ConfigMap or Secret.
 //!
-//! A ConfigMap or Secret that is annotated `qontract.recycle: "true"` is written together with a note that its users are
-//! to be restarted. The restarts are planned when that note is observed, in the next round or the next run; and the note
-//! goes when it is observed that every user was restarted for it.
+//! A ConfigMap or Secret with the annotation `qontract.recycle: "true"` is written together with a note that
+//! its users have to be restarted. The restarts are planned when that note is observed, in the next round or
+//! the next run. The note is removed once every user is observed to be restarted for it.
 //!
-//! **Invariant:** a crash loses no restart, and none is made twice (`tests/recycle.rs`).
+//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/recycle.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use super::apply::{Action, Put};
 use super::observe::LiveObject;
 use crate::scope::{DesiredObject, ManagedScope};
 
-/// The note that users are still to be restarted; its value tells one change from the next.
+/// The annotation with the pending-restart note. Its value distinguishes one change from the next.
 pub const PENDING: &str = RECYCLE_PENDING;
 
-/// How the value of the note begins if the object was created: only what is older than it is restarted.
+/// Prefix of the note's value if the object was created: only older workloads are restarted.
 const CREATED: &str = "created-";
 
-/// Something to be recycled: what is wanted of it, and what is there.
+/// An object to be recycled: its desired item, and the desired and the live object.
 type Recycled<'a> = (&'a Want<DesiredObject>, &'a DesiredObject, &'a LiveObject);
 
 /// The kinds of workloads that can be restarted.
@@ -39,7 +39,7 @@ pub fn kinds() -> [Kind; 4] {
     ]
 }
 
-/// The scope of workloads that are looked at, and not looked after.
+/// The scope of workloads that are observed but not managed.
 pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
     let (namespace, label) = (managed_scope.namespace.as_deref().unwrap_or_default(), kind.to_string());
     Scope::new([
@@ -49,9 +49,9 @@ pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
     ])
 }
 
-/// The note that an object is written with: why its users are to be restarted.
+/// The note with which an object is written: the cause for restarting its users.
 ///
-/// One that is created asks for it, too: its users may run with what it replaces, or with what was there before.
+/// A created object gets one, too: its users may run with the object that it replaces, or without one.
 pub fn note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
         return None;
@@ -61,7 +61,7 @@ pub fn note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
         return Some(format!("{CREATED}{}", short(declared.to_string().as_bytes())));
     };
     if changes_content(item, seen) {
-        // The version tells this change from an equal one later.
+        // The version distinguishes this change from an equal one later.
         return Some(short(format!("{declared} {}", seen.version).as_bytes()));
     }
     pending(seen).map(str::to_owned)
@@ -75,27 +75,27 @@ fn pending(seen: &LiveObject) -> Option<&str> {
     seen.live.body()["metadata"]["annotations"][PENDING].as_str()
 }
 
-/// Whether writing what is wanted changes what pods see of it: a key that is declared has another value, or one that only
+/// Whether the write changes the content that pods see: a declared key has another value, or a key that only
 /// the cluster has may be one that we declared before.
 fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
     let form = |object: &Value| canonical(object).map(|form| form.object).unwrap_or_default();
     let (desired, live) = (form(item.desired.body()), form(seen.live.body()));
     let stored = seen.live.mark().and_then(|mark| mark.sha256sum.clone());
-    let is_declared_anew = stored.as_deref() != Some(item.desired.canonical().sha256.to_string().as_str());
+    let is_redeclared = stored.as_deref() != Some(item.desired.canonical().sha256.to_string().as_str());
     let keys = |object: &Value, field: &str| object[field].as_object().cloned().unwrap_or_default();
     ["data", "binaryData"].iter().any(|field| {
         let (desired, live) = (keys(&desired, field), keys(&live, field));
         let differs = desired.iter().any(|(key, value)| live.get(key) != Some(value));
-        differs || is_declared_anew && live.keys().any(|key| !desired.contains_key(key))
+        differs || is_redeclared && live.keys().any(|key| !desired.contains_key(key))
     })
 }
 
-/// Whether workloads have to be looked at.
+/// Whether the workloads have to be observed.
 pub fn may_restart(wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> bool {
     recycled(wanted, world).any(|(_, item, seen)| pending(seen).is_some() || changes_content(item, seen))
 }
 
-/// What is wanted, is there, and is to be recycled.
+/// The desired, existing objects that are to be recycled.
 fn recycled<'a>(
     wanted: &'a [Want<DesiredObject>],
     world: &'a World<LiveObject>,
@@ -111,7 +111,7 @@ fn recycled<'a>(
     })
 }
 
-/// Plans the restarts whose cause is observed, and tells those that follow from this plan.
+/// Plans the restarts whose cause is observed, and adds a wait for each restart that follows from this plan.
 pub fn plan(wanted: &[Want<DesiredObject>], world: &World<LiveObject>, plan: &mut Plan<Action>) {
     let Some(workloads) = workloads(world) else { return };
     let mut due: Vec<Recycled<'_>> = Vec::new();
@@ -137,13 +137,14 @@ pub fn plan(wanted: &[Want<DesiredObject>], world: &World<LiveObject>, plan: &mu
     }
 }
 
-/// Restarts a workload, once for all that it uses and was not restarted for.
+/// Restarts a workload once for all used objects that it was not restarted for.
 fn restart(plan: &mut Plan<Action>, workload: &LiveObject, due: &[Recycled<'_>]) {
     let known = reasons(workload);
     let is_new = |(_, _, seen): &&Recycled<'_>| is_due(workload, seen) && !known.contains(&*cause(seen));
     let new: Vec<&Recycled<'_>> = due.iter().filter(is_new).collect();
     let Some((first, item, _)) = new.first() else { return };
-    // What it was restarted for and is still noted stays told, so that no kill in between restarts it again.
+    // Causes that were already handled and are still noted stay in the annotation, so that a crash in between
+    // does not restart the workload again.
     let kept = due.iter().map(|(_, _, seen)| cause(seen)).filter(|cause| known.contains(cause.as_str()));
     let causes: BTreeSet<String> = new.iter().map(|(_, _, seen)| cause(seen)).chain(kept).collect();
     let cause = causes.into_iter().collect::<Vec<_>>().join(" ");
@@ -158,9 +159,9 @@ fn restart(plan: &mut Plan<Action>, workload: &LiveObject, due: &[Recycled<'_>])
     plan.step_in(PlanStage::AfterWrites, change, Action::Restart(Arc::clone(&item.managed_scope), restart));
 }
 
-/// Takes the note off an object whose users are all restarted.
+/// Removes the note from an object whose users are all restarted.
 fn forget(plan: &mut Plan<Action>, want: &Want<DesiredObject>, item: &DesiredObject, seen: &LiveObject) {
-    let what = format!("note the restarts for {}", seen.address.kind.name);
+    let what = format!("clear the restart note of {}", seen.address.kind.name);
     let change = Change::new(ChangeKind::Change, want.thing.clone(), what).at(want.place.clone());
     let put = Put {
         item: item.clone(),
@@ -173,23 +174,24 @@ fn forget(plan: &mut Plan<Action>, want: &Want<DesiredObject>, item: &DesiredObj
     plan.step_in(PlanStage::AfterWrites, change, Action::Put(Box::new(put)));
 }
 
-/// All workloads; nothing if they were not looked at, or not all of them could be.
+/// All workloads; `None` if they were not observed, or not all of them could be read.
 fn workloads(world: &World<LiveObject>) -> Option<Vec<&LiveObject>> {
     let mut all = Vec::new();
-    let mut looked = false;
+    let mut is_observed = false;
     for (_, observed) in world.iter().filter(|(scope, _)| scope.get("workloads").is_some()) {
-        looked = true;
+        is_observed = true;
         let Observed::Known(seen) = observed else { return None };
         all.extend(seen);
     }
-    looked.then_some(all)
+    is_observed.then_some(all)
 }
 
 fn is_user(workload: &LiveObject, used: &LiveObject) -> bool {
     !workload.live.is_going() && uses(workload.live.body(), &used.address.kind.name, &used.address.name)
 }
 
-/// Whether a workload is to be restarted for what an object notes: of one that was created, only what is older is.
+/// Whether a workload is to be restarted for an object's note. For a created object, only older workloads
+/// are.
 fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
     let made =
         |seen: &LiveObject| seen.live.body()["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
@@ -198,13 +200,13 @@ fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
         && (!is_created || matches!((made(workload), made(used)), (Some(one), Some(other)) if one < other))
 }
 
-/// Why a workload was restarted the last time.
+/// The causes of a workload's last restart.
 fn reasons(workload: &LiveObject) -> BTreeSet<&str> {
     let note = &workload.live.body()["spec"]["template"]["metadata"]["annotations"][RECYCLED];
     note.as_str().unwrap_or_default().split(' ').collect()
 }
 
-/// Why workloads are restarted for an object. The same cause restarts once.
+/// The cause for which workloads are restarted. Each cause restarts a workload once.
 fn cause(used: &LiveObject) -> String {
     format!("{}/{}@{}", used.address.kind.name, used.address.name, pending(used).unwrap_or_default())
 }

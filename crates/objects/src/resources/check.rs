@@ -1,6 +1,8 @@
-//! Errors in templates and files of namespaces that the data alone shows, for who checks the data before a run. Pure.
+//! Finds errors in the templates and files of namespaces that the data alone shows, for validation before a
+//! run. Pure.
 //!
-//! Nothing is looked up: a template that needs a secret, or another answer from outside, is not checked, since its text may depend on the answer.
+//! Nothing is looked up: a template that needs a secret or another external value is not checked, since its
+//! text may depend on the value.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +12,23 @@ use super::declare::declare;
 use super::entry::{InvalidEntry, ResourceEntry, WrongCause};
 use super::provider_group::ProviderGroup;
 
-/// The groups whose entries name texts.
+/// The provider groups whose entries name texts.
 const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes, ProviderGroup::Rules];
 
-/// A text that comes to no object.
+/// A text that does not produce an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextError {
     /// The path of the resource.
     pub resource: String,
-    /// The line in it, counted from 1, if it is known.
+    /// The line in it, counted from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The kind of error.
     pub problem: Problem,
-    /// What is wrong in words: lower case, values in backticks.
+    /// The message: lower case, values in backticks.
     pub message: String,
 }
 
-/// What is wrong with a text.
+/// Kinds of errors in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
     /// A template that cannot be rendered, for example because a variable is not defined.
@@ -37,7 +39,7 @@ pub enum Problem {
     FileNotAnObject,
 }
 
-/// All errors, each with the entries of the data that name the text.
+/// All errors, each with the provenance of the entries that name the text.
 pub fn text_errors(data: &Data) -> Result<BTreeMap<TextError, Vec<Place>>, Fault> {
     let mut errors: BTreeMap<TextError, Vec<Place>> = BTreeMap::new();
     for providers in GROUPS {

@@ -1,4 +1,4 @@
-//! What the data says of the objects of namespaces.
+//! Declares the objects of namespaces from the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use crate::templates::preview::entries;
 use crate::templates::render::Told;
 use crate::templates::{render, variables};
 
-/// The namespaces with the objects that an integration manages there.
+/// Declares the namespaces with the objects that an integration manages there.
 pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<DeclaredResources>, Fault> {
     let answer = data.query::<query::Resources>()?;
     let settings = answer.data.app_interface_settings_v1.unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<Decla
     Ok(shards.finish())
 }
 
-/// A namespace of the answer as a target.
+/// Converts a namespace of the query result.
 fn target(namespace: &Namespace) -> NamespaceTarget {
     let (own, cluster) = (&namespace.template_namespace, &namespace.cluster);
     NamespaceTarget {
@@ -82,7 +82,7 @@ fn target(namespace: &Namespace) -> NamespaceTarget {
     }
 }
 
-/// The resources that are read for a namespace.
+/// Paths of the resources that are read for a namespace.
 fn paths(providers: ProviderGroup, namespace: &Namespace) -> Vec<String> {
     if namespace.template_namespace.delete == Some(true) {
         return Vec::new();
@@ -99,7 +99,7 @@ fn paths(providers: ProviderGroup, namespace: &Namespace) -> Vec<String> {
     resources.map(|resource| resource.path.clone()).collect()
 }
 
-/// The kinds that are looked after in a namespace, with the names that may be.
+/// The kinds that are managed in a namespace, each with the names to which it is restricted.
 fn kinds(
     providers: ProviderGroup,
     namespace: &Namespace,
@@ -139,19 +139,19 @@ fn kinds(
     Ok(kinds)
 }
 
-/// Whether two names mean one kind: a group that is not named is any.
+/// Whether two names denote the same kind; a missing group matches any group.
 fn is_same(one: &Kind, other: &Kind) -> bool {
     one.name == other.name && (one.group.is_none() || other.group.is_none() || one.group == other.group)
 }
 
-/// A resource that was read.
+/// A resource file that was read.
 struct File {
     path: String,
     content: String,
 }
 
 impl File {
-    /// The object that the file holds.
+    /// Parses the object in the file.
     fn object(&self) -> Result<serde_json::Value, Refusal> {
         let Self { path, content } = self;
         parse::object(path, content, false).map_err(|fault| {
@@ -161,7 +161,7 @@ impl File {
     }
 }
 
-/// What makes an entry of one namespace an item.
+/// The context in which the entries of one namespace are declared.
 struct Work<'d> {
     providers: ProviderGroup,
     data: &'d Source,
@@ -171,7 +171,7 @@ struct Work<'d> {
 }
 
 impl Work<'_> {
-    /// The item of an entry, if it is of this room.
+    /// Declares an entry, if this integration handles its provider.
     fn item(&self, entry: Entry) -> Option<ResourceEntry> {
         let (what, made) = match (self.providers, entry) {
             (ProviderGroup::Files, Entry::Resource(entry)) => (path(entry.path.as_ref()), self.file(entry)),
@@ -185,9 +185,9 @@ impl Work<'_> {
             (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
                 (path(entry.path.as_ref()), self.rule(entry))
             }
-            // Told once, by the room that files are of.
+            // Reported once, by the integration that handles files.
             (ProviderGroup::Files, Entry::Other) => {
-                let text = "its `provider` is not supported: certificates of RHCS take a service that is not spoken to here";
+                let text = "its `provider` is not supported: RHCS certificates need a service for which there is no client";
                 ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
             }
             (_, _) => return None,
@@ -197,9 +197,9 @@ impl Work<'_> {
         }))
     }
 
-    /// Reads a resource: only what a room uses is read by it.
+    /// Reads a resource. An integration reads only the resources that it uses.
     fn text(&self, resource: Option<Resource>) -> Result<File, Fault> {
-        let path = resource.ok_or_else(|| Fault::author("the resource that it names is not there"))?.path;
+        let path = resource.ok_or_else(|| Fault::author("the resource that it names does not exist"))?.path;
         let content = self.texts.get(&path)?;
         let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
         Ok(File { path, content })
@@ -248,7 +248,10 @@ impl Work<'_> {
             ResourceEntry::Object(body) => {
                 Ok(ResourceEntry::Object(rule::with_sources(body, self.repository, &path)))
             }
-            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not")).into()),
+            _ => Err(Fault::author(format!(
+                "`{path}` makes external look-ups, which are not allowed in a rule"
+            ))
+            .into()),
         }
     }
 
@@ -289,7 +292,8 @@ fn secret(entry: NamespaceOpenshiftResourceVaultSecret) -> Result<ResourceEntry,
     let last = entry.secret.rsplit('/').next().unwrap_or_default().to_owned();
     let texts = |what: &str, json: Option<&str>| {
         let map: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(json.unwrap_or("null"));
-        map.map(Option::unwrap_or_default).map_err(|_| Fault::author(format!("`{what}` is no map of texts")))
+        map.map(Option::unwrap_or_default)
+            .map_err(|_| Fault::author(format!("`{what}` is not a map of strings")))
     };
     Ok(ResourceEntry::Secret(SecretAddress {
         name: entry.name.unwrap_or(last),
@@ -305,9 +309,9 @@ fn path(resource: Option<&Resource>) -> String {
     resource.map_or_else(String::new, |resource| resource.path.clone())
 }
 
-/// What is asked to be checked and cannot be is not taken for right.
-fn no_alertmanager(asked: Option<bool>) -> Result<(), Fault> {
-    match asked {
+/// Rejects an entry that requests a check that is not supported.
+fn no_alertmanager(is_requested: Option<bool>) -> Result<(), Fault> {
+    match is_requested {
         Some(true) => {
             Err(Fault::author("`validate_alertmanager_config` is not supported: it takes `amtool`")
                 .hint("remove it, and check the configuration where it is written"))

@@ -1,4 +1,5 @@
-//! What is declared for a namespace: the kinds that are looked after, and the objects, as far as the data alone tells them.
+//! The declared state of a namespace: its managed kinds, and its objects as far as the data alone determines
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,71 +11,73 @@ use serde_json::Value;
 
 use crate::templates::outside::Account;
 
-/// What is declared for a namespace.
+/// The declared resources of a namespace.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DeclaredResources {
-    /// The kinds that are looked after, as data names them, with the names that may be looked after.
+    /// The managed kinds, as the data names them, each with the names to which it is restricted.
     pub kinds: BTreeMap<String, Option<BTreeSet<String>>>,
-    /// The objects, in the order of the data. The place of the one at index 3 is that of `/items/3`.
+    /// The objects, in data order. The one at index 3 has its provenance under `/items/3`.
     pub items: Vec<ResourceEntry>,
 }
 
-/// One object, as far as the data alone tells it.
+/// One object, as far as the data alone determines it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceEntry {
-    /// All of it.
+    /// A complete object.
     Object(Value),
-    /// A template that looks outside.
+    /// A template that needs external look-ups.
     Template(Template),
-    /// A secret, at its address.
+    /// A Secret, to be read from this address.
     Secret(SecretAddress),
-    /// A route, and where its certificate is.
+    /// A Route, and the address of its certificate.
     Route {
-        /// The object without it.
+        /// The object without its certificate.
         body: Value,
-        /// The secret with the fields of TLS.
+        /// The secret with the TLS fields.
         tls: SecretAddress,
     },
-    /// What cannot be meant, and why.
+    /// An invalid entry, with the reason.
     Wrong(InvalidEntry),
 }
 
-/// A template that looks outside.
+/// A template that needs external look-ups.
 #[derive(Clone, Serialize)]
 pub struct Template {
     /// Its path.
     pub path: String,
     /// Its text.
     pub text: String,
-    /// Its variables, and what its queries were answered.
+    /// Its variables, and the results of its queries.
     pub inputs: String,
-    /// What it is rendered from.
+    /// The inputs of rendering.
     #[serde(skip)]
     pub source: TemplateSource,
 }
 
-/// What a template is rendered from.
+/// The inputs for rendering a template.
 #[derive(Clone)]
 pub struct TemplateSource {
     /// Its text.
     pub text: String,
-    /// How its tags are written.
+    /// Its template dialect.
     pub dialect: Dialect,
     /// Its variables.
     pub variables: Vec<(String, Data)>,
-    /// What its queries were answered when it was declared. It asks no others: the declared state would not know.
+    /// Results of its queries, from declaring it. Rendering runs no other queries: the declared state would
+    /// not reflect them.
     pub answers: BTreeMap<Address, Answer>,
-    /// The accounts that it looks into.
+    /// The AWS accounts that it accesses.
     pub(crate) accounts: BTreeMap<String, Account>,
-    /// What it looks up whatever the secrets are.
+    /// The look-ups that it makes regardless of the values of secrets.
     pub asked: BTreeSet<Address>,
-    /// The object that it renders to with addresses in place of what lies outside, if it renders to one.
+    /// The object that it renders to with addresses in place of external values, if it renders to one.
     pub declared: Option<Value>,
 }
 
 impl Template {
-    /// The object that the data alone names, unless something outside that is no secret may decide which one it is.
+    /// The object that the data alone names. `None` if an external value that is not a secret may decide
+    /// which object it is.
     pub fn known(&self) -> Option<&Value> {
         let decides = |address: &Address| !address.is_secret() && !matches!(address, Address::Query { .. });
         if self.source.asked.iter().any(decides) { None } else { self.source.declared.as_ref() }
@@ -97,7 +100,7 @@ impl ResourceEntry {
     }
 }
 
-/// The secret at an address, if it is one.
+/// The secret at an address, if it is the address of a secret.
 pub fn lookup(address: &Address) -> Option<SecretLookup> {
     let Address::Secret { path, key, version, .. } = address else { return None };
     Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })
@@ -116,7 +119,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// Where a secret is, and what is made of it.
+/// The address of a secret, and the object that is created from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretAddress {
     /// Its path.
@@ -133,43 +136,43 @@ pub struct SecretAddress {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Why something cannot be meant.
+/// An invalid entry.
 #[derive(Clone, Debug)]
 pub struct InvalidEntry {
-    /// What it is about: the path of a file, or of a secret.
+    /// Its subject: the path of a file, or of a secret.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub fault: Fault,
-    /// What exactly, for who checks the data before a run.
+    /// The cause, for validation before a run.
     pub cause: WrongCause,
 }
 
-/// What is wrong with the text that an entry names.
+/// The error in the text that an entry names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongCause {
     /// The template cannot be rendered from the data.
     Template {
         /// The line in the template, counted from 1.
         line: Option<usize>,
-        /// What is wrong there.
+        /// The error there.
         message: String,
     },
-    /// What the template renders to is not an object.
+    /// The template does not render to an object.
     Output,
     /// The file is not an object.
     File {
         /// The line that is not YAML, counted from 1.
         line: Option<usize>,
     },
-    /// Something else: the entry itself, or something that is not supported.
+    /// Anything else, such as an error in the entry itself or an unsupported feature.
     Other,
 }
 
-/// Why an entry comes to no object.
+/// The reason why an entry does not produce an object.
 pub struct Refusal {
-    /// Why.
+    /// The fault.
     pub fault: Box<Fault>,
-    /// What exactly.
+    /// Its cause.
     pub cause: WrongCause,
 }
 

@@ -1,10 +1,11 @@
-//! From a text to an object.
+//! Parses texts into objects.
 
 use qontract_inventory::Desired;
 use qontract_runtime::Fault;
 use serde_json::Value;
 
-/// The object that a text holds: one document, without its `$schema`. A text that holds a secret is not quoted.
+/// Parses an object: a text with one document, without its `$schema`. Errors do not quote a text that holds a
+/// secret.
 pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
     let read = qontract_yaml::json::read(text.as_bytes());
     let mut body = read.map_err(|error| {
@@ -32,24 +33,24 @@ pub fn error_line(text: &str) -> Option<usize> {
     Some(text.get(..at)?.matches('\n').count() + 1)
 }
 
-/// An object that can be one: it has a kind and a name that are fit. One that holds a secret is not quoted.
+/// Checks that an object has a valid kind and name. Errors do not quote an object that holds a secret.
 pub fn checked(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fault> {
     match Desired::new(body.clone()) {
         Ok(_) => Ok(body),
         Err(_) if is_sensitive => Err(Fault::author(format!(
-            "`{path}` is not an object: its kind, its name or its containers are not fit"
+            "`{path}` is not an object: its kind, its name or its containers are invalid"
         ))),
         Err(why) => Err(Fault::author(format!("`{path}` is not an object: {why}"))),
     }
 }
 
-/// Asserts that every value of `data` is JSON.
+/// Checks that every value of `data` is JSON.
 pub fn values_are_json(path: &str, body: &Value) -> Result<(), Fault> {
     let data = body["data"].as_object();
     for (key, value) in data.into_iter().flatten() {
         let text = value.as_str().unwrap_or_default();
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-            let why = format!("`validate_json` is set, and `{key}` of `{path}` is no JSON: {error}");
+            let why = format!("`validate_json` is set, and `{key}` of `{path}` is not JSON: {error}");
             return Err(Fault::author(why));
         }
     }
@@ -62,8 +63,8 @@ mod tests {
     use serde_json::json;
 
     fn check(text: &str, expect: Result<serde_json::Value, &str>) {
-        let told = object("/a.yaml", text, false).map_err(|fault| fault.text);
-        match (told, expect) {
+        let actual = object("/a.yaml", text, false).map_err(|fault| fault.text);
+        match (actual, expect) {
             (Ok(body), expect) => assert_eq!(Ok(body), expect),
             (Err(text), Err(part)) => assert!(text.contains(part), "{text}"),
             (Err(text), Ok(body)) => panic!("{text} instead of {body}"),
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked_where_that_is_asked() {
+    fn values_of_data_must_be_json() {
         let body = |text: &str| json!({"data": {"a": text}});
         assert!(values_are_json("/a", &body("{\"x\": 1}")).is_ok());
         assert!(values_are_json("/a", &body("{x")).is_err());

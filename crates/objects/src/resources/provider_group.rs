@@ -1,4 +1,4 @@
-//! The integrations over the objects that namespaces name: which providers each of them handles, and which kinds it manages.
+//! The integrations for `openshiftResources`: the providers that each handles, and the kinds that it manages.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,7 +39,7 @@ impl ProviderGroup {
         }
     }
 
-    /// The kinds that are managed whatever a namespace lists in `managedResourceTypes`.
+    /// The kinds that are always managed, regardless of `managedResourceTypes`.
     pub(crate) fn kinds(self) -> &'static [&'static str] {
         match self {
             ProviderGroup::Files => &[],
@@ -51,30 +51,30 @@ impl ProviderGroup {
         }
     }
 
-    /// The integration's name, queries, flags and promises.
+    /// Metadata of the integration: name, queries, flags and promises.
     pub fn about(self, description: &str) -> About {
         about_namespaces::<query::Resources>(self.name(), description)
             .looks_up_to_declare()
             .looks_up_more_for(self.looks_up_more_for())
-            // Restarts follow from what was written.
+            // Restarts are planned from what was written in an earlier round.
             .rounds(3)
     }
 
-    /// Whether a resource of this text may query the data.
+    /// Returns the predicate that decides whether a resource text may query the data.
     fn looks_up_more_for(self) -> fn(&str) -> bool {
         match self {
             ProviderGroup::Files | ProviderGroup::Rules => may_query,
-            // They render nothing.
+            // These do not render templates.
             ProviderGroup::Secrets | ProviderGroup::Routes => |_| false,
         }
     }
 }
 
-/// One of the integrations over the objects that namespaces name.
+/// One of the integrations for `openshiftResources`.
 pub trait ResourceProviders: Send + Sync + 'static {
     /// The providers that it handles.
     const GROUP: ProviderGroup;
-    /// What it does, in a sentence.
+    /// Its description, in one sentence.
     const DESCRIPTION: &'static str;
 }
 

@@ -1,4 +1,5 @@
-//! What is wanted in a namespace: each object with what lies outside, and what two entries say of one.
+//! Resolves the desired objects of a namespace: looks up external values, and detects objects that two
+//! entries name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use crate::templates::outside::Outside;
 use crate::templates::render;
 use crate::templates::render::Settled;
 
-/// So many objects of a namespace are looked up at once.
+/// Maximum number of objects of a namespace that are looked up concurrently.
 const WIDTH: usize = 8;
 
-/// An object, and what of it may be shown.
+/// A resolved object, and its sensitivity.
 type Made = (Value, Sensitivity);
 
-/// The objects that are wanted in a namespace.
+/// Resolves the desired objects of a namespace.
 pub async fn resolve(
     context: ResolveContext<'_>,
     shard: ShardView<'_, DeclaredResources>,
@@ -50,7 +51,7 @@ pub async fn resolve(
         }
     }
     let mut wants = once_each(wants);
-    // Two of which nothing is known are not one.
+    // Unknown objects are never duplicates of each other.
     wants.append(&mut nameless);
     wants
 }
@@ -77,7 +78,7 @@ async fn make(read: &Read, outside: &Outside, item: &ResourceEntry) -> Result<Ma
     }
 }
 
-/// Whose move it is when a secret cannot be read.
+/// The fault for an error of the secret store: it names who has to act.
 pub fn fault(error: &SecretsError) -> Fault {
     let text = error.to_string();
     match error {
@@ -87,15 +88,16 @@ pub fn fault(error: &SecretsError) -> Fault {
     }
 }
 
-/// What is not known.
+/// An item that could not be resolved.
 enum Unknown {
-    /// An object whose name is known.
+    /// An object whose kind and name are known.
     Object(Box<Want<DesiredObject>>),
-    /// Whatever it might be.
+    /// An object of unknown name: one item for every kind that it might be.
     Anything(Vec<Want<DesiredObject>>),
 }
 
-/// What is not known: the object itself if its name is known, else whatever it might be.
+/// The unresolved item: the object itself if its name is known, else one item for every kind that it might
+/// be.
 fn unresolved(
     scope: &Arc<ManagedScope>,
     item: &ResourceEntry,
@@ -108,7 +110,8 @@ fn unresolved(
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
-        // A template whose secret is not read yet is the object that the data names, or it will be refused.
+        // A template whose secret was withheld is still the object that the data names; otherwise it is
+        // refused later.
         ResourceEntry::Template(template) if fault.whose == Whose::Guard => {
             template.known().and_then(|body| named(scope, body))
         }
@@ -128,13 +131,13 @@ fn unresolved(
     Unknown::Anything(scope.kinds.iter().map(|managed| want(scope.thing(&managed.kind, what))).collect())
 }
 
-/// The kind and the name of an object, if its kind is looked after.
+/// The kind and name of an object, if its kind is managed.
 fn named(scope: &ManagedScope, body: &Value) -> Option<(Kind, String)> {
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     scope.kind_of(body).map(|kind| (kind.clone(), name))
 }
 
-/// An object that two entries name is wanted by neither: which of them is meant is not known.
+/// An object that several entries name becomes unresolved: it is unknown which of them is meant.
 fn once_each(wants: Vec<Want<DesiredObject>>) -> Vec<Want<DesiredObject>> {
     let mut places: BTreeMap<Thing, Vec<Option<Place>>> = BTreeMap::new();
     for want in &wants {

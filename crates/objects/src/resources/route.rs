@@ -1,11 +1,11 @@
-//! Routes, and the fields of TLS that a secret adds to them.
+//! Routes, and the TLS fields that a secret adds to them.
 
 use qontract_client_secrets::Fields;
 use qontract_runtime::Fault;
 use serde_json::{Value, json};
 use x509_parser::prelude::{GeneralName, Pem, X509Certificate};
 
-/// The fields of a secret that a route takes.
+/// The fields of a secret that a Route uses.
 const FIELDS: [&str; 6] = [
     "termination",
     "insecureEdgeTerminationPolicy",
@@ -15,15 +15,15 @@ const FIELDS: [&str; 6] = [
     "destinationCACertificate",
 ];
 
-/// The route with its certificate, which must be for its host.
+/// Adds the certificate to a Route; it must match the Route's host.
 pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<Value, Fault> {
-    let no_map = || Fault::author("`spec` of the route is no map");
+    let no_map = || Fault::author("`spec` of the route is not a map");
     let spec = body.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_map)?;
     let tls = spec.entry("tls").or_insert(Value::Null);
     if tls.is_null() {
         *tls = json!({});
     }
-    let tls = tls.as_object_mut().ok_or_else(|| Fault::author("`spec.tls` of the route is no map"))?;
+    let tls = tls.as_object_mut().ok_or_else(|| Fault::author("`spec.tls` of the route is not a map"))?;
     for (name, value) in fields.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())) {
         tls.insert(name.clone(), json!(value.expose()));
     }
@@ -31,7 +31,7 @@ pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<
         let names = names(certificate.expose())
             .map_err(|why| Fault::author(format!("the field `certificate` of `{path}` {why}")))?;
         if !names.iter().any(|name| is_for(name, host)) {
-            // What it is for comes from the secret.
+            // The names in the certificate come from the secret, so the message does not include them.
             let text = format!("the certificate of `{path}` is not for the host `{host}`");
             return Err(Fault::author(text));
         }
@@ -39,7 +39,7 @@ pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<
     Ok(body)
 }
 
-/// The route with every field that a secret may add: the names of these are no secret.
+/// The Route with every field that a secret may add; the names of these fields are public.
 pub fn with_every_field(mut body: Value) -> Value {
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         let tls = spec.entry("tls").or_insert(Value::Null);
@@ -53,10 +53,11 @@ pub fn with_every_field(mut body: Value) -> Value {
     body
 }
 
-/// The names that a certificate is for: its alternative names, or its common name if it has none.
+/// The names that a certificate covers: its alternative names, or its common name if it has none.
 fn names(pem: &str) -> Result<Vec<String>, &'static str> {
-    let pem = Pem::iter_from_buffer(pem.as_bytes()).next().and_then(Result::ok).ok_or("is no certificate")?;
-    let certificate: X509Certificate<'_> = pem.parse_x509().map_err(|_| "is no certificate")?;
+    let pem =
+        Pem::iter_from_buffer(pem.as_bytes()).next().and_then(Result::ok).ok_or("is not a certificate")?;
+    let certificate: X509Certificate<'_> = pem.parse_x509().map_err(|_| "is not a certificate")?;
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let mut names: Vec<String> = alternatives
         .into_iter()
@@ -70,10 +71,10 @@ fn names(pem: &str) -> Result<Vec<String>, &'static str> {
         let common = certificate.subject().iter_common_name();
         names.extend(common.filter_map(|name| name.as_str().ok()).map(str::to_owned));
     }
-    if names.is_empty() { Err("is a certificate for no name") } else { Ok(names) }
+    if names.is_empty() { Err("is a certificate without a name") } else { Ok(names) }
 }
 
-/// Whether a name covers a host: `*` stands for one part.
+/// Whether a certificate name covers a host; `*` matches one label.
 fn is_for(name: &str, host: &str) -> bool {
     let (name, host) = (name.to_lowercase(), host.to_lowercase());
     match name.strip_prefix("*.") {
@@ -87,7 +88,7 @@ mod tests {
     use super::is_for;
 
     #[test]
-    fn a_star_stands_for_one_part_of_a_host() {
+    fn a_wildcard_matches_one_label_of_a_host() {
         let check =
             |name: &str, host: &str, expect: bool| assert_eq!(is_for(name, host), expect, "{name} {host}");
         check("shop.example.com", "Shop.example.com", true);

@@ -1,8 +1,8 @@
-//! Rules of Prometheus: each alert says where it is written.
+//! Prometheus rules: adds the source URL to each alert.
 
 use serde_json::{Value, json};
 
-/// Adds to each alert where it is written: `html_url`, if the repository is known.
+/// Adds the source URL (`html_url`) to each alert, if the repository is known.
 pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Value {
     let Some(repository) = repository else { return body };
     let url = format!("{}/blob/master/resources{path}", repository.trim_end_matches('/'));
@@ -31,16 +31,16 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_alert_says_where_it_is_written_and_a_record_does_not() {
+    fn an_alert_gets_its_source_url_and_a_record_does_not() {
         let body = json!({"spec": {"groups": [{"rules": [{"alert": "a"}, {"record": "b"}]}]}});
-        let told = with_sources(body, Some("https://git.example.com/repo"), "/rules/a.yaml");
+        let actual = with_sources(body, Some("https://git.example.com/repo"), "/rules/a.yaml");
         let url = "https://git.example.com/repo/blob/master/resources/rules/a.yaml";
         let expect = json!([{"alert": "a", "annotations": {"html_url": url}}, {"record": "b"}]);
-        assert_eq!(told["spec"]["groups"][0]["rules"], expect);
+        assert_eq!(actual["spec"]["groups"][0]["rules"], expect);
     }
 
     #[test]
-    fn what_is_no_rule_stays_as_it_is() {
+    fn a_value_that_is_not_a_rule_is_unchanged() {
         for body in [
             json!({"spec": "hello"}),
             json!({"spec": {"groups": ["hello", {"rules": "x"}, {"rules": [1]}]}}),

@@ -1,4 +1,4 @@
-//! Secrets of Vault as Secrets of Kubernetes.
+//! Converts Vault secrets to Kubernetes Secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::entry::SecretAddress;
 
-/// What is written by whoever rotates a secret, and is no part of it.
+/// A field that secret rotation writes and that is not part of the secret.
 const UPDATED: &str = "external-resources/updated_at";
 
-/// The end of the names of fields whose values are base64 already.
+/// Suffix of the names of fields whose values are already base64.
 const ENCODED: &str = "_qb64";
 
-/// The object that a secret becomes. The names of fields are part of the secret: no fault quotes them.
+/// The Kubernetes Secret of a Vault secret. Field names are confidential, too: no fault quotes them.
 pub fn object(address: &SecretAddress, fields: &Fields) -> Result<Value, Fault> {
     let mut data = Map::new();
     for (name, value) in fields.iter().filter(|(name, _)| *name != UPDATED) {
@@ -61,8 +61,8 @@ mod tests {
         };
         let fields: Fields =
             fields.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
-        let told = object(&address, &fields).map(|body| body["data"].clone());
-        assert_eq!(told.map_err(|fault| fault.text), expect.map_err(str::to_owned));
+        let actual = object(&address, &fields).map(|body| body["data"].clone());
+        assert_eq!(actual.map_err(|fault| fault.text), expect.map_err(str::to_owned));
     }
 
     #[test]

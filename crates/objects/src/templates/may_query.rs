@@ -1,16 +1,19 @@
-//! Whether a template can query the data, decided from its text alone.
+//! Decides from the text of a template whether it may query the data.
 //!
-//! **Invariant:** never too little: a template that is said not to ask, does not, whatever its variables are.
+//! **Invariant:** no false negatives: a template reported as not querying never queries, whatever its
+//! variables are.
 
 use qontract_template::is_only_called_plainly;
 
-/// What asks the data: a query does, and a bucket is of an account, which the data describes.
+/// Functions that query the data: `query`, and `s3`, whose accounts are described in the data.
 const ASKING: [&str; 2] = ["query", "s3"];
 
-/// What renders its arguments as templates: a value of the data that is handed to one of these may ask.
+/// Functions that render their arguments as templates: a data value passed to one of these may contain a
+/// query.
 const RENDERING: [&str; 2] = ["vault", "github"];
 
-/// Whether a template of this text may query the data. The names of what it calls are in its text, or in that of an argument that is rendered.
+/// Whether a template of this text may query the data. The names of the functions that it calls are in its
+/// text, or in that of a rendered argument.
 pub fn may_query(text: &str) -> bool {
     if !text.contains("{{") && !text.contains("{%") {
         return false;
@@ -24,7 +27,7 @@ mod tests {
     use super::may_query;
 
     #[test]
-    fn what_is_called_with_plain_texts_alone_does_not_ask() {
+    fn a_call_with_string_literals_only_does_not_query() {
         for text in [
             "key: value, query: x",
             "{{ name }}: 1",
@@ -40,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_query_is_said_to() {
+    fn a_template_that_may_query_is_detected() {
         for text in [
             "{{ query('/a.graphql') }}",
             "{% for one in query('/a.graphql') %}{% endfor %}",

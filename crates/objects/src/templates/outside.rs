@@ -1,10 +1,12 @@
-//! What templates look up: secrets, and what the operator's lists name.
+//! External look-ups of templates: secrets, and the addresses on the operator's allow-lists.
 //!
-//! **Invariant:** nothing outside of a list is asked, by a redirect neither; an empty list, which is the default, names nothing.
+//! **Invariant:** an address that is not on an allow-list is never requested, not even after a redirect.
+//! Lists are empty by default.
 //!
-//! **Invariant:** no error tells what was read, nor the query of a URL.
+//! **Invariant:** errors contain neither a response body nor the query of a URL.
 //!
-//! **Invariant:** a secret that data names is read only if the shard may read it, and is recorded with the shard.
+//! **Invariant:** a secret that the data names is read only if the shard may read it, and is recorded with
+//! the shard.
 
 mod allowed;
 mod github;
@@ -28,7 +30,7 @@ use github::GithubFile;
 use s3::BucketName;
 pub(crate) use s3::{Account, accounts};
 
-/// Answers that send the caller elsewhere.
+/// Redirect status codes.
 const ELSEWHERE: [StatusCode; 5] = [
     StatusCode::MOVED_PERMANENTLY,
     StatusCode::FOUND,
@@ -37,33 +39,33 @@ const ELSEWHERE: [StatusCode; 5] = [
     StatusCode::PERMANENT_REDIRECT,
 ];
 
-/// What templates look up.
+/// External look-ups of templates.
 pub struct Outside {
     secrets: Arc<dyn Reader>,
     outward: Option<Outward>,
 }
 
-/// What lies outside of the house, and how it is spoken to.
+/// Look-ups over HTTP, restricted by allow-lists.
 struct Outward {
     allowed: Allowed,
     http: Http,
 }
 
-/// Whatever an answer is, it is the same for all who ask in a round.
+/// The result of a look-up, cached for all shards of a round.
 type Found = Result<Answer, Fault>;
 
 impl Outside {
-    /// Secrets, and nothing else.
+    /// Allows secrets only.
     pub fn secrets(secrets: Arc<dyn Reader>) -> Self {
         Self { secrets, outward: None }
     }
 
-    /// Secrets, and what is allowed besides, through this stack.
+    /// Allows secrets and the addresses on allow-lists, through this HTTP client.
     pub fn allowed(secrets: Arc<dyn Reader>, allowed: Allowed, http: Http) -> Self {
         Self { secrets, outward: Some(Outward { allowed, http }) }
     }
 
-    /// All fields of a secret that the data names.
+    /// Reads all fields of a secret that the data names.
     pub(crate) async fn fields(&self, read: &Read, address: &SecretAddress) -> Result<Fields, Fault> {
         read.secrets.check(&address.lookup())?;
         let version = address.version.map(|version| version.unsigned_abs().into());
@@ -75,14 +77,15 @@ impl Outside {
         Ok(fields)
     }
 
-    /// What is known of a secret. What could not be read may come right: then the template is not wrong, but not known.
+    /// Looks up one field of a secret. A failed read may be transient, so it is a fault: the object is
+    /// unknown, and the template is not to blame.
     pub(crate) async fn secret(&self, read: &Read, lookup: &SecretLookup, allow_not_found: bool) -> Found {
         read.secrets.check(lookup)?;
         let (path, key) = (&lookup.path, lookup.field.as_deref().unwrap_or_default());
         let version = match lookup.version.as_deref().map(str::parse::<u64>) {
             None => None,
             Some(Ok(version)) => Some(version),
-            Some(Err(_)) => return Ok(Answer::Failed(format!("the version of `{path}` is no number"))),
+            Some(Err(_)) => return Ok(Answer::Failed(format!("the version of `{path}` is not a number"))),
         };
         let absent =
             |why: String| if allow_not_found { Answer::Known(Data::Null) } else { Answer::Failed(why) };
@@ -99,20 +102,23 @@ impl Outside {
         }
     }
 
-    /// What is known of an address outside, asked once per round. What failed may come right, or is the operator's to mend: that is a fault. What
-    /// is not allowed, or not there, is the template's to mend.
+    /// Looks up an external address; the result is cached for the round. A failed request is a fault, since
+    /// it may be transient or for the operator to fix. An address that is not allowed, or does not exist, is
+    /// an error of the template.
     pub(crate) async fn outward(
         &self,
         read: &Read,
         address: &Address,
         accounts: &BTreeMap<String, Account>,
     ) -> Found {
-        // An account is not part of an address, and templates may know it otherwise.
+        // The account is not part of the address, and templates may resolve it differently; so it is part of
+        // the cache key.
         let account = match address {
             Address::S3Object { account, .. } | Address::S3List { account, .. } => accounts.get(account),
             _ => None,
         };
-        // The first shard that asks in a round fills the cache for all others, so each shard is checked on its own.
+        // The first shard of a round fills the cache for all others, so the permission is checked for each
+        // shard.
         if let Some(account) = account.filter(|_| self.outward.is_some()) {
             read.secrets.check(&account.lookup())?;
         }
@@ -122,7 +128,7 @@ impl Outside {
                 None => Ok(Answer::Failed(not_named(setting(address)))),
             }
         };
-        // The vendor's library makes it large.
+        // Boxed because the AWS library makes the future large.
         let ask = ask.boxed();
         Found::clone(&*read.memo.once(format!("template {address:?} {account:?}"), ask).await)
     }
@@ -168,7 +174,7 @@ impl Outward {
     }
 }
 
-/// The setting that names what may be reached.
+/// The setting that allows an address.
 fn setting(address: &Address) -> &'static str {
     match address {
         Address::GithubFile { .. } => "allow_github",
@@ -179,12 +185,13 @@ fn setting(address: &Address) -> &'static str {
     }
 }
 
-/// Why something is not asked.
+/// The reason why an address is not requested.
 fn not_named(setting: &str) -> String {
-    format!("`templates.{setting}` in the configuration does not name it")
+    format!("`templates.{setting}` in the configuration does not allow it")
 }
 
-/// A call that has no answer: neither what came back nor a query is told. Another try may help, or the operator.
+/// The fault for a failed request, without response body and URL query: either transient, or for the
+/// operator.
 fn failed(error: &HttpError) -> Fault {
     let text = error.without_body();
     let may_pass = error.is_transient() || error.status().is_some_and(|status| status.is_server_error());

@@ -1,5 +1,5 @@
-//! Templates rendered from the data alone, for whoever checks them: what lies outside is its own address, and queries are answered by the
-//! data.
+//! Renders templates from the data alone, for validation: external values are replaced by their addresses,
+//! and queries run against the data.
 
 use qontract_graphql::Node;
 use qontract_runtime::Data as Source;
@@ -14,7 +14,7 @@ pub use qontract_template::{Source as TemplateSource, entry_dialect as dialect};
 /// The variables of a template.
 pub type Variables = Vec<(String, Data)>;
 
-/// What a template renders to.
+/// Renders a template.
 pub fn rendered(
     data: &Source,
     template: TemplateSource<'_>,
@@ -22,7 +22,7 @@ pub fn rendered(
 ) -> Result<String, String> {
     match render(&Request::new(template, variables), &Declared(Queries::new(data))) {
         Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
-        Ok(Outcome::Needs(_)) => Err("it looks outside".to_owned()),
+        Ok(Outcome::Needs(_)) => Err("it makes external look-ups".to_owned()),
         Err(fault) => Err(match fault.line {
             Some(line) => format!("line {line}: {}", fault.message),
             None => fault.message,
@@ -30,7 +30,8 @@ pub fn rendered(
     }
 }
 
-/// What a namespace lists, itself and by what it shares with others, each with where it is in the answer. `at` is where the namespace is.
+/// The entries of a namespace, its own and the shared ones, each with its JSON pointer into the query result.
+/// `at` is the pointer of the namespace.
 pub fn entries<L: IntoIterator>(
     at: &str,
     own: Option<L>,
@@ -51,7 +52,7 @@ pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Va
     let mut variables = match own.map(|text| json(Some(text))).transpose()? {
         Some(Data::Map(variables)) => variables,
         None | Some(Data::Null) => Vec::new(),
-        Some(_) => return Err("`variables` is no map".to_owned()),
+        Some(_) => return Err("`variables` is not a map".to_owned()),
     };
     let mut resource = fields(entry);
     resource.push(("namespace".to_owned(), of_namespace(namespace)?));
@@ -60,7 +61,8 @@ pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Va
     Ok(variables)
 }
 
-/// A namespace as templates see it: without what it names, and with the parameters of its environment as a map.
+/// A namespace as templates see it: without its resources, and with the parameters of its environment as a
+/// map.
 fn of_namespace(namespace: &Node) -> Result<Data, String> {
     let mut all = fields(namespace);
     all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");
@@ -77,7 +79,7 @@ fn of_namespace(namespace: &Node) -> Result<Data, String> {
     Ok(Data::Map(all))
 }
 
-/// The fields of an object, without those that only tell its type.
+/// The fields of an object, without `__typename`.
 fn fields(node: &Node) -> Variables {
     match of_node(node) {
         Data::Map(mut fields) => {
@@ -93,14 +95,14 @@ mod tests {
     use super::entries;
 
     #[test]
-    fn entries_are_listed_with_where_they_are() {
-        let told = entries("/n/0", Some(vec!["a", "b"]), [vec![], vec!["c"]]);
+    fn entries_are_listed_with_their_pointers() {
+        let actual = entries("/n/0", Some(vec!["a", "b"]), [vec![], vec!["c"]]);
         let expect = [
             ("/n/0/openshiftResources/0", "a"),
             ("/n/0/openshiftResources/1", "b"),
             ("/n/0/sharedResources/1/openshiftResources/0", "c"),
         ];
-        assert_eq!(told, expect.map(|(at, entry)| (at.to_owned(), entry)));
+        assert_eq!(actual, expect.map(|(at, entry)| (at.to_owned(), entry)));
         assert_eq!(entries("/n/0", None::<Vec<u8>>, []), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Templates: rendered from the data alone where that is possible, and with what lies outside where it is not.
+//! Renders templates: from the data alone where possible, with external look-ups where needed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,10 @@ use super::variables;
 use crate::resources::entry::{Refusal, Template, TemplateSource, WrongCause, lookup};
 use crate::resources::parse;
 
-/// So often a template may ask for more.
+/// Maximum number of look-up rounds of a template.
 const ROUNDS: usize = 8;
 
-/// Queries of templates, answered by the data; what they were answered is remembered.
+/// Runs the queries of templates against the data, and records the results.
 pub(crate) struct Queries<'d> {
     data: &'d Source,
     answers: RefCell<BTreeMap<Address, Answer>>,
@@ -45,7 +45,7 @@ impl Lookups for Queries<'_> {
     }
 }
 
-/// The first field of the answer to the query that a resource holds. The resource is itself a template.
+/// Runs the query in a resource and returns the first field of the result. The resource is itself a template.
 fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<Data, String> {
     let text = data.resource(path).map_err(|error| error.to_string())?;
     let text = text.ok_or_else(|| format!("there is no resource `{path}`"))?;
@@ -56,7 +56,9 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
     let request = Request { strictness: Strictness::Lenient, ..Request::new(source, &given) };
     let rendered = match render(&request, &BTreeMap::new()) {
         Ok(Outcome::Rendered(rendered)) => rendered,
-        Ok(Outcome::Needs(_)) => return Err(format!("`{path}` looks outside, which a query may not")),
+        Ok(Outcome::Needs(_)) => {
+            return Err(format!("`{path}` makes external look-ups, which are not allowed in a query"));
+        }
         Err(fault) => return Err(fault.to_string()),
     };
     let answered = data.ad_hoc(rendered.expose(), None).map_err(|error| error.to_string())?;
@@ -66,7 +68,7 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
     }
 }
 
-/// Look-ups, and what was asked.
+/// Look-ups that record the requested addresses.
 struct Recorded<L> {
     lookups: L,
     asked: RefCell<BTreeSet<Address>>,
@@ -89,7 +91,7 @@ impl<L: Lookups> Lookups for Recorded<L> {
     }
 }
 
-/// What was looked up, but for secrets: each of them is its address.
+/// The look-ups made so far, with each secret replaced by its address.
 struct WithoutSecrets<'a>(&'a BTreeMap<Address, Answer>);
 
 impl Lookups for WithoutSecrets<'_> {
@@ -106,7 +108,8 @@ impl Lookups for WithoutSecrets<'_> {
     }
 }
 
-/// [`WithoutSecrets`], where what was not looked up is its address, too: a secret decided that it is not asked for.
+/// Like [`WithoutSecrets`], with addresses also for look-ups that were not made because a secret decided
+/// against them.
 struct AddressesForSecrets<'a>(&'a BTreeMap<Address, Answer>);
 
 impl Lookups for AddressesForSecrets<'_> {
@@ -122,11 +125,11 @@ impl Lookups for AddressesForSecrets<'_> {
     }
 }
 
-/// What a template is, as far as the data alone tells.
+/// The rendering of a template from the data alone.
 pub enum Told {
-    /// The text that it renders to.
+    /// The rendered text.
     Text(String),
-    /// It looks outside: what it comes to is not settled yet.
+    /// The template makes external look-ups: its result is not known yet.
     Unsettled(Box<Template>),
 }
 
@@ -137,13 +140,14 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
         Err(fault) => Err(refusal(&fault)),
         Ok(Outcome::Needs(needs)) => {
-            // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
-            // of values, it asks the queries that it asks whatever those are.
+            // The result depends on external values in ways that cannot be predicted, so all inputs are
+            // declared. With addresses in place of values, the template runs exactly the queries that do not
+            // depend on those values.
             let lookups = Recorded::new(Declared(queries));
             let object = match once(path, &source, &lookups) {
                 Ok(Outcome::Rendered(rendered)) => parse::object(path, rendered.expose(), false).ok(),
                 Ok(Outcome::Needs(_)) => None,
-                // An address is not always what a value is: a map, a number.
+                // An address may not be of the type that the template expects, such as a map or a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
                 Err(fault) => return Err(refusal(&fault)),
             };
@@ -151,14 +155,14 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
             asked.extend(needs);
             let accounts = outside::accounts(data, &asked)?;
             let answers = lookups.lookups.0.answers.into_inner();
-            let told = answers.iter().map(|(address, answer)| match answer {
+            let parts = answers.iter().map(|(address, answer)| match answer {
                 Answer::Known(data) => format!("{address} {}", shown(data)),
                 Answer::Unknown | Answer::Failed(_) => address.to_string(),
             });
-            let told = told.chain(accounts.iter().map(|(name, account)| format!("{name} {account:?}")));
-            let told: Vec<String> = told.collect();
+            let parts = parts.chain(accounts.iter().map(|(name, account)| format!("{name} {account:?}")));
+            let parts: Vec<String> = parts.collect();
             let variables = shown(&Data::Map(source.variables.clone()));
-            let inputs = format!("{:?} {variables} {}", source.dialect, told.join(" "));
+            let inputs = format!("{:?} {variables} {}", source.dialect, parts.join(" "));
             let source = TemplateSource { answers, accounts, asked, declared: object, ..source };
             let (path, text) = (path.to_owned(), source.text.clone());
             Ok(Told::Unsettled(Box::new(Template { path, text, inputs, source })))
@@ -166,15 +170,16 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
     }
 }
 
-/// The object that a template comes to.
+/// The object that a template resolves to.
 pub struct Settled {
     /// The object.
     pub body: Value,
-    /// Whether it depends on a secret. Then it is the object that the data alone names: kind, name and namespace are equal.
+    /// Whether it depends on a secret. Then kind, name and namespace equal those of the object that the data
+    /// alone names.
     pub is_sensitive: bool,
 }
 
-/// Renders a template with what lies outside.
+/// Renders a template with external look-ups.
 pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Result<Settled, Fault> {
     let Template { path, source, .. } = template;
     let mut answers = source.answers.clone();
@@ -191,7 +196,8 @@ pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Res
                 });
             }
             Ok(Outcome::Needs(mut needs)) => {
-                // All that lies outside is asked for before a secret is read, by a rendering that knows none: what a secret decides changes no request.
+                // All external requests are made before a secret is read, from a rendering without secrets:
+                // so a secret cannot influence a request.
                 let is_first_secret = !answers.keys().any(Address::is_secret);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
                 let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
@@ -207,12 +213,12 @@ pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Res
             Err(fault) => return Err(author(&fault)),
         }
     }
-    Err(Fault::author(format!("`{path}` asks for more after {ROUNDS} rounds of looking up")))
+    Err(Fault::author(format!("`{path}` still needs look-ups after {ROUNDS} rounds")))
 }
 
-/// An object that was rendered from secrets, if it is the one that the data alone names.
+/// Accepts an object that was rendered from secrets only if it is the one that the data alone names.
 ///
-/// **Invariant:** no secret decides which object it is, nor whether there is one
+/// **Invariant:** a secret decides neither which object it is nor whether it exists
 /// (`a_template_may_not_take_an_identity_from_a_secret`).
 fn with_own_identity(
     template: &Template,
@@ -225,12 +231,12 @@ fn with_own_identity(
         Ok(Outcome::Needs(_)) | Err(_) => None,
     };
     let Some(declared) = rendered else {
-        // It does not matter what the secrets made of it: with their addresses it must be an object, too.
+        // Regardless of the rendering with secrets, the one with their addresses must be an object, too.
         let text = format!(
-            "`{path}` is not an object when addresses stand in place of secrets, so that it cannot be known whether a secret decides which one it is"
+            "`{path}` is not an object when secrets are replaced by their addresses, so it is unknown whether a secret decides which object it is"
         );
         return Err(Fault::author(text)
-            .hint("render secrets as values of fields, without reading a structure out of them"));
+            .hint("render secrets as field values, without parsing a structure out of them"));
     };
     let body = object?;
     if identity(&body) != identity(&declared) {
@@ -242,7 +248,7 @@ fn with_own_identity(
     Ok(Settled { body, is_sensitive: true })
 }
 
-/// What says which object it is.
+/// The fields that identify an object.
 fn identity(body: &Value) -> [&Value; 5] {
     let metadata = &body["metadata"];
     [&body["apiVersion"], &body["kind"], &metadata["name"], &metadata["generateName"], &metadata["namespace"]]
@@ -257,7 +263,8 @@ fn once(
     render(&Request::new(text, &source.variables), lookups)
 }
 
-/// Of what is needed by a template that knows a secret, what a secret may decide: what a template that knows none would not ask for, and all that lies outside.
+/// The needed look-ups that a secret may influence, once a template has read one: those that a rendering
+/// without secrets does not request, and all external ones.
 fn untold(
     template: &Template,
     answers: &BTreeMap<Address, Answer>,
@@ -267,21 +274,21 @@ fn untold(
         return BTreeSet::new();
     }
     let lookups = Recorded::new(WithoutSecrets(answers));
-    // However it ends: what it asked for until then, it asked for without a secret.
+    // The result is ignored: addresses requested until then do not depend on a secret.
     let _ = once(&template.path, &template.source, &lookups);
     let asked = lookups.asked.into_inner();
     needs.iter().filter(|address| address.is_outward() || !asked.contains(address)).cloned().collect()
 }
 
-/// What a rendering with addresses in place of secrets asks for outside, and was not answered yet.
+/// The pending external look-ups of a rendering with addresses in place of secrets.
 fn outward_needs(template: &Template, answers: &BTreeMap<Address, Answer>) -> BTreeSet<Address> {
     let lookups = Recorded::new(AddressesForSecrets(answers));
-    // However it ends: what it does not get to ask is refused once a secret is known.
+    // The result is ignored: a look-up that this rendering does not reach is refused once a secret is read.
     let _ = once(&template.path, &template.source, &lookups);
     let asked = lookups.asked.into_inner();
     let secrets: Vec<String> =
         asked.iter().filter(|address| address.is_secret()).map(ToString::to_string).collect();
-    // One that a secret would be part of is not asked for: once the secret is known, it is refused.
+    // An address that would contain a secret is skipped; it is refused once the secret is read.
     let has_secret = |address: &Address| {
         let text = address.to_string();
         secrets.iter().any(|secret| text.contains(secret))
@@ -291,16 +298,16 @@ fn outward_needs(template: &Template, answers: &BTreeMap<Address, Answer>) -> BT
     asked.iter().filter(is_new).cloned().collect()
 }
 
-/// One round of looking up what a template needs.
+/// One round of look-ups for a template.
 struct Round<'a> {
     template: &'a Template,
     read: &'a Read,
     outside: &'a Outside,
-    /// Whether the next rendering knows a secret, and tells nothing then.
+    /// Whether the next rendering contains a secret. Its errors are then not quoted.
     knows_secrets: bool,
-    /// Whether it knows more than one.
+    /// Whether it contains more than one secret.
     other_secrets: bool,
-    /// What a secret may be part of.
+    /// Addresses that a secret may influence.
     untold: BTreeSet<Address>,
 }
 
@@ -311,8 +318,7 @@ impl Round<'_> {
             let answer = match &address {
                 Address::Secret { allow_not_found, .. } => self.secret(&address, *allow_not_found).await?,
                 Address::Query { .. } => Answer::Failed(
-                    "it depends on a secret whether it is asked: ask it where it is asked in any case"
-                        .to_owned(),
+                    "whether this query runs depends on a secret: move it to where it always runs".to_owned(),
                 ),
                 Address::Yesterday => match self.read.today.yesterday() {
                     Ok(date) => Answer::Known(Data::text(date.to_string())),
@@ -328,7 +334,7 @@ impl Round<'_> {
         Ok(answers)
     }
 
-    /// A secret. An address that depends on another secret is not quoted.
+    /// Looks up a secret. An address that depends on another secret is not quoted.
     async fn secret(&self, address: &Address, allow_not_found: bool) -> Result<Answer, Fault> {
         let Some(lookup) = lookup(address) else { return Ok(Answer::Unknown) };
         let path = &self.template.path;
@@ -336,13 +342,14 @@ impl Round<'_> {
         if self.untold.contains(address) {
             return answer.map_err(|fault| {
                 let text = format!(
-                    "`{path}` asks for a secret whose address depends on another, and it is not read"
+                    "`{path}` needs a secret whose address depends on another secret, and it could not be read"
                 );
                 Fault { text, ..fault }
             });
         }
         match answer? {
-            // The fault of a template that knows another secret would not tell which one is missing.
+            // Reported here, since the error of a rendering with another secret does not name the missing
+            // one.
             Answer::Failed(why) if self.other_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
@@ -350,15 +357,17 @@ impl Round<'_> {
         }
     }
 
-    /// What lies at an address outside, to which no secret is sent.
+    /// Looks up an external address. Secrets are never part of the request.
     async fn outward(&self, address: &Address) -> Result<Answer, Fault> {
         let path = &self.template.path;
         if self.untold.contains(address) {
-            let text = format!("`{path}` asks outside for what depends on a secret: that is not sent");
+            let text = format!(
+                "`{path}` makes an external look-up that depends on a secret: the request is not sent"
+            );
             return Err(Fault::author(text));
         }
         match self.outside.outward(self.read, address, &self.template.source.accounts).await? {
-            // No secret is part of it, so that it can be told here.
+            // The address contains no secret, so the error can be reported here.
             Answer::Failed(why) if self.knows_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
@@ -367,7 +376,8 @@ impl Round<'_> {
     }
 }
 
-/// Why a template cannot be rendered from the data. What Jinja2 might render is not its author's mistake, and syntax is checked without the data.
+/// The reason why a template cannot be rendered from the data. Features of Jinja2 that are not supported are
+/// not the author's mistake, and syntax is checked without the data.
 fn refusal(fault: &qontract_template::Fault) -> Refusal {
     let cause = match fault.kind {
         Kind::Undefined | Kind::Failed | Kind::Raised | Kind::LookUp => {
@@ -378,14 +388,14 @@ fn refusal(fault: &qontract_template::Fault) -> Refusal {
     Refusal::new(author(fault), cause)
 }
 
-/// A template that is not rendered is its author's to mend; the place is its file.
+/// The fault for a template that does not render: its author has to act. The provenance is its file.
 fn author(fault: &qontract_template::Fault) -> Fault {
     let qontract_template::Fault { path, line, message, .. } = fault;
     let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
     Fault::author(format!("cannot render `{path}`{line}: {message}")).at(Place::resource(path))
 }
 
-/// A value as text, for comparison alone.
+/// A value as text, for comparison only.
 fn shown(data: &Data) -> String {
     match data {
         Data::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! The variables of templates: what an entry says, in its order, and the entry itself with its namespace.
+//! The variables of templates: those of an entry, in data order, and the entry itself with its namespace.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::fragments::TemplateNamespace;
 use crate::resources::query::Namespace;
 
-/// A value of JSON that keeps the order of its maps.
+/// A JSON value that preserves the key order of maps.
 struct Ordered(Data);
 
 impl<'de> Deserialize<'de> for Ordered {
@@ -25,7 +25,7 @@ impl<'de> Visitor<'de> for Reader {
     type Value = Ordered;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
+        f.write_str("a JSON value")
     }
 
     fn visit_unit<E>(self) -> Result<Ordered, E> {
@@ -69,13 +69,13 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// A text that holds JSON, as answers have it, as a value.
+/// Parses JSON in a text of a query result.
 pub fn json(text: Option<&str>) -> Result<Data, String> {
     let text = text.unwrap_or("null");
     serde_json::from_str::<Ordered>(text).map(|Ordered(data)| data).map_err(|error| error.to_string())
 }
 
-/// A tree of an answer as a value.
+/// Converts a node of a query result.
 pub fn of_node(node: &Node) -> Data {
     match node {
         Node::Null => Data::Null,
@@ -90,7 +90,8 @@ pub fn of_node(node: &Node) -> Data {
     }
 }
 
-/// The variables of an entry: its own, and `resource`, which is the entry with its namespace. `None` where `variables` is no map.
+/// The variables of an entry: its own, and `resource`, which is the entry with its namespace. An error if
+/// `variables` is not a map.
 pub fn of_entry(
     own: Option<&str>,
     entry: &[(&str, Data)],
@@ -100,7 +101,7 @@ pub fn of_entry(
         Data::Map(entries) => entries,
         Data::Null => Vec::new(),
         Data::Bool(_) | Data::Int(_) | Data::Float(_) | Data::Text(_) | Data::List(_) => {
-            return Err("`variables` is no map".to_owned());
+            return Err("`variables` is not a map".to_owned());
         }
     };
     let mut resource: Vec<(String, Data)> =
@@ -111,7 +112,7 @@ pub fn of_entry(
     Ok(variables)
 }
 
-/// A namespace, as templates see it.
+/// A namespace as templates see it.
 fn of_namespace(namespace: &Namespace) -> Result<Data, String> {
     let TemplateNamespace { path, name, labels, description, cluster_admin, app, environment, .. } =
         &namespace.template_namespace;

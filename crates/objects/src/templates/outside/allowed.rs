@@ -1,4 +1,4 @@
-//! The operator's lists. Pure.
+//! The operator's allow-lists for template look-ups. Pure.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use qontract_client_blobs::S3Endpoint;
 use qontract_client_http::Url;
 use qontract_client_secrets::SecretRef;
 
-/// What templates may reach besides secrets and the data. By default, nothing.
+/// The addresses that templates may reach besides secrets and the data. Empty by default.
 #[derive(Clone, Debug)]
 pub struct Allowed {
     urls: Vec<Url>,
     repositories: Vec<String>,
     buckets: Vec<String>,
-    /// Where GitHub is asked.
+    /// Base URL of the GitHub API.
     pub github_api: Url,
-    /// What GitHub is shown, if anything.
+    /// The token for GitHub, if any.
     pub github_token: Option<SecretRef>,
-    /// Another server than the vendor's, for S3.
+    /// S3 endpoint, if not that of AWS.
     pub s3_endpoint: Option<S3Endpoint>,
-    /// What a look-up may cost.
+    /// Limits of a look-up.
     pub limits: Limits,
 }
 
-/// What a look-up may cost.
+/// Limits of a look-up.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long it may take, with all attempts.
+    /// Maximum duration, including retries.
     pub deadline: Duration,
-    /// How many bytes it may bring.
+    /// Maximum size of a response in bytes.
     pub largest: usize,
 }
 
@@ -38,7 +38,8 @@ impl Default for Limits {
 }
 
 impl Allowed {
-    /// What these lists name: the beginnings of addresses, `owner/name` of repositories (or `owner/*`), `account/bucket`.
+    /// Creates the lists from URL prefixes, repositories (`owner/name` or `owner/*`) and buckets
+    /// (`account/bucket`).
     pub fn new(
         urls: &[String],
         repositories: &[String],
@@ -48,7 +49,7 @@ impl Allowed {
         let urls = urls.iter().map(|text| beginning(text)).collect::<Result<_, _>>()?;
         for (list, setting) in [(repositories, "allow_github"), (buckets, "allow_s3")] {
             if let Some(wrong) = list.iter().find(|entry| !is_pair(entry)) {
-                return Err(format!("`templates.{setting}` has `{wrong}`, which is no pair `one/other`"));
+                return Err(format!("`templates.{setting}` has `{wrong}`, which is not a pair `one/other`"));
             }
         }
         Ok(Self {
@@ -62,14 +63,14 @@ impl Allowed {
         })
     }
 
-    /// Whether nothing is named.
+    /// Whether all lists are empty.
     pub fn is_empty(&self) -> bool {
         self.urls.is_empty() && self.repositories.is_empty() && self.buckets.is_empty()
     }
 
-    /// Whether an address is one that is named, or lies below one that ends with a slash.
+    /// Whether a URL is listed, or lies below a listed one that ends with a slash.
     pub(super) fn has_url(&self, url: &Url) -> bool {
-        // What is read as one path here may be read as another one there.
+        // Escaped separators and dot segments are rejected: the server may resolve them differently.
         let path = url.path().to_ascii_lowercase();
         let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
         let is_plain = !["%25", "%2f", "%5c", "%2e", "\\"].iter().any(|escape| path.contains(escape))
@@ -84,7 +85,7 @@ impl Allowed {
             })
     }
 
-    /// Whether a repository is named, or all of its owner's are.
+    /// Whether a repository, or all repositories of its owner, are listed.
     pub(super) fn has_repository(&self, name: &str) -> bool {
         let Some((owner, repository)) = name.split_once('/') else { return false };
         is_pair(name) && repository != "*" && {
@@ -93,19 +94,19 @@ impl Allowed {
         }
     }
 
-    /// Whether a bucket is named.
+    /// Whether a bucket is listed.
     pub(super) fn has_bucket(&self, account: &str, bucket: &str) -> bool {
         let name = format!("{account}/{bucket}");
         is_pair(&name) && self.buckets.contains(&name)
     }
 }
 
-/// The beginning of addresses that are named.
+/// Parses a listed URL prefix.
 fn beginning(text: &str) -> Result<Url, String> {
     let wrong = |why: &str| format!("`templates.allow_urls` has `{text}`, which {why}");
-    let url = Url::parse(text).map_err(|_| wrong("is no address"))?;
+    let url = Url::parse(text).map_err(|_| wrong("is not a URL"))?;
     if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
-        return Err(wrong("is no address of the web"));
+        return Err(wrong("is not an HTTP URL"));
     }
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
         return Err(wrong("has more than a host and a path"));
@@ -113,7 +114,7 @@ fn beginning(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Two words with a slash between them.
+/// Whether it consists of two words with a slash between them.
 fn is_pair(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_named_or_lies_below_one_that_is() {
+    fn a_url_is_listed_or_lies_below_one_that_is() {
         let list = ["https://docs.example.com/runbooks/", "http://h.example.com:8080/ping"];
         let allowed = allowed(&list, &[], &[]).unwrap();
         let check = |url: &str, expect: bool| {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_named_or_its_owner_is() {
+    fn a_repository_is_listed_or_its_owner_is() {
         let allowed = allowed(&[], &["shop/manifests", "platform/*"], &[]).unwrap();
         let check = |name: &str, expect: bool| assert_eq!(allowed.has_repository(name), expect, "{name}");
         check("shop/manifests", true);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_named_with_its_account() {
+    fn a_bucket_is_listed_with_its_account() {
         let allowed = allowed(&[], &[], &["shop/images"]).unwrap();
         assert!(allowed.has_bucket("shop", "images"));
         assert!(!allowed.has_bucket("platform", "images"));
@@ -194,22 +195,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_named_by_default() {
+    fn lists_are_empty_by_default() {
         assert!(allowed(&[], &[], &[]).unwrap().is_empty());
     }
 
     #[test]
-    fn an_entry_that_names_nothing_is_told() {
+    fn an_invalid_entry_is_an_error() {
         let check = |urls: &[&str], repositories: &[&str], expect: &str| {
             assert_eq!(allowed(urls, repositories, &[]).unwrap_err(), expect);
         };
-        check(&["docs"], &[], "`templates.allow_urls` has `docs`, which is no address");
-        check(&["ftp://h/x"], &[], "`templates.allow_urls` has `ftp://h/x`, which is no address of the web");
+        check(&["docs"], &[], "`templates.allow_urls` has `docs`, which is not a URL");
+        check(&["ftp://h/x"], &[], "`templates.allow_urls` has `ftp://h/x`, which is not an HTTP URL");
         check(
             &["http://h/?x"],
             &[],
             "`templates.allow_urls` has `http://h/?x`, which has more than a host and a path",
         );
-        check(&[], &["shop"], "`templates.allow_github` has `shop`, which is no pair `one/other`");
+        check(&[], &["shop"], "`templates.allow_github` has `shop`, which is not a pair `one/other`");
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{ELSEWHERE, Found, Outward, failed, not_named};
 
-/// What GitHub tells about a file.
+/// The response of GitHub for a file.
 #[derive(Deserialize)]
 struct Contents {
     r#type: String,
@@ -34,14 +34,13 @@ impl Outward {
             return Ok(Answer::Failed(not_named("allow_github")));
         }
         let path = path.strip_prefix('/').unwrap_or(path);
-        // The parser of addresses drops control characters, and would then see dots.
+        // The URL parser drops control characters, which could produce dot segments.
         let is_plain = !path.chars().any(char::is_control);
         if !is_plain || path.split('/').any(|part| ["", ".", ".."].contains(&part)) {
-            return Ok(Answer::Failed("its path is none of a file".to_owned()));
+            return Ok(Answer::Failed("its path is not a file path".to_owned()));
         }
         let mut url = self.allowed.github_api.clone();
-        let no_base =
-            || Fault::operator("`templates.github_api` in the configuration is no address of the web");
+        let no_base = || Fault::operator("`templates.github_api` in the configuration is not an HTTP URL");
         url.path_segments_mut()
             .map_err(|()| no_base())?
             .pop_if_empty()
@@ -50,7 +49,7 @@ impl Outward {
             .push("contents")
             .extend(path.split('/'));
         url.query_pairs_mut().append_pair("ref", reference);
-        // A repository that was renamed, say: what it is called now may not be on the list.
+        // For example, a renamed repository: its new name may not be listed.
         let request = ELSEWHERE.into_iter().fold(Request::get(url), Request::also);
         let mut request = request
             .header("accept", "application/vnd.github+json")
@@ -67,17 +66,17 @@ impl Outward {
         let response = match self.http.read(&read.permit, request).await {
             Ok(response) => response,
             Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => {
-                return Ok(Answer::Failed("it is not there, or not shown to us".to_owned()));
+                return Ok(Answer::Failed("it does not exist, or the token has no access to it".to_owned()));
             }
             Err(error) => return Err(failed(&error)),
         };
         if ELSEWHERE.contains(&response.status) {
-            return Ok(Answer::Failed("it is somewhere else now: name that".to_owned()));
+            return Ok(Answer::Failed("it has moved: use its new name".to_owned()));
         }
         Ok(match serde_json::from_slice::<Contents>(&response.body) {
             Ok(file) => text(&file).map_or_else(|why| Answer::Failed(why.to_owned()), Answer::Known),
-            // A folder is a list.
-            Err(_) => Answer::Failed("it is no file".to_owned()),
+            // A directory is a list.
+            Err(_) => Answer::Failed("it is not a file".to_owned()),
         })
     }
 }
@@ -87,11 +86,11 @@ fn text(file: &Contents) -> Result<Data, &'static str> {
     match (file.r#type.as_str(), file.encoding.as_str()) {
         ("file", "base64") => {
             let folded: String = file.content.chars().filter(|one| !one.is_ascii_whitespace()).collect();
-            let bytes = STANDARD.decode(folded).map_err(|_| "its content is no base64")?;
-            String::from_utf8(bytes).map(Data::Text).map_err(|_| "it is no text")
+            let bytes = STANDARD.decode(folded).map_err(|_| "its content is not base64")?;
+            String::from_utf8(bytes).map(Data::Text).map_err(|_| "it is not text")
         }
-        ("file", "none") => Err("it is larger than GitHub tells"),
-        _ => Err("it is no file"),
+        ("file", "none") => Err("it is too large for the GitHub contents API"),
+        _ => Err("it is not a file"),
     }
 }
 
@@ -101,7 +100,7 @@ mod tests {
     use qontract_template::Data;
 
     #[test]
-    fn only_a_file_that_is_text_has_a_text() {
+    fn only_a_text_file_has_a_text() {
         let check = |kind: &str, encoding: &str, content: &str, expect: Result<&str, &str>| {
             let file = Contents {
                 r#type: kind.to_owned(),
@@ -112,9 +111,9 @@ mod tests {
         };
         check("file", "base64", "aGVs\nbG8=\n", Ok("hello"));
         check("file", "base64", "", Ok(""));
-        check("file", "base64", "?", Err("its content is no base64"));
-        check("file", "base64", "/w==", Err("it is no text"));
-        check("file", "none", "", Err("it is larger than GitHub tells"));
-        check("submodule", "", "", Err("it is no file"));
+        check("file", "base64", "?", Err("its content is not base64"));
+        check("file", "base64", "/w==", Err("it is not text"));
+        check("file", "none", "", Err("it is too large for the GitHub contents API"));
+        check("submodule", "", "", Err("it is not a file"));
     }
 }

@@ -1,4 +1,5 @@
-//! `s3(…)` and `s3_ls(…)`: the text of an object, and the keys under a path, by the key that an account's secret holds.
+//! `s3(…)` and `s3_ls(…)`: the text of an object, and the keys under a path, read with the access key in the
+//! account's secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,32 +11,32 @@ use qontract_template::{Address, Answer, Data};
 use super::{Found, Outward};
 use crate::templates::variables;
 
-/// An account, as far as the data tells what it takes to ask it.
+/// The access data of an AWS account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The path of the secret with its key.
+    /// Path of the secret with its access key.
     secret: String,
     /// The version of the secret.
     version: Option<u64>,
-    /// Its region, for who names none.
+    /// The default region.
     region: String,
 }
 
 impl Account {
-    /// The secret with its key.
+    /// The secret with its access key.
     pub fn lookup(&self) -> SecretLookup {
         SecretLookup::all(&self.secret, self.version.map(|version| version.to_string()))
     }
 }
 
-/// Where the data tells accounts.
+/// The query for accounts.
 const QUERY: &str =
     "{ accounts: awsaccounts_v1 { name resourcesDefaultRegion automationToken { path version } } }";
 
-/// How many pages of keys are read.
+/// Maximum number of pages of keys that are read.
 const PAGES: usize = 10;
 
-/// The accounts that these addresses are in. One that the data does not have is told when it is asked.
+/// The accounts of these addresses. An account that the data does not have is reported when it is used.
 pub fn accounts(data: &Source, addresses: &BTreeSet<Address>) -> Result<BTreeMap<String, Account>, Fault> {
     let named: BTreeSet<&str> = addresses
         .iter()
@@ -83,14 +84,14 @@ fn text(data: &Data, path: &[&str]) -> Option<String> {
     }
 }
 
-/// A bucket, and its region if that is not the account's own.
+/// A bucket, and its region if it differs from the account's default.
 pub(super) struct BucketName<'a> {
     pub name: &'a str,
     pub region: Option<&'a str>,
 }
 
 impl Outward {
-    /// A bucket of an account.
+    /// Connects to a bucket of an account.
     pub(super) async fn bucket(
         &self,
         read: &Read,
@@ -128,7 +129,7 @@ impl Outward {
         Ok(S3::new(&read.permit, settings).await)
     }
 
-    /// The text of an object.
+    /// Reads the text of an object.
     pub(super) async fn object(&self, read: &Read, bucket: &S3, path: &str) -> Found {
         let key = match Key::new(path) {
             Ok(key) => key,
@@ -137,14 +138,14 @@ impl Outward {
         match bucket.get(&read.permit, &key).await {
             Ok(Some(blob)) => Ok(match String::from_utf8(blob.bytes) {
                 Ok(text) => Answer::Known(Data::Text(text)),
-                Err(_) => Answer::Failed("it is no text".to_owned()),
+                Err(_) => Answer::Failed("it is not text".to_owned()),
             }),
-            Ok(None) => Ok(Answer::Failed("it is not there".to_owned())),
+            Ok(None) => Ok(Answer::Failed("it does not exist".to_owned())),
             Err(error) => told(&error),
         }
     }
 
-    /// The keys under a path. All pages together have the time of one look-up.
+    /// Lists the keys under a path. The deadline applies to all pages together.
     pub(super) async fn list(&self, read: &Read, bucket: &S3, path: &str) -> Found {
         let deadline = self.allowed.limits.deadline;
         let listed = tokio::time::timeout(deadline, self.pages(read, bucket, path)).await;
@@ -173,11 +174,11 @@ impl Outward {
                 return Ok(Answer::Known(Data::List(keys)));
             }
         }
-        Ok(Answer::Failed("there are more keys than are read".to_owned()))
+        Ok(Answer::Failed("there are too many keys".to_owned()))
     }
 }
 
-/// What came of asking S3 in vain.
+/// Converts an S3 error: an error of the template, or a fault.
 fn told(error: &BlobsError) -> Found {
     let text = error.to_string();
     match error {
@@ -187,7 +188,7 @@ fn told(error: &BlobsError) -> Found {
     }
 }
 
-/// Whether a text can name a region: it becomes part of a host name and of a signature.
+/// Whether a text is a valid region name: it becomes part of a host name and of a signature.
 fn is_region(text: &str) -> bool {
     let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_fine)

@@ -1,4 +1,4 @@
-//! `url(address)`: whether an address answers.
+//! `url(address)`: checks whether a URL responds.
 
 use qontract_client_http::{Request, StatusCode, Url};
 use qontract_runtime::Read;
@@ -6,17 +6,18 @@ use qontract_template::{Answer, Data};
 
 use super::{ELSEWHERE, Found, Outward, failed, not_named};
 
-/// How many redirects in a row are followed.
+/// Maximum number of consecutive redirects that are followed.
 const REDIRECTS: usize = 5;
 
 impl Outward {
-    /// An address answers if something is there, though it may want a password. What a server that is broken would say is not known.
+    /// Checks whether a URL responds. A response that requires authentication counts; a server error is a
+    /// fault, since the result is unknown.
     pub(super) async fn url(&self, read: &Read, text: &str) -> Found {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Answer::Known(Data::Bool(false)));
         }
-        let Ok(mut url) = Url::parse(text) else { return Ok(Answer::Failed("it is no address".to_owned())) };
+        let Ok(mut url) = Url::parse(text) else { return Ok(Answer::Failed("it is not a URL".to_owned())) };
         if !self.allowed.has_url(&url) {
             return Ok(Answer::Failed(not_named("allow_urls")));
         }
@@ -38,14 +39,14 @@ impl Outward {
             }
             let location = response.headers.get("location").and_then(|location| location.to_str().ok());
             let Some(to) = location.and_then(|location| url.join(location).ok()) else {
-                return Ok(Answer::Failed("it leads nowhere".to_owned()));
+                return Ok(Answer::Failed("it redirects without a valid location".to_owned()));
             };
             if !self.allowed.has_url(&to) {
                 let (origin, not_named) = (to.origin().ascii_serialization(), not_named("allow_urls"));
-                return Ok(Answer::Failed(format!("it leads to somewhere at `{origin}`, and {not_named}")));
+                return Ok(Answer::Failed(format!("it redirects to `{origin}`, and {not_named}")));
             }
             url = to;
         }
-        Ok(Answer::Failed(format!("it leads elsewhere more than {REDIRECTS} times")))
+        Ok(Answer::Failed(format!("it redirects more than {REDIRECTS} times")))
     }
 }

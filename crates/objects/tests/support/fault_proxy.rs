@@ -1,4 +1,5 @@
-//! A proxy in front of a real API server that fails by chance: it refuses, loses requests, and loses answers.
+//! A proxy in front of a real API server that injects random faults: it refuses requests, and loses requests
+//! and responses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,55 +11,55 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use qontract_testkit::Chance;
 
-/// What it does with requests, in percent.
+/// Fault rates, in percent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Habits {
-    /// 409 without asking the server.
+pub struct FaultRates {
+    /// Responds with 409 without forwarding the request.
     pub conflicts: usize,
-    /// 429, with a second to wait.
+    /// Responds with 429 and `retry-after: 1`.
     pub throttles: usize,
-    /// 500 without asking the server.
+    /// Responds with 500 without forwarding the request.
     pub failures: usize,
-    /// The server does it, and nobody hears of it.
-    pub lost_answers: usize,
+    /// Forwards the request, and drops the response.
+    pub lost_responses: usize,
 }
 
 /// The proxy.
-pub struct Meddler {
-    /// Where it listens.
+pub struct FaultProxy {
+    /// Its address.
     pub address: SocketAddr,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<RequestCounts>>,
 }
 
-/// What went through it.
+/// Request counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Reads.
     pub reads: usize,
     /// Writes.
     pub writes: usize,
-    /// What it spoilt.
-    pub spoilt: usize,
+    /// Requests with an injected fault.
+    pub faults: usize,
 }
 
 struct Inner {
     server: String,
     client: reqwest::Client,
-    habits: Habits,
+    rates: FaultRates,
     chance: Mutex<Chance>,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<RequestCounts>>,
 }
 
-impl Meddler {
-    /// Stands in front of `server`, in the async runtime that this is called in.
-    pub async fn start(server: &str, ca: &[u8], habits: Habits, seed: u64) -> Self {
+impl FaultProxy {
+    /// Starts a proxy in front of `server`, in the current async runtime.
+    pub async fn start(server: &str, ca: &[u8], rates: FaultRates, seed: u64) -> Self {
         let ca = reqwest::Certificate::from_pem(ca).unwrap();
         let client = reqwest::Client::builder().tls_certs_only([ca]).no_proxy().build().unwrap();
-        let counts = Arc::<Mutex<Counts>>::default();
+        let counts = Arc::<Mutex<RequestCounts>>::default();
         let inner = Inner {
             server: server.trim_end_matches('/').to_owned(),
             client,
-            habits,
+            rates,
             chance: Mutex::new(Chance::new(seed)),
             counts: Arc::clone(&counts),
         };
@@ -69,8 +70,8 @@ impl Meddler {
         Self { address, counts }
     }
 
-    /// What went through it so far.
-    pub fn counts(&self) -> Counts {
+    /// The counts so far.
+    pub fn counts(&self) -> RequestCounts {
         *self.counts.lock().unwrap()
     }
 }
@@ -78,7 +79,7 @@ impl Meddler {
 async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let is_write = request.method() != axum::http::Method::GET;
     let draw = inner.chance.lock().unwrap().below(100);
-    let Habits { conflicts, throttles, failures, lost_answers } = inner.habits;
+    let FaultRates { conflicts, throttles, failures, lost_responses } = inner.rates;
     let mut bound = 0;
     let mut within = |share: usize| {
         bound += share;
@@ -93,10 +94,10 @@ async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response 
     } else {
         None
     };
-    let loses = within(lost_answers);
+    let loses = within(lost_responses);
     {
         let mut counts = inner.counts.lock().unwrap();
-        counts.spoilt += usize::from(refusal.is_some() || loses);
+        counts.faults += usize::from(refusal.is_some() || loses);
         if is_write {
             counts.writes += 1;
         } else {
@@ -108,7 +109,7 @@ async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response 
     }
     let answer = inner.ask(request).await;
     if loses {
-        return refused(StatusCode::BAD_GATEWAY, "", "the answer was lost");
+        return refused(StatusCode::BAD_GATEWAY, "", "the response was lost");
     }
     answer.unwrap_or_else(|_| refused(StatusCode::BAD_GATEWAY, "", "the server is away"))
 }

@@ -1,4 +1,4 @@
-//! Where cases are played: the sandbox, or a real cluster. What is there is put and looked at without our own client.
+//! The targets of tests: the sandbox, or a real cluster. Objects are created and read without our own client.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,23 +17,23 @@ use qontract_testkit::Scratch;
 use qontract_testkit::cluster::{Api, shared, unique_name};
 use serde_json::{Value, json};
 
-/// Where a case is played.
-pub trait Ground {
-    /// The clusters, for a run of this mode.
+/// The target of a test.
+pub trait TestTarget {
+    /// The client for a run of this mode.
     fn kubernetes(&self, mode: Mode) -> Arc<dyn Kubernetes>;
     /// The cluster.
     fn cluster(&self) -> Cluster;
-    /// A namespace that nobody else has.
+    /// A namespace that no other test uses.
     fn namespace(&self) -> String;
-    /// Puts objects into a namespace.
-    fn plant(&self, namespace: &str, objects: &[Value]);
-    /// Changes an object by hand; `null` removes.
+    /// Creates objects in a namespace.
+    fn create(&self, namespace: &str, objects: &[Value]);
+    /// Changes an object by hand; `null` removes a field.
     fn edit(&self, namespace: &str, kind: &str, name: &str, edit: &Value);
     /// All objects of these kinds in a namespace.
-    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value>;
+    fn list(&self, namespace: &str, kinds: &[&str]) -> Vec<Value>;
 }
 
-/// The fields that a manager owns who applied this object.
+/// The fields that a manager owns after applying this object.
 fn applied(object: &Value) -> Value {
     let mut fields = json!({});
     for (key, value) in object.as_object().into_iter().flatten() {
@@ -45,7 +45,7 @@ fn applied(object: &Value) -> Value {
     fields
 }
 
-/// Takes the fields that an edit names from their owner.
+/// Removes the fields of an edit from their owner.
 fn disown(fields: &mut Value, edit: &Value) {
     for (key, value) in edit.as_object().into_iter().flatten() {
         let key = format!("f:{key}");
@@ -57,13 +57,13 @@ fn disown(fields: &mut Value, edit: &Value) {
     }
 }
 
-/// The sandbox.
-pub struct Folder {
+/// A sandbox.
+pub struct SandboxTarget {
     scratch: Scratch,
 }
 
-impl Folder {
-    /// An empty one.
+impl SandboxTarget {
+    /// An empty sandbox.
     pub fn new() -> Self {
         Self { scratch: Scratch::new() }
     }
@@ -74,7 +74,7 @@ impl Folder {
     }
 }
 
-impl Ground for Folder {
+impl TestTarget for SandboxTarget {
     fn kubernetes(&self, _: Mode) -> Arc<dyn Kubernetes> {
         Arc::new(Sandbox::new(self.scratch.path()))
     }
@@ -89,13 +89,13 @@ impl Ground for Folder {
         "ns".to_owned()
     }
 
-    fn plant(&self, namespace: &str, objects: &[Value]) {
+    fn create(&self, namespace: &str, objects: &[Value]) {
         for object in objects {
             let (kind, name) =
                 (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
             let path = format!("clusters/c1/{namespace}/{kind}/{name}.yaml");
             let mut object = object.clone();
-            // What is marked was written as we write.
+            // A marked object is created with our field manager.
             if Mark::of(&object).is_some() {
                 let fields = applied(&object);
                 object["metadata"]["managedFields"] =
@@ -109,14 +109,14 @@ impl Ground for Folder {
         let path = self.of(namespace, kind).join(format!("{name}.yaml"));
         let mut object = qontract_yaml::json::read(&std::fs::read(&path).unwrap()).unwrap();
         merge(&mut object, edit);
-        // Who edits a field owns it.
+        // An edited field belongs to its editor.
         if object["metadata"]["managedFields"].is_array() {
             disown(&mut object["metadata"]["managedFields"][0]["fieldsV1"], edit);
         }
         std::fs::write(path, qontract_yaml::json::print(&object)).unwrap();
     }
 
-    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
+    fn list(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
         let mut all = Vec::new();
         for kind in kinds {
             for entry in std::fs::read_dir(self.of(namespace, kind)).into_iter().flatten() {
@@ -139,27 +139,27 @@ pub struct RealCluster {
 }
 
 impl RealCluster {
-    /// The one of this test run.
+    /// The API server of this test run.
     pub fn new() -> Self {
         Self::of(shared())
     }
 
-    /// This one.
+    /// A certain API server.
     pub fn of(api: &Api) -> Self {
         Self { api: api.clone(), server: api.url.clone() }
     }
 
-    /// The same, reached through a proxy.
+    /// The API server of this test run, reached through a proxy.
     pub fn through(address: std::net::SocketAddr) -> Self {
         Self { api: shared().clone(), server: format!("http://{address}") }
     }
 
-    /// The certificate that vouches for it.
+    /// Its CA certificate.
     pub fn ca(&self) -> Vec<u8> {
         std::fs::read(&self.api.ca).unwrap()
     }
 
-    /// A client for a run of this mode, with this budget.
+    /// A client for a run of this mode, with this rate limit.
     pub fn clusters(&self, mode: Mode, per_second: u32) -> Clusters {
         let settings = ClusterSettings {
             ca: Some(self.ca()),
@@ -174,21 +174,26 @@ impl RealCluster {
             longest_pause: Duration::from_millis(200),
             ..Settings::default()
         };
-        Clusters::new(&ReadPermit::for_targets(mode), http, Arc::new(Admin(self.api.token.clone())), settings)
+        Clusters::new(
+            &ReadPermit::for_targets(mode),
+            http,
+            Arc::new(AdminToken(self.api.token.clone())),
+            settings,
+        )
     }
 }
 
-/// The token of the administrator, for every cluster.
-struct Admin(String);
+/// The administrator token, for every cluster.
+struct AdminToken(String);
 
-impl Tokens for Admin {
+impl Tokens for AdminToken {
     fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
         let secret = Secret::new(self.0.clone());
         std::future::ready(Ok(Token { secret, server: None })).boxed()
     }
 }
 
-impl Ground for RealCluster {
+impl TestTarget for RealCluster {
     fn kubernetes(&self, mode: Mode) -> Arc<dyn Kubernetes> {
         Arc::new(self.clusters(mode, 1000))
     }
@@ -203,7 +208,7 @@ impl Ground for RealCluster {
         name
     }
 
-    fn plant(&self, namespace: &str, objects: &[Value]) {
+    fn create(&self, namespace: &str, objects: &[Value]) {
         let (marked, others): (Vec<_>, Vec<_>) =
             objects.iter().partition(|object| Mark::of(object).is_some());
         let put = |how: &[&str], objects: Vec<&Value>| {
@@ -213,7 +218,7 @@ impl Ground for RealCluster {
                 self.api.kubectl(&words, &list.to_string()).text();
             }
         };
-        // What is marked was written as we write; the rest by hand.
+        // Marked objects are created with our field manager; others by hand.
         put(&["apply", "--server-side", "--field-manager", "qontract"], marked);
         put(&["create"], others);
     }
@@ -228,7 +233,7 @@ impl Ground for RealCluster {
             .text();
     }
 
-    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
+    fn list(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
         let words = ["get", "--namespace", namespace, "--output", "json", &kinds.join(",")];
         let list: Value = serde_json::from_str(&self.api.kubectl(&words, "").text()).unwrap();
         list["items"].as_array().unwrap().clone()
@@ -249,8 +254,8 @@ fn merge(object: &mut Value, edit: &Value) {
     }
 }
 
-/// An object of a case as it is in the world: `owner: INTEGRATION VERSION [by CALLER]` becomes marks.
-pub fn grown(mut object: Value) -> Value {
+/// Converts an object of a case: `owner: INTEGRATION VERSION [by CALLER]` becomes marks.
+pub fn with_marks(mut object: Value) -> Value {
     let owner = object.as_object_mut().unwrap().remove("owner");
     let Some(owner) = owner else { return object };
     let words: Vec<&str> = owner.as_str().unwrap().split(' ').collect();
@@ -258,8 +263,8 @@ pub fn grown(mut object: Value) -> Value {
     stamp(&object, &owner, &canonical(&object).unwrap().sha256, "2026-01-01T00:00:00")
 }
 
-/// An object of the world as cases tell it; nothing for what clusters make by themselves.
-pub fn told(mut object: Value) -> Option<Value> {
+/// Converts a live object to the format of cases; `None` for objects that clusters create automatically.
+pub fn case_object(mut object: Value) -> Option<Value> {
     let name = object["metadata"]["name"].as_str()?.to_owned();
     if name == "kube-root-ca.crt" || object["type"] == "kubernetes.io/service-account-token" {
         return None;

@@ -1,4 +1,5 @@
-//! An integration whose data is a list of objects: what the rooms of Kubernetes have in common, and nothing else.
+//! A test integration whose data is a list of objects: the common part of Kubernetes integrations, and
+//! nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,91 +20,91 @@ use qontract_runtime::{
 };
 use serde_json::{Value, json};
 
-/// One thing that is wanted.
+/// An object of the test data.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    /// The object; of one that is to go, kind and name are enough.
+pub struct TestObject {
+    /// The object; to delete one, kind and name are enough.
     pub body: Value,
-    /// How it is wanted.
-    pub mood: Mood,
+    /// The intent.
+    pub intent: TestIntent,
     /// Integrations that the data moved it from.
     pub moved_from: BTreeSet<String>,
 }
 
-/// How something is wanted.
+/// The intent for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
-    /// It is to be there.
+pub enum TestIntent {
+    /// It is desired.
     Present,
-    /// It is to be gone.
+    /// It is to be deleted.
     Delete,
-    /// Nobody knows.
+    /// Its desired state is unknown.
     Unresolved,
 }
 
-impl Wish {
-    /// An object that is to be there.
+impl TestObject {
+    /// A desired object.
     pub fn for_object(body: Value) -> Self {
-        Self { body, mood: Mood::Present, moved_from: BTreeSet::new() }
+        Self { body, intent: TestIntent::Present, moved_from: BTreeSet::new() }
     }
 }
 
-/// What is looked after in one namespace.
+/// The objects of one namespace.
 #[derive(Clone, Debug)]
-pub struct Plot {
+pub struct TestNamespace {
     /// The namespace.
     pub namespace: String,
-    /// What is wanted.
-    pub wishes: Vec<Wish>,
+    /// The objects.
+    pub objects: Vec<TestObject>,
 }
 
 /// The integration.
-pub struct Yard {
+pub struct TestIntegration {
     about: About,
     reconciler: ObjectReconciler,
     cluster: Cluster,
     kinds: Vec<ManagedKind>,
     owner: Arc<Owner>,
     callers: Arc<Callers>,
-    plots: Vec<Plot>,
+    namespaces: Vec<TestNamespace>,
 }
 
-impl Yard {
+impl TestIntegration {
     /// An integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>, cluster: Cluster, owner: Owner, kinds: &[&str]) -> Self {
         Self {
-            about: About::new("yard", "Looks after objects").rounds(3),
+            about: About::new("test-objects", "Manages objects").rounds(3),
             reconciler: ObjectReconciler::new(kubernetes),
             cluster,
             kinds: kinds.iter().map(|kind| ManagedKind::from(kind.parse::<Kind>().unwrap())).collect(),
             owner: Arc::new(owner),
             callers: Arc::new(Callers::Unknown),
-            plots: Vec::new(),
+            namespaces: Vec::new(),
         }
     }
 
-    /// With all callers of the integration.
+    /// Sets all callers of the integration.
     pub fn callers(mut self, callers: Callers) -> Self {
         self.callers = Arc::new(callers);
         self
     }
 
-    /// With objects of these names of one more kind.
+    /// Adds a kind that is managed by these names only.
     pub fn named(mut self, kind: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         self.kinds.push(ManagedKind { kind: kind.parse().unwrap(), names: Some(names) });
         self
     }
 
-    /// With this many rounds.
+    /// Sets the number of rounds.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.about.rounds = rounds;
         self
     }
 
-    /// With something to look after.
-    pub fn plot(mut self, namespace: &str, wishes: Vec<Wish>) -> Self {
-        self.plots.push(Plot { namespace: namespace.to_owned(), wishes });
+    /// Adds a namespace with its objects.
+    pub fn with_namespace(mut self, namespace: &str, objects: Vec<TestObject>) -> Self {
+        self.namespaces.push(TestNamespace { namespace: namespace.to_owned(), objects });
         self
     }
 
@@ -125,7 +126,7 @@ impl Yard {
         tokio.block_on(self.run_in(mode))
     }
 
-    /// Runs once, in whichever async runtime this is.
+    /// Runs once, in the current async runtime.
     pub async fn run_in(self, mode: Mode) -> Outcome {
         let mut request = Request::new("run", mode, source(), jiff::civil::date(2026, 1, 1), protected());
         request.validate_schemas = false;
@@ -133,10 +134,10 @@ impl Yard {
     }
 }
 
-/// A bundle that defines the integration, and nothing else.
+/// A bundle that only defines the integration.
 pub fn source() -> Arc<Loaded> {
     let bundle = json!({"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": {
-            "/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "yard", "schemas": []}},
+            "/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "test-objects", "schemas": []}},
         "graphql": [
             {"name": "Query", "fields": [
                 {"name": "integrations_v1", "type": "Integration", "isList": true, "datafileSchema": "/integration"}]},
@@ -146,7 +147,7 @@ pub fn source() -> Arc<Loaded> {
     Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
 }
 
-impl Staged for Yard {
+impl Staged for TestIntegration {
     type Common = ();
     type Target = String;
     type State = usize;
@@ -160,9 +161,9 @@ impl Staged for Yard {
 
     fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
         let mut declared = Declared::new(());
-        for (index, plot) in self.plots.iter().enumerate() {
-            let key = ShardKey::new([("namespace", plot.namespace.as_str())]);
-            declared.add(key, Shard::new(plot.namespace.clone(), index, None));
+        for (index, namespace) in self.namespaces.iter().enumerate() {
+            let key = ShardKey::new([("namespace", namespace.namespace.as_str())]);
+            declared.add(key, Shard::new(namespace.namespace.clone(), index, None));
         }
         Ok(declared)
     }
@@ -173,24 +174,24 @@ impl Staged for Yard {
         view: View<'_, (), String, usize>,
     ) -> Result<Vec<Want<DesiredObject>>, Fault> {
         let managed_scope = self.managed_scope(&view.shard.target);
-        let want = |wish: &Wish| {
-            let kind = managed_scope.kind_of(&wish.body).expect("a kind that is looked after").clone();
-            let name = wish.body["metadata"]["name"].as_str().unwrap();
+        let want = |test_object: &TestObject| {
+            let kind = managed_scope.kind_of(&test_object.body).expect("a managed kind").clone();
+            let name = test_object.body["metadata"]["name"].as_str().unwrap();
             let item = || DesiredObject {
                 managed_scope: Arc::clone(&managed_scope),
                 kind: kind.clone(),
-                desired: Desired::new(wish.body.clone()).unwrap(),
+                desired: Desired::new(test_object.body.clone()).unwrap(),
                 sensitivity: Sensitivity::Public,
-                moved_from: wish.moved_from.clone(),
+                moved_from: test_object.moved_from.clone(),
             };
-            let wanted = match wish.mood {
-                Mood::Present => Wanted::Present(item()),
-                Mood::Delete => Wanted::Delete,
-                Mood::Unresolved => Wanted::Unresolved(Fault::remote("the store is away")),
+            let wanted = match test_object.intent {
+                TestIntent::Present => Wanted::Present(item()),
+                TestIntent::Delete => Wanted::Delete,
+                TestIntent::Unresolved => Wanted::Unresolved(Fault::remote("the store is away")),
             };
             Want { thing: managed_scope.thing(&kind, name), place: None, wanted }
         };
-        Ok(self.plots[view.shard.state].wishes.iter().map(want).collect())
+        Ok(self.namespaces[view.shard.state].objects.iter().map(want).collect())
     }
 
     async fn observe(
@@ -215,7 +216,7 @@ impl Staged for Yard {
     }
 }
 
-/// The kinds of Kubernetes that are removed only with an approval.
+/// The kinds whose removal needs an approval.
 fn protected() -> ProtectedKinds {
     ProtectedKinds::new(["Namespace", "Project", "PersistentVolume", "PersistentVolumeClaim"])
 }
