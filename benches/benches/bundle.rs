@@ -1,7 +1,7 @@
-//! How long bundling and checking takes, beside what Python needs for the same files, in one run.
+//! Time to bundle and validate, compared with Python on the same files in the same run.
 //!
-//! `cargo xtask bench bundle` prints Markdown tables: medians of three runs each, wall and CPU seconds; it ends with an error if
-//! 50,000 datafiles cost more than promised. `QONTRACT_BENCH_SIZES=1000,10000,50000` chooses the sizes.
+//! `cargo xtask bench bundle` prints Markdown tables: medians of three runs, wall and CPU seconds. It fails
+//! if 50,000 datafiles cost more than promised. `QONTRACT_BENCH_SIZES=1000,10000,50000` sets the sizes.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
@@ -18,7 +18,7 @@ use measure::{Measured, median, run, run_with};
 use qontract_benches::corpus;
 use served::Server;
 
-/// After so long a file that is not written any more is known by its looks.
+/// Time after the last write until the build cache trusts the stat signature of a file.
 const SETTLED: Duration = Duration::from_millis(2_500);
 
 fn main() {
@@ -37,7 +37,7 @@ struct Corpus {
     repo: PathBuf,
     /// Its datafiles.
     files: Vec<PathBuf>,
-    /// How often one of them was changed.
+    /// Number of changes so far.
     changes: Cell<usize>,
 }
 
@@ -55,7 +55,7 @@ impl Corpus {
         Self { repo, files, changes: Cell::new(0) }
     }
 
-    /// Changes one datafile: another one each time, all over the data.
+    /// Changes one datafile, another one each time, spread over all data.
     fn change(&self) {
         let change = self.changes.replace(self.changes.get() + 1);
         let file = &self.files[(change * 7919 + 17) % self.files.len()];
@@ -82,7 +82,7 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
         let _ = fs::remove_dir_all(&cache);
         run_with(&binary, &arguments, &kept)
     });
-    // Files that were just written are known by their looks a while later.
+    // The stat signatures of files are trusted only some time after they were written.
     std::thread::sleep(SETTLED);
     run_with(&binary, &arguments, &kept);
     let again = median(|| {
@@ -91,7 +91,7 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
         run_with(&binary, &arguments, &kept)
     });
     let loading = median(|| run(&binary, &["diff", &ours, &ours]));
-    // How it grows beyond is asked of us alone.
+    // Larger sizes are measured without the peer.
     let has_peer = size <= 50_000;
     let parsing = has_peer.then(|| median(|| run(&python, &[peer, &repo, &theirs])));
     let checking = has_peer.then(|| median(|| run(&python, &[peer, &repo, &theirs, "check"])));
@@ -102,9 +102,9 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
     measure::say("| step | wall s | CPU s | peak MB | MB from the disk |");
     measure::say("|---|---|---|---|---|");
     for (step, measured) in [
-        ("`qontract bundle`, nothing known", Some(cold)),
+        ("`qontract bundle`, no cache", Some(cold)),
         ("the same with `--no-validate`", Some(unchecked)),
-        ("the same, and what is known is kept", Some(keeping)),
+        ("the same, with an empty cache that is filled", Some(keeping)),
         ("a new process, one datafile changed", Some(again)),
         ("`qontract diff` of the bundle with itself (two loads)", Some(loading)),
         ("PyYAML + json: parse and dump only", parsing),
@@ -131,7 +131,7 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
     );
 }
 
-/// Seconds from the change of a datafile until a server that watches answers from it: the middle of five.
+/// Seconds from the change of a datafile until `serve --watch` serves it: the median of five.
 fn watch(corpus: &Corpus) -> f64 {
     let repo = corpus.repo.display().to_string();
     let server = Server::ours(&["--watch", &repo]);

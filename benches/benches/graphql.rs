@@ -1,8 +1,8 @@
-//! What an answer costs, beside graphql-js over the same bundle in one run.
+//! CPU time of a query, compared with graphql-js on the same bundle in the same run.
 //!
 //! `cargo xtask bench graphql` prints a Markdown table: CPU milliseconds per request, warm, on one thread. Both sides
-//! start at the text of the request and end at the bytes of the answer; neither does HTTP. The answers are compared
-//! first: they have to be equal. `QONTRACT_BENCH_SIZES=1000,10000,50000` chooses the sizes.
+//! measure from the text of the request to the bytes of the answer, without HTTP. The answers must be equal.
+//! `QONTRACT_BENCH_SIZES=1000,10000,50000` sets the sizes.
 
 #[path = "measure.rs"]
 mod measure;
@@ -18,7 +18,7 @@ use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
 use qontract_graphql::{Engine, Request};
 use serde_json::{Value, json};
 
-/// How long each side is measured per request.
+/// Measurement time per request and side.
 const MEASURED: Duration = Duration::from_secs(3);
 
 const ALL_NAMESPACES: &str = "{ namespaces_v1 { path name description cluster { name serverUrl } app { name path } \
@@ -48,7 +48,7 @@ fn measure_size(size: usize) {
     let file = folder.path().join("bundle.json");
     let bytes = built.to_vec();
     std::fs::write(&file, &bytes).expect("the bundle can be written");
-    // As a server has it: loaded, not built.
+    // Loaded, as in a server, not built.
     let bundle = load(&bytes, &Pool::default()).expect("a bundle");
     let engine = Engine::new(Arc::new(bundle)).expect("the types are good");
 
@@ -80,7 +80,7 @@ fn measure_size(size: usize) {
     }
 }
 
-/// What the peer says to each request.
+/// The output of the peer for each request.
 fn peer(bundle: &Path, mode: &str, requests: &[(&str, &str)]) -> Vec<Value> {
     let folder =
         std::env::var("QONTRACT_GRAPHQL_JS").expect("`cargo xtask bench graphql` sets QONTRACT_GRAPHQL_JS");
@@ -119,7 +119,7 @@ fn cpu_milliseconds(engine: &Engine, query: &str) -> f64 {
     on_cpu().saturating_sub(before).as_secs_f64() * 1000.0 / f64::from(rounds)
 }
 
-/// How long this thread was on a core.
+/// CPU time of this thread.
 fn on_cpu() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps the time of threads");

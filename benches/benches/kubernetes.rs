@@ -1,15 +1,17 @@
-//! Objects of a real API server: a run that has nothing to do, and one that has everything to do, next to `kubectl`.
+//! Objects of a real API server: a run without changes and a run that creates everything, compared with
+//! `kubectl`.
 //!
-//! Each measured run is a process of its own, so that its memory is its own; requests are counted by the server.
+//! Each measured run is a separate process, so that its memory can be measured; the server counts the
+//! requests.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark prints, and ends on what it does not expect"
+    reason = "a benchmark prints, and panics on unexpected errors"
 )]
 
 #[allow(dead_code, reason = "shared with the tests")]
-#[path = "../../crates/objects/tests/support/yard.rs"]
-mod yard;
+#[path = "../../crates/objects/tests/support/test_integration.rs"]
+mod test_integration;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -24,9 +26,9 @@ use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Token, Toke
 use qontract_inventory::Owner;
 use qontract_testkit::cluster::{Api, TestCluster};
 use serde_json::{Value, json};
-use yard::{Wish, Yard};
+use test_integration::{TestIntegration, TestObject};
 
-/// Namespaces, objects in each of them, and requests per second.
+/// A workload: number of namespaces, objects per namespace, and requests per second.
 #[derive(Clone, Copy)]
 struct Shape {
     prefix: &'static str,
@@ -52,9 +54,9 @@ impl Tokens for Admin {
     }
 }
 
-/// A real run over all namespaces of a shape. It is what a child process does.
+/// A real run over all namespaces of a workload. Runs in the child process.
 fn reconcile(shape: Shape, api: &[String]) {
-    let [url, ca, token] = api else { panic!("where is the cluster?") };
+    let [url, ca, token] = api else { panic!("the arguments are url, ca and token") };
     let settings = ClusterSettings {
         ca: Some(std::fs::read(ca).unwrap()),
         per_second: shape.per_second.try_into().unwrap(),
@@ -66,13 +68,13 @@ fn reconcile(shape: Shape, api: &[String]) {
     let clusters = Clusters::new(&permit, http, Arc::new(Admin(token.clone())), known);
     let cluster = Cluster { name: "c1".to_owned(), server: url.clone(), token: None };
     let owner = Owner::of("openshift-resources", None).unwrap();
-    let mut yard = Yard::new(Arc::new(clusters), cluster, owner, &["ConfigMap"]);
+    let mut integration = TestIntegration::new(Arc::new(clusters), cluster, owner, &["ConfigMap"]);
     for namespace in 0..shape.namespaces {
-        let wishes = (0..shape.objects).map(|number| Wish::for_object(config_map(number))).collect();
-        yard = yard.plot(&format!("{}-{namespace}", shape.prefix), wishes);
+        let objects = (0..shape.objects).map(|number| TestObject::for_object(config_map(number))).collect();
+        integration = integration.with_namespace(&format!("{}-{namespace}", shape.prefix), objects);
     }
     let start = Instant::now();
-    let outcome = yard.run(Mode::Real);
+    let outcome = integration.run(Mode::Real);
     let faults: Vec<_> = outcome.all_faults().collect();
     assert!(faults.is_empty(), "{:?}", faults.first());
     println!("{} {}", outcome.applied(), start.elapsed().as_millis());
@@ -81,20 +83,20 @@ fn reconcile(shape: Shape, api: &[String]) {
     println!("{}", peak.split_whitespace().nth(1).unwrap());
 }
 
-/// What a child process told: steps, milliseconds, kilobytes.
+/// Runs a child process; returns steps, seconds and megabytes.
 fn child(shape: Shape, api: &Api) -> (usize, f64, f64) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--child", shape.prefix, &api.url, api.ca.to_str().unwrap(), &api.token])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8(output.stdout).unwrap();
-    let numbers: Vec<f64> = told.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let numbers: Vec<f64> = stdout.split_whitespace().map(|word| word.parse().unwrap()).collect();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
     (numbers[0] as usize, numbers[1] / 1000.0, numbers[2] / 1024.0)
 }
 
-/// How many requests about `ConfigMap`s the server has had so far, by verb.
+/// Number of `ConfigMap` requests that the server received so far, by verb.
 fn requests(api: &Api) -> BTreeMap<String, f64> {
     let text = api.kubectl(&["get", "--raw", "/metrics"], "").text();
     let mut counts = BTreeMap::new();
@@ -108,9 +110,9 @@ fn requests(api: &Api) -> BTreeMap<String, f64> {
 
 fn since(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
     let grown = after.iter().map(|(verb, count)| (verb, count - before.get(verb).unwrap_or(&0.0)));
-    let told: Vec<String> =
+    let counts: Vec<String> =
         grown.filter(|(_, more)| *more > 0.0).map(|(verb, more)| format!("{more} {verb}")).collect();
-    told.join(", ")
+    counts.join(", ")
 }
 
 fn make_namespaces(api: &Api, prefix: &str, count: usize) {
@@ -136,7 +138,7 @@ fn main() {
     let (steps, seconds, peak) = child(IDLE, api);
     let seen = since(&before, &requests(api));
     println!("idle: {steps} steps in {seconds:.2} s, peak {peak:.0} MB; the server saw {seen}");
-    assert!(seen == "100 LIST" && peak <= 100.0, "more than a run may take that has nothing to do");
+    assert!(seen == "100 LIST" && peak <= 100.0, "a run without changes uses more than allowed");
 
     make_namespaces(api, BUSY.prefix, BUSY.namespaces);
     let (steps, seconds, peak) = child(BUSY, api);

@@ -1,28 +1,29 @@
-//! Whole commands, measured: wall time, CPU time, peak memory, what had to be fetched from the disk. Each benchmark uses its part.
+//! Measures whole commands: wall time, CPU time, peak memory, bytes read from disk. Each benchmark uses a
+//! part of it.
 #![allow(dead_code, reason = "each benchmark uses its part of this module")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What one run cost.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Seconds on the clock.
+    /// Wall time in seconds.
     pub wall: f64,
-    /// Seconds of all cores, user and system.
+    /// CPU time of all cores, user and system, in seconds.
     pub cpu: f64,
-    /// Most memory, in kilobytes; 0 where it cannot be told.
+    /// Peak memory in kilobytes; 0 if it is not available.
     pub peak: u64,
-    /// Bytes that the kernel fetched from the disk: what is waited for, and was not in its memory any more.
+    /// Bytes read from disk, because they were not in the page cache.
     pub fetched: u64,
 }
 
-/// Runs a command under `time`, which has to succeed.
+/// Runs a command under `time`. It must succeed.
 pub fn run(program: &str, arguments: &[&str]) -> Measured {
     run_with(program, arguments, &[])
 }
 
-/// The same, with more environment variables.
+/// Runs a command under `time`, with additional environment variables. It must succeed.
 pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Measured {
     let output = Command::new("/usr/bin/time")
         .args(["-f", "measured %e %U %S %M %I", program])
@@ -30,9 +31,9 @@ pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)])
         .envs(environment.iter().copied())
         .output()
         .expect("/usr/bin/time runs (Debian: the package `time`)");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{program} {arguments:?}: {said}");
-    let line = said.lines().rev().find_map(|line| line.strip_prefix("measured ")).expect("a measured line");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
+    let line = stderr.lines().rev().find_map(|line| line.strip_prefix("measured ")).expect("a measured line");
     let numbers: Vec<f64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
     let [wall, user, system, peak, blocks] = numbers[..] else { panic!("five numbers, not {line}") };
     #[expect(
@@ -43,14 +44,14 @@ pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)])
     Measured { wall, cpu: user + system, peak: peak as u64, fetched: blocks as u64 * 512 }
 }
 
-/// The run in the middle of three, by CPU time.
+/// The median of three runs, by CPU time.
 pub fn median(mut run: impl FnMut() -> Measured) -> Measured {
     let mut runs = [run(), run(), run()];
     runs.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     runs[1]
 }
 
-/// The optimised binary, beside this benchmark.
+/// The path of the optimised binary, next to this benchmark.
 pub fn binary(name: &str) -> String {
     let mut path: PathBuf = std::env::current_exe().expect("this program has a path");
     path.pop();
@@ -59,17 +60,17 @@ pub fn binary(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Memory of this process now, in bytes.
+/// Current memory of this process, in bytes.
 pub fn memory() -> f64 {
     status("VmRSS:")
 }
 
-/// The most that it had since [`forget_peak`].
+/// Peak memory of this process since [`forget_peak`], in bytes.
 pub fn peak() -> f64 {
     status("VmHWM:")
 }
 
-/// Begins to look for the most memory anew.
+/// Resets the peak memory.
 pub fn forget_peak() {
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
 }
@@ -80,13 +81,13 @@ fn status(name: &str) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
-/// Prints a line of the table.
+/// Prints a line of the report.
 #[expect(clippy::print_stdout, reason = "the table is the result")]
 pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a directory recursively.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder to copy") {
@@ -100,7 +101,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Compares a figure with what is promised, where it is.
+/// Prints a figure, and records it as missed if it is promised and does not hold.
 pub fn promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
     say(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
     if is_promised && !holds {

@@ -1,9 +1,12 @@
-//! Declared states of base and head compared: two of 100 MB, equal but for one value. And what it takes to decide whether a change
-//! affects integrations, with both bundles loaded: the benchmark fails if one takes longer than promised at 50,000 datafiles, the first time. And what a
-//! hundred dry runs of one integration, a hash slot each, take of memory besides the data that they share: it fails if that is more than twice
-//! what one run of all shards takes.
+//! Three measurements of the runtime:
 //!
-//! `QONTRACT_BENCH_SIZES` chooses the sizes.
+//! - the comparison of two declared states of 100 MB that differ in one value;
+//! - the time to decide whether a change affects an integration, with both bundles loaded. Fails if the first
+//!   decision takes longer than promised at 50,000 datafiles;
+//! - the memory of a hundred concurrent dry runs of one integration, one hash slot each, without the shared data.
+//!   Fails if it is more than twice that of one run of all shards.
+//!
+//! `QONTRACT_BENCH_SIZES` sets the sizes.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
@@ -34,7 +37,7 @@ use qontract_runtime::slot::Slot;
 use qontract_runtime::state::{Declared, Shard, compare};
 use qontract_runtime::{Loaded, Options, Request, Room, ShardKey, Source, run};
 
-/// The allocator of the program.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -67,7 +70,7 @@ fn main() {
         let size = size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let corpus = Corpus::new(size, folder.path());
-        // First: what others leave behind of memory is no data.
+        // First, because memory left over from other measurements would be counted.
         dry_runs(&corpus, &mut missed);
         verdicts(&corpus, &mut missed);
     }
@@ -105,32 +108,32 @@ impl Corpus {
     }
 }
 
-/// A bundle that can be asked, loaded as commands load it: beside the last one, if there is one.
-fn source(bundle: Bundle, beside: Option<&Arc<dyn Source>>) -> Arc<dyn Source> {
+/// A queryable bundle, loaded as in commands: incrementally from the previous one, if there is one.
+fn source(bundle: Bundle, previous: Option<&Arc<dyn Source>>) -> Arc<dyn Source> {
     let bundle = Arc::new(bundle);
-    let engine = match beside.and_then(|last| last.engine()) {
+    let engine = match previous.and_then(|last| last.engine()) {
         Some(last) => last.beside(bundle),
         None => Engine::new(bundle),
     };
     Arc::new(Loaded::new(Arc::new(engine.expect("types"))))
 }
 
-/// After so long a verdict is not asked for again.
+/// Time after which a measurement is not repeated.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// So many dry runs, a hash slot each.
+/// Number of dry runs, one hash slot each.
 const RUNS: u32 = 100;
 
-/// What dry runs side by side take of memory, besides the data.
+/// Memory of concurrent dry runs, without the data.
 fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     let file = corpus.folder.join("bundle.json");
     qontract_bundle::store::write(&corpus.bundle(), &file).expect("a bundle file");
     let bundle = qontract_bundle::load_from(&mut std::fs::File::open(&file).expect("a file"), &corpus.pool);
     let head = source(bundle.expect("a bundle"), None);
     let loaded = measure::memory();
-    let room = managed(openshift_limitranges::OpenshiftLimitranges, &corpus.kubernetes());
+    let integration = managed(openshift_limitranges::OpenshiftLimitranges, &corpus.kubernetes());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let side_by_side = |runs: u32| {
+    let concurrently = |runs: u32| {
         measure::forget_peak();
         let begun = Instant::now();
         let outcomes = runtime.block_on(futures_util::future::join_all((0..runs).map(|slot| {
@@ -143,10 +146,10 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
                 ProtectedKinds::default(),
             );
             request.slot = Slot::new(slot, runs).expect("a slot");
-            // The example's data says nothing of this integration of the corpus.
+            // The corpus does not define this integration.
             request.validate_schemas = false;
-            let room = &room;
-            async move { run(room, &request).await }
+            let integration = &integration;
+            async move { run(integration, &request).await }
         })));
         for outcome in &outcomes {
             assert!(outcome.faults.is_empty(), "{}: {:?}", outcome.run, outcome.faults);
@@ -159,11 +162,11 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
         "\n## {} datafiles: dry runs on one copy of the data, a bundle of {data:.0} MB\n",
         corpus.size
     ));
-    say("| runs | shards | seconds | MB besides what the bundle takes loaded, at most |");
+    say("| runs | shards | seconds | peak MB without the loaded bundle |");
     say("|---|---|---|---|");
-    // The many first: what the one leaves behind of memory would be theirs.
+    // Many runs first, because memory left over from the single run would be counted.
     let [many, one] = [RUNS, 1].map(|runs| {
-        let (shards, seconds, more) = side_by_side(runs);
+        let (shards, seconds, more) = concurrently(runs);
         say(&format!("| {runs} | {shards} | {seconds:.1} | {more:.0} |"));
         more
     });
@@ -188,7 +191,7 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
         (repo.join(path), text.to_owned())
     };
     let kubernetes = corpus.kubernetes();
-    let rooms = [
+    let integrations = [
         managed(openshift_namespaces::OpenshiftNamespaces, &kubernetes),
         managed(openshift_limitranges::OpenshiftLimitranges, &kubernetes),
         managed(openshift_rolebindings::OpenshiftRolebindings, &kubernetes),
@@ -199,28 +202,23 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
     say("| change | integration | verdict | shards | ms, the first time | ms |");
     say("|---|---|---|---|---|---|");
     for (what, schema, from, to) in [
+        ("description of a namespace", "/openshift/namespace-1.yml", "description: ", "description: Now "),
+        ("name of a user", "/access/user-1.yml", "\nname: ", "\nname: Now "),
         (
-            "a namespace is described otherwise",
-            "/openshift/namespace-1.yml",
-            "description: ",
-            "description: Now ",
-        ),
-        ("a user is called otherwise", "/access/user-1.yml", "\nname: ", "\nname: Now "),
-        (
-            "a namespace is handed to others",
+            "`managedByExternal` of a namespace",
             "/openshift/namespace-1.yml",
             "\nname: ",
             "\nmanagedByExternal: true\nname: ",
         ),
-        ("a namespace is called otherwise", "/openshift/namespace-1.yml", "\nname: ", "\nname: now-"),
+        ("name of a namespace", "/openshift/namespace-1.yml", "\nname: ", "\nname: now-"),
         (
-            "a user has another account",
+            "`github_username` of a user",
             "/access/user-1.yml",
             "\ngithub_username: ",
             "\ngithub_username: now-",
         ),
         (
-            "a cluster is reached elsewhere",
+            "`serverUrl` of a cluster",
             "/openshift/cluster-1.yml",
             "\nserverUrl: https://",
             "\nserverUrl: https://now-",
@@ -228,14 +226,14 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
     ] {
         let (file, text) = change(schema, from, to);
         let head = source(corpus.bundle(), Some(&base));
-        for room in &rooms {
+        for integration in &integrations {
             let mut times = Vec::new();
             let (mut verdict, mut shards) = ("", 0);
             let all = Instant::now();
             while times.len() < 5 && all.elapsed() < LONGEST {
-                let pair = Pair::new(room, Arc::clone(&base), Arc::clone(&head));
+                let pair = Pair::new(integration, Arc::clone(&base), Arc::clone(&head));
                 let begun = Instant::now();
-                let decided = affected(room, &pair, &Options::default());
+                let decided = affected(integration, &pair, &Options::default());
                 times.push(begun.elapsed().as_secs_f64() * 1000.0);
                 (verdict, shards) = match decided {
                     Verdict::Unaffected(rule) => (rule.as_str(), 0),
@@ -247,7 +245,7 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
             }
             let first = times[0];
             times.sort_by(f64::total_cmp);
-            let name = &room.about().name;
+            let name = &integration.about().name;
             let middle = times[times.len() / 2];
             say(&format!("| {what} | `{name}` | {verdict} | {shards} | {first:.1} | {middle:.1} |"));
             if *size == 50_000 && first > 150.0 {
@@ -267,7 +265,7 @@ fn states() {
     if let Some(object) = middle.and_then(|shard| shard.state.get_mut(7)) {
         object.insert("content".to_owned(), "something else".to_owned());
     }
-    say("| what | MB each | differing shards | seconds |");
+    say("| comparison | MB each | differing shards | seconds |");
     say("|---|---|---|---|");
     let mut times: Vec<f64> = Vec::new();
     let mut differing = 0;
@@ -278,7 +276,7 @@ fn states() {
     }
     times.sort_by(f64::total_cmp);
     let megabytes = size.unwrap_or_default() / 1_000_000;
-    say(&format!("| two declared states compared | {megabytes} | {differing} | {:.2} |", times[2]));
+    say(&format!("| two declared states | {megabytes} | {differing} | {:.2} |", times[2]));
 }
 
 /// An integration over Kubernetes objects, without secrets to look up.

@@ -1,4 +1,4 @@
-//! Servers that benchmarks ask. Each benchmark uses its part.
+//! Server processes and an HTTP client for benchmarks. Each benchmark uses a part of it.
 #![allow(dead_code, reason = "each benchmark uses its part of this module")]
 
 use std::fs;
@@ -11,18 +11,18 @@ use serde_json::json;
 
 use crate::measure;
 
-/// A server as a process; dropped, it is gone.
+/// A server process; killed on drop.
 pub struct Server {
     child: Child,
     port: u16,
-    /// From the start to the first answer.
+    /// Time from the start to the first response.
     pub load: Duration,
-    /// The CPU time of that, in milliseconds.
+    /// CPU time up to the first response, in milliseconds.
     pub load_cpu: f64,
 }
 
 impl Server {
-    /// Ours, with these arguments; without its cache of answers.
+    /// Starts `qontract serve` with these arguments, without its answer cache.
     pub fn ours(arguments: &[&str]) -> Self {
         let mut command = Command::new(measure::binary("qontract"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--answer-cache", "0"]).args(arguments);
@@ -30,13 +30,13 @@ impl Server {
             let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
             let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Running at")));
             let line = line.expect("it listens").expect("text");
-            // What it says later is not needed, and must not stop it.
+            // Drain further output, so that the server does not block.
             std::thread::spawn(move || lines.count());
             line.rsplit(':').next().and_then(|rest| rest.split('/').next()?.parse().ok()).expect("a port")
         })
     }
 
-    /// Starts one; `port` finds out where it listens.
+    /// Starts a server; `port` determines its port.
     pub fn start(command: &mut Command, port: impl FnOnce(&mut Child) -> u16) -> Self {
         let begun = Instant::now();
         let mut child = command.spawn().expect("a server");
@@ -48,7 +48,7 @@ impl Server {
         server
     }
 
-    /// A client of it.
+    /// A client of this server.
     pub fn connect(&self) -> Client {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a server that listens");
         stream.set_nodelay(true).expect("a socket");
@@ -79,13 +79,13 @@ impl Drop for Server {
     }
 }
 
-/// A client that keeps its connection.
+/// A client with a persistent connection.
 pub struct Client {
     reader: BufReader<TcpStream>,
 }
 
 impl Client {
-    /// Sends a request; returns status and body of the answer.
+    /// Sends a request; returns the status and the body of the response.
     pub fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -1,9 +1,9 @@
-//! What an answer over HTTP costs, beside Apollo Server on Express over the same bundle in one run; and what holding,
-//! comparing and replacing bundles costs.
+//! Cost of a query over HTTP, compared with Apollo Server on Express on the same bundle in the same run; and
+//! the cost of loading, comparing and replacing bundles.
 //!
-//! `cargo xtask bench server` prints Markdown tables, and ends with an error if something costs more than promised. Both
-//! servers are processes that listen on the loopback interface; our answer cache is off. `QONTRACT_BENCH_SIZES` chooses the
-//! sizes; beyond 50,000 datafiles, how it grows is asked of us alone.
+//! `cargo xtask bench server` prints Markdown tables, and fails if something costs more than promised. Both
+//! servers are processes on the loopback interface; our answer cache is off. `QONTRACT_BENCH_SIZES` sets the
+//! sizes; beyond 50,000 datafiles the peer is not measured.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
@@ -29,15 +29,16 @@ const Q3: &str = "{ users_v1 { path name org_username roles { path name permissi
                   ... on PermissionSlackUsergroup_v1 { handle workspace { name } } \
                   ... on PermissionGithubOrgTeam_v1 { org team } } } } }";
 
-/// How long each request is measured on each side.
+/// Measurement time per request and side.
 const MEASURED: Duration = Duration::from_secs(4);
-/// Reloads, and who asks meanwhile.
+/// Number of reloads.
 const RELOADS: usize = 50;
-/// From one reload to the next: a fifth of them takes several times as long as a bundle that nobody asks any more is held, so that as many are held then
-/// as at the end.
+/// Time between reloads: a fifth of all reloads takes several times the TTL of an unused bundle, so that the
+/// number of held bundles is the same then and at the end.
 const PACE: Duration = Duration::from_millis(300);
+/// Number of concurrent clients during the reloads.
 const CLIENTS: usize = 200;
-/// What is promised is promised for so many datafiles.
+/// The number of datafiles for which figures are promised.
 const PROMISED: usize = 50_000;
 
 fn main() {
@@ -63,9 +64,9 @@ struct Bundles {
     second: PathBuf,
     shas: [String; 2],
     bytes: u64,
-    /// One namespace.
+    /// The path of one namespace.
     namespace: String,
-    /// Whether the peer is asked too.
+    /// Whether the peer is measured, too.
     has_peer: bool,
 }
 
@@ -99,7 +100,7 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone(), has_peer }
 }
 
-/// Apollo Server on Express, over these bundles.
+/// Starts Apollo Server on Express with these bundles.
 fn theirs(bundles: &[&Path]) -> Server {
     let folder = std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
     let mut command = Command::new("node");
@@ -119,7 +120,7 @@ fn theirs(bundles: &[&Path]) -> Server {
     })
 }
 
-/// CPU milliseconds of a server per request, and the time of the request in the middle.
+/// CPU milliseconds of a server per request, and the median time of a request.
 fn cost(server: &Server, query: &str) -> (f64, f64) {
     let mut client = server.connect();
     for _ in 0..3 {
@@ -219,20 +220,20 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     );
 }
 
-/// The middle of the last five looks: one alone may come while something is given back.
+/// The median of the last five measurements: a single one may be taken while memory is being released.
 fn settled(memories: &[f64]) -> f64 {
     let mut last = memories[memories.len() - 5..].to_vec();
     last.sort_by(f64::total_cmp);
     last[2]
 }
 
-/// Many ask while the bundle is replaced again and again.
+/// Many clients send queries while the bundle is replaced repeatedly.
 fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
     let served = folder.join("served.json");
     let texts = [&bundles.first, &bundles.second].map(|file| fs::read_to_string(file).expect("a bundle"));
     fs::write(&served, &texts[0]).expect("a file");
     let server = Server::ours(&["--bundle", &served.display().to_string(), "--ttl", "1s"]);
-    let (is_over, asked, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (is_over, sent, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let query =
         json!({ "query": format!("{{ namespaces_v1(path: \"{}\") {{ name }} }}", bundles.namespace) });
     let query = query.to_string();
@@ -244,14 +245,14 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
                     let (status, body) = client.send("POST", "/graphql", &query);
                     let is_good = status == 200 && body.starts_with(b"{\"data\":{\"namespaces_v1\":[{");
                     failed.fetch_add(usize::from(!is_good), Ordering::Relaxed);
-                    asked.fetch_add(1, Ordering::Relaxed);
+                    sent.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         let mut client = server.connect();
         let memories = (1..=RELOADS)
             .map(|number| {
-                // Each one is new: its commit is another.
+                // Another commit makes each bundle a new one.
                 let text =
                     texts[number % 2].replacen("\"git_commit\":\"", &format!("\"git_commit\":\"{number}"), 1);
                 fs::write(&served, text).expect("a file");
@@ -265,12 +266,12 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
         is_over.store(true, Ordering::Relaxed);
         memories
     });
-    let (asked, failed) = (asked.into_inner(), failed.into_inner());
+    let (sent, failed) = (sent.into_inner(), failed.into_inner());
     measure::promise(
         missed,
         true,
         failed == 0,
-        format!("{CLIENTS} clients during {RELOADS} reloads: {asked} requests, {failed} failed"),
+        format!("{CLIENTS} clients during {RELOADS} reloads: {sent} requests, {failed} failed"),
     );
     let (fifth, last) = (settled(&memories[..RELOADS / 5]), settled(&memories));
     let times = last / fifth;

@@ -1,9 +1,9 @@
-//! `qontract up` on the example: what it takes to the first line, and what it holds when there is nothing to do. Ends
-//! with an error if that is more than promised.
+//! `qontract up` on the example: CPU time to the first line of output, and memory when idle. Fails if they
+//! are more than promised.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark prints, and ends on what it does not expect"
+    reason = "a benchmark prints, and panics on unexpected errors"
 )]
 
 use std::io::{BufRead as _, BufReader};
@@ -11,12 +11,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How much CPU time the first line may take, in milliseconds.
+/// Maximum CPU time to the first line, in milliseconds.
 const FIRST_LINE: f64 = 20.0;
-/// How much memory may be held when there is nothing to do, in megabytes.
+/// Maximum memory when idle, in megabytes.
 const IDLE: f64 = 40.0;
 
-/// CPU time of a process with all threads that it ever had, in milliseconds; the kernel counts hundredths of a second.
+/// CPU time of a process with all its threads, including ended ones, in milliseconds; with a resolution of 10
+/// ms.
 fn total(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -24,13 +25,13 @@ fn total(pid: u32) -> f64 {
     (ticks(11) + ticks(12)) * 10.0
 }
 
-/// CPU time of the threads that a process has, in milliseconds and exactly.
+/// Exact CPU time of the current threads of a process, in milliseconds.
 fn cpu(pid: u32) -> f64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let nanoseconds = threads.map(|thread| {
-        // One that has just ended is not counted.
-        let told = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
-        told.split_whitespace().next().map_or(0.0, |ran| ran.parse::<f64>().unwrap())
+        // A thread that has just ended is not counted.
+        let schedstat = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
+        schedstat.split_whitespace().next().map_or(0.0, |ran| ran.parse::<f64>().unwrap())
     });
     nanoseconds.sum::<f64>() / 1e6
 }
@@ -42,8 +43,8 @@ fn memory(pid: u32) -> f64 {
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
-/// CPU time to the first line, in milliseconds: of a process that ends right after it, as there is no data. Who goes on works on while
-/// somebody reads the clock.
+/// CPU time to the first line, in milliseconds, of a process that ends right after it because there is no
+/// data: a process that continues would use more CPU time until it is read.
 fn first_line(program: &Path) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
@@ -52,7 +53,7 @@ fn first_line(program: &Path) -> f64 {
     let lines: Vec<String> =
         BufReader::new(child.stdout.take().unwrap()).lines().collect::<Result<_, _>>().unwrap();
     assert!(matches!(&lines[..], [only] if only.contains("up: ")), "{lines:?}");
-    // It has ended and nobody has asked how: its clock can still be read.
+    // It has exited and was not waited for: its CPU time can still be read.
     while !std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") Z ") {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -62,7 +63,7 @@ fn first_line(program: &Path) -> f64 {
 }
 
 fn main() {
-    // Beside this benchmark: target/release/deps/up-…, target/release/qontract.
+    // Next to this benchmark: target/release/deps/up-…, target/release/qontract.
     let me = std::env::current_exe().unwrap();
     let program = me.parent().and_then(Path::parent).unwrap().join("qontract");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
@@ -81,7 +82,7 @@ fn main() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // What comes after is read, so that nothing waits for us.
+        // Drain the output, so that the process does not block.
         let reader = std::thread::spawn(move || lines.count());
         std::thread::sleep(Duration::from_secs(10));
         let (busy, held) = (total(child.id()), memory(child.id()));
@@ -89,11 +90,11 @@ fn main() {
         let idle = total(child.id()) - busy;
         child.kill().unwrap();
         child.wait().unwrap();
-        let said = reader.join().unwrap();
+        let count = reader.join().unwrap();
         println!(
-            "round {round}: first line after {first:.1} ms of CPU; {said} lines; idle: {held:.1} MB, {idle:.0} ms of CPU in 10 s"
+            "round {round}: first line after {first:.1} ms of CPU; {count} lines; idle: {held:.1} MB, {idle:.0} ms of CPU in 10 s"
         );
-        assert!(first <= FIRST_LINE, "the first line may take {FIRST_LINE} ms of CPU");
-        assert!(held <= IDLE, "{IDLE} MB may be held");
+        assert!(first <= FIRST_LINE, "more than {FIRST_LINE} ms of CPU to the first line");
+        assert!(held <= IDLE, "more than {IDLE} MB when idle");
     }
 }

@@ -1,7 +1,8 @@
-//! A generated data repo: a believable mix of documents that refer to each other, the same bytes for the same seed on every machine.
+//! A generated data repo: a realistic mix of documents that refer to each other. The same seed gives the same
+//! bytes on every machine.
 //!
-//! **Invariant:** the order in which documents are made does not matter: a document depends on the seed, the size of the corpus, its
-//! kind and its index. That is why each kind has a file of its own here and none of them keeps state.
+//! **Invariant:** the order of generation does not matter: a document depends only on the seed, the size of
+//! the corpus, its kind and its index. So no generator has state.
 
 mod census;
 mod cloud;
@@ -23,10 +24,10 @@ pub use tree::Tree;
 
 use world::World;
 
-/// The seed of the corpus that published figures refer to.
+/// The seed of the corpus of the published figures.
 pub const DEFAULT_SEED: u64 = 20_250;
 
-/// Makes a data repo with exactly `datafiles` documents and about four resources for every ten of them.
+/// Generates a data repo with exactly `datafiles` documents and about four resources for every ten of them.
 ///
 /// ```
 /// let tree = qontract_benches::corpus::generate(200, 1);
@@ -35,7 +36,7 @@ pub const DEFAULT_SEED: u64 = 20_250;
 ///
 /// # Panics
 ///
-/// When `datafiles` is less than [`MINIMUM`]: there would not be one document of every kind.
+/// If `datafiles` is less than [`MINIMUM`], which is needed for one document of every kind.
 pub fn generate(datafiles: usize, seed: u64) -> Tree {
     let world = World::new(Census::of(datafiles), seed);
     let mut tree = Tree::default();

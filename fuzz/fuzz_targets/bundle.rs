@@ -1,4 +1,4 @@
-//! Any bytes are a bundle or an error, and a bundle that loads survives being written and loaded again.
+//! Any bytes are a bundle or an error, and a loaded bundle round-trips through its JSON form.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut written = Vec::new();
         write_python(&value, &mut written);
         let written = String::from_utf8(written).expect("ASCII");
-        let again = Reader::new(&written).whole().expect("what we write, we read");
+        let again = Reader::new(&written).whole().expect("written JSON can be read");
         assert_eq!(value, again);
     }
     let pool = Pool::default();

@@ -1,5 +1,5 @@
-//! Any text is answered with JSON, within the limits, the same when it is asked again; and what its execution touches lies within what was said
-//! beforehand.
+//! Any query gets a JSON answer, within the limits, and the same answer again; and its execution reads only
+//! what its footprint contains.
 
 #![no_main]
 
@@ -13,12 +13,12 @@ use qontract_graphql::{Engine, Limits, Request};
 const LIMITS: Limits =
     Limits { query_bytes: 16 << 10, selections: 500, depth: 20, aliases: 50, cost: 10_000, answer_bytes: 1 << 20 };
 
-/// What an answer has besides what the limit counts: where it begins and ends, and what is wrong.
-const AROUND: usize = 1 << 20;
+/// Maximum size of the parts of an answer that the limit does not count: the envelope and the errors.
+const MAX_OVERHEAD_BYTES: usize = 1 << 20;
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let bundle = load(include_bytes!("../seeds/bundle/bundle.json"), &Pool::default()).expect("a bundle");
-    Engine::new(Arc::new(bundle)).expect("types that can be used").with_limits(LIMITS)
+    Engine::new(Arc::new(bundle)).expect("valid types").with_limits(LIMITS)
 });
 
 fuzz_target!(|bytes: &[u8]| {
@@ -26,10 +26,10 @@ fuzz_target!(|bytes: &[u8]| {
     let request = Request { query, provenance: true, touched: true, ..Request::default() };
     let answer = ENGINE.answer(request);
     assert!(matches!(answer.status, 200 | 400), "{}", answer.status);
-    assert!(answer.body.len() <= LIMITS.answer_bytes + AROUND, "{} bytes", answer.body.len());
+    assert!(answer.body.len() <= LIMITS.answer_bytes + MAX_OVERHEAD_BYTES, "{} bytes", answer.body.len());
     let text = str::from_utf8(&answer.body).expect("UTF-8");
-    let told = Reader::new(text.trim_end()).whole().expect("JSON");
-    assert_eq!(told.get("errors").is_some(), answer.has_errors, "{text}");
+    let parsed = Reader::new(text.trim_end()).whole().expect("JSON");
+    assert_eq!(parsed.get("errors").is_some(), answer.has_errors, "{text}");
     assert_eq!(ENGINE.answer(Request { query, ..Request::default() }).body, answer.body, "the same again");
     let (Some(touched), Ok(footprint)) = (&answer.touched, ENGINE.footprint(request)) else { return };
     for file in touched.files() {

@@ -1,4 +1,5 @@
-//! Any text is rendered or has a fault: never a panic, never more than the limits, and the fault's line lies in the text.
+//! Any text is rendered or is an error: never a panic, always within the limits, and the line of the error is
+//! in the text.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes are a document or findings: never a panic, never more than the limits, and spans lie in the file. The
-//! two readers of YAML never differ on a text that both take.
+//! Any bytes are a document or findings: never a panic, always within the limits, and spans are in the file.
+//! The two YAML parsers agree on every text that both accept.
 
 #![no_main]
 
@@ -8,9 +8,9 @@ use qontract_diagnostics::render::{Colour, text};
 use qontract_diagnostics::{Report, Sources};
 use qontract_yaml::{Limits, Node, Value, parse, takes_as_plain};
 
-struct Text<'a>(&'a [u8]);
+struct FileBytes<'a>(&'a [u8]);
 
-impl Sources for Text<'_> {
+impl Sources for FileBytes<'_> {
     fn text(&self, _file: &str) -> Option<std::borrow::Cow<'_, str>> {
         Some(String::from_utf8_lossy(self.0))
     }
@@ -18,7 +18,7 @@ impl Sources for Text<'_> {
 
 fn visit(node: Node<'_>, length: usize, budget: &mut u64) {
     *budget = budget.checked_sub(1).expect("no more values than the limit");
-    assert!(node.span().range().end <= length, "a span lies in the file");
+    assert!(node.span().range().end <= length, "a span is in the file");
     match node.value() {
         Value::List(list) => list.iter().for_each(|item| visit(item, length, budget)),
         Value::Map(map) => {
@@ -36,12 +36,12 @@ fn visit(node: Node<'_>, length: usize, budget: &mut u64) {
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { values: 10_000, text: 1 << 20, ..Limits::default() };
     if let Ok(text) = std::str::from_utf8(bytes) {
-        takes_as_plain(text).expect("the two readers agree");
+        takes_as_plain(text).expect("the two parsers agree");
     }
     let parsed = parse(bytes, &limits);
     if let Some(document) = &parsed.document {
         visit(document.root(), bytes.len(), &mut limits.values.clone());
     }
     let findings = parsed.findings.into_iter().map(|finding| finding.in_file("data/x.yml")).collect();
-    let _ = text(&Report::new(findings), &Text(bytes), Colour::Plain);
+    let _ = text(&Report::new(findings), &FileBytes(bytes), Colour::Plain);
 });

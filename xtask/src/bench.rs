@@ -6,21 +6,21 @@ use crate::setup;
 use anyhow::Result;
 
 /// Builds the binary in release mode (some benchmarks start it), then runs the benchmarks.
-pub fn run(house: &House, arguments: &BenchArgs) -> Result<()> {
+pub fn run(workspace: &House, arguments: &BenchArgs) -> Result<()> {
     let name = arguments.name.as_deref();
     let runs = |bench: &str| name.is_none_or(|name| name == bench);
-    house.cargo("build --release --package qontract").run()?;
-    let mut bench = house.cargo("bench --package qontract-benches");
+    workspace.cargo("build --release --package qontract").run()?;
+    let mut bench = workspace.cargo("bench --package qontract-benches");
     if runs("graphql") {
-        setup::run(&house.cache, &[&setup::GRAPHQL_JS])?;
+        setup::run(&workspace.cache, &[&setup::GRAPHQL_JS])?;
     }
     if runs("server") {
-        setup::run(&house.cache, &[&setup::APOLLO])?;
-        bench = bench.env("QONTRACT_APOLLO", house.cache.path("apollo"));
+        setup::run(&workspace.cache, &[&setup::APOLLO])?;
+        bench = bench.env("QONTRACT_APOLLO", workspace.cache.path("apollo"));
     }
     if runs("kubernetes") {
-        setup::run(&house.cache, &[&setup::Kubernetes])?;
-        let binaries = setup::kubernetes_binaries(&house.cache)?.variables();
+        setup::run(&workspace.cache, &[&setup::Kubernetes])?;
+        let binaries = setup::kubernetes_binaries(&workspace.cache)?.variables();
         bench = binaries.into_iter().fold(bench, |bench, (name, value)| bench.env(name, value));
     }
     match name {

@@ -8,19 +8,19 @@ use crate::test::cluster;
 use crate::{setup, talk};
 use anyhow::{Result, bail};
 
-/// The variable that overrides how many cases such a test runs; `qontract_testkit::chaos_count` reads it.
+/// The variable that overrides the number of cases of a test; `qontract_testkit::chaos_count` reads it.
 const COUNT: &str = "QONTRACT_CHAOS_COUNT";
 
-/// A randomised test that can run for longer.
+/// A randomised test that can run with more cases.
 #[derive(Debug)]
 struct Scenario {
     name: &'static str,
-    /// What is counted: cases, kills, seconds.
+    /// The unit of the count: cases, kills, seconds.
     unit: &'static str,
-    /// How many without `--count`.
+    /// The count without `--count`.
     default_count: u64,
     package: &'static str,
-    /// What nextest calls the test.
+    /// The name of the test, as nextest knows it.
     test: &'static str,
     needs_cluster: bool,
 }
@@ -51,28 +51,28 @@ const SCENARIOS: [Scenario; 6] = [
         "seeds: random changes against the selection of affected shards",
         1_000,
         "qontract",
-        "what_is_said_to_be_unaffected_has_the_same_declared_state",
+        "an_unaffected_integration_has_the_same_declared_state",
     ),
     Scenario::local(
         "ownership",
         "seeds: random field owners against the preview of an apply",
         20_000,
         "qontract-objects",
-        "what_a_diff_shows",
+        "fields_shown_as_removed_are_gone_after_the_write",
     ),
     Scenario::local(
         "incremental",
         "histories: random edits against a full build",
         100,
         "qontract-bundle",
-        "whatever_happens_to_files_is_seen",
+        "random_edits_match_a_full_build",
     ),
     Scenario::local(
         "soak",
         "seconds: fifty loops that fail, panic and hang",
         300,
         "qontract-runtime",
-        "fifty_loops_go_on_whatever_happens_in_them",
+        "fifty_loops_continue_whatever_happens_in_them",
     ),
     Scenario {
         needs_cluster: true,
@@ -81,13 +81,13 @@ const SCENARIOS: [Scenario; 6] = [
             "kills during writes to a real API server",
             200,
             "qontract",
-            "killed_anywhere_it_converges",
+            "a_run_that_is_killed_anywhere_converges",
         )
     },
 ];
 
-/// Runs the named scenarios, or all of them; every one runs, and a failure is reported at the end.
-pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
+/// Runs the named scenarios, or all of them. All of them run; failures are reported at the end.
+pub fn run(workspace: &House, arguments: &ChaosArgs) -> Result<()> {
     if arguments.list {
         let row =
             |one: &Scenario| vec![one.name.to_owned(), one.default_count.to_string(), one.unit.to_owned()];
@@ -95,12 +95,12 @@ pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
         return Ok(());
     }
     let chosen = chosen(&arguments.names)?;
-    setup::run(&house.cache, &[&setup::NEXTEST])?;
+    setup::run(&workspace.cache, &[&setup::NEXTEST])?;
     let mut failed = Vec::new();
     for scenario in chosen {
         let count = arguments.count.unwrap_or(scenario.default_count);
         talk::say(format_args!("── {}: {count} {}", scenario.name, scenario.unit));
-        if let Err(error) = play(house, scenario, count) {
+        if let Err(error) = play(workspace, scenario, count) {
             talk::say(format_args!("error: {error:#}"));
             failed.push(scenario.name);
         }
@@ -108,19 +108,19 @@ pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-fn play(house: &House, scenario: &Scenario, count: u64) -> Result<()> {
+fn play(workspace: &House, scenario: &Scenario, count: u64) -> Result<()> {
     let filter = format!("package({}) & test(~{})", scenario.package, scenario.test);
-    let run = house.cargo("nextest run --profile chaos --no-capture");
+    let run = workspace.cargo("nextest run --profile chaos --no-capture");
     let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT, count.to_string());
     if !scenario.needs_cluster {
         return run.run();
     }
-    setup::run(&house.cache, &[&setup::Kubernetes])?;
-    let server = cluster::start(house)?;
-    cluster::tell(run, Some(&server), house)?.run()
+    setup::run(&workspace.cache, &[&setup::Kubernetes])?;
+    let server = cluster::start(workspace)?;
+    cluster::tell(run, Some(&server), workspace)?.run()
 }
 
-/// The scenarios of these names; all without a name.
+/// The scenarios with these names; all of them if no name is given.
 fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {
     if names.is_empty() {
         return Ok(SCENARIOS.iter().collect());
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(error, "no scenario `sok`; `cargo xtask chaos --list` lists them");
     }
 
-    /// A test that is renamed must not leave a scenario that runs nothing.
+    /// Renaming a test must not leave a scenario that runs nothing.
     #[test]
     fn every_scenario_is_a_test_that_reads_the_count() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,39 +1,39 @@
-//! What can be said on the command line: clap types and their help texts, no behaviour.
+//! The command line: clap types and their help texts, no behaviour.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// The project's own chores.
+/// Development tasks of the project.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub struct Cli {
-    /// What to do.
+    /// The task to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// One chore.
+/// One task.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Get what the tests need into a cache folder outside the checkout
+    /// Install the tools that the tests need into a cache directory outside the checkout
     ///
-    /// The folder is `$QONTRACT_TOOLS`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
-    /// Nothing else on the machine changes; a second run does nothing. The servers of Kubernetes are built from
+    /// The directory is `$QONTRACT_TOOLS`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
+    /// Nothing else on the machine changes; a second run does nothing. The Kubernetes servers are built from
     /// source, once, unless `$KUBEBUILDER_ASSETS` has them.
     Setup,
-    /// Check everything: set up, format, lints, layout, licences, docs and all tests
+    /// Check everything: setup, formatting, lints, layout, licences, docs and all tests
     Test(TestArgs),
     /// Check the layout and dependency rules of the source tree
     Tidy,
-    /// Make the Rust types of every `query.graphql`
+    /// Generate the Rust types of every `query.graphql`, and the configuration reference
     Generate(GenerateArgs),
-    /// Make a room that builds and passes its first case
+    /// Create an integration that builds and passes its first case
     ///
-    /// Writes `integrations/NAME/`, adds it to the lists, and defines it in the example data.
+    /// Writes `integrations/NAME/`, registers it, and defines it in the example data.
     NewIntegration(NewIntegrationArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
-    /// Make what is released, and check it: archive, checksums, the list of what is in the binary
+    /// Build and check a release: archive, checksums and SBOM
     Dist(DistArgs),
     /// Run the fuzz targets for a while; a crash is a failure
     Fuzz(FuzzArgs),
@@ -41,16 +41,16 @@ pub enum Command {
     Chaos(ChaosArgs),
 }
 
-/// What `test` takes.
+/// Arguments of `test`.
 #[derive(Debug, Default, Args)]
 pub struct TestArgs {
-    /// Run only this step; may be given several times
+    /// Run only this step; can be repeated
     #[arg(long, value_name = "STEP")]
     pub only: Vec<Step>,
-    /// Leave out the tests that need a real Kubernetes API server, and do not get or start one
+    /// Skip the tests that need a real Kubernetes API server, and neither build nor start one
     #[arg(long)]
     pub without_kube: bool,
-    /// Names of tests to run, as nextest takes them; without `--only`, only the tests are run then
+    /// Test name filters, as for nextest; without `--only`, only the step `tests` runs
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub enum Step {
     Tidy,
     /// No lint fires
     Clippy,
-    /// What is generated is up to date
+    /// Generated files are up to date
     Generate,
     /// Licences, bans and sources of the dependencies
     Deny,
@@ -80,7 +80,7 @@ pub enum Step {
     Tests,
 }
 
-/// What `generate` takes.
+/// Arguments of `generate`.
 #[derive(Debug, Default, Args)]
 pub struct GenerateArgs {
     /// Write nothing; fail if something would change
@@ -88,67 +88,67 @@ pub struct GenerateArgs {
     pub check: bool,
 }
 
-/// What `new-integration` takes.
+/// Arguments of `new-integration`.
 #[derive(Debug, Args)]
 pub struct NewIntegrationArgs {
-    /// Its name: on the command line, in the data, of its folder
+    /// Name of the integration: on the command line, in the data and of its directory
     pub name: String,
-    /// Which form it has
+    /// Form of the integration
     #[arg(long, value_enum, default_value_t)]
     pub form: Form,
 }
 
-/// The form of an integration that is compiled in.
+/// The form of a compiled-in integration.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// It answers the five questions: declare, resolve, observe, plan, apply
+    /// Five stages: declare, resolve, observe, plan, apply
     #[default]
     Staged,
     /// One function, for validators and small jobs
     Function,
 }
 
-/// What `bench` takes.
+/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// The benchmark to run; all of them if not given
+    /// Benchmark to run [default: all]
     pub name: Option<String>,
 }
 
-/// What `dist` takes.
+/// Arguments of `dist`.
 #[derive(Debug, Args)]
 pub struct DistArgs {
-    /// For what to build, as rustc names it; it has to run here; by default what this machine is
+    /// Target triple to build for; its binary must run on this machine [default: the host]
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The profile to build with
+    /// Cargo profile to build with
     #[arg(long, value_name = "NAME", default_value = "dist")]
     pub profile: String,
-    /// Take this binary, made by `cargo auditable build` in this checkout, and build none
+    /// Package this binary, built by `cargo auditable build` in this checkout, instead of building one
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub binary: Option<PathBuf>,
-    /// Folder to put it into; by default `dist` in the target folder
+    /// Output directory [default: `dist` in the target directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// What `fuzz` takes.
+/// Arguments of `fuzz`.
 #[derive(Debug, Args)]
 pub struct FuzzArgs {
-    /// The fuzz target to run; all of them if not given
+    /// Fuzz target to run [default: all]
     pub target: Option<String>,
-    /// How long to run each target
+    /// Seconds to run each target
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub seconds: u64,
 }
 
-/// What `chaos` takes.
+/// Arguments of `chaos`.
 #[derive(Debug, Args)]
 pub struct ChaosArgs {
-    /// Scenarios to run; all of them by default
+    /// Scenarios to run [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// How many cases each scenario runs, instead of its own default
+    /// Number of cases per scenario, instead of its default
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
     /// List the scenarios with their default counts

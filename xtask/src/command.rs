@@ -1,6 +1,6 @@
-//! Command lines: built, shown as a person would type them, run.
+//! Command lines: built, printed as one would type them, and run.
 //!
-//! What a command prints is talk: it goes to stderr, all of it, so that it stays in order.
+//! All output of a command goes to stderr, so that it stays in order.
 
 use crate::talk;
 use anyhow::{Context as _, Result, bail};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a command with a time limit is looked at.
+/// Interval at which a command with a timeout is polled.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A program, its arguments, where and with which extra environment it runs.
+/// A program, its arguments, its working directory and extra environment variables.
 #[derive(Debug, Clone)]
 pub struct CommandLine {
     words: Vec<OsString>,
@@ -23,51 +23,51 @@ pub struct CommandLine {
     folder: Option<PathBuf>,
 }
 
-/// How a command with a time limit ended.
+/// The outcome of a command with a timeout.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with exit code 0.
+    /// It exited with code 0.
     Well,
-    /// By itself, with another exit code or by a signal.
+    /// It exited with another code or by a signal.
     Badly,
-    /// It was stopped at the time limit.
+    /// It was killed at the timeout.
     Late,
 }
 
 impl CommandLine {
-    /// A command line of words split at spaces.
+    /// A command line from words separated by spaces.
     pub fn new(words: &str) -> Self {
         let words = words.split_whitespace().map(OsString::from).collect();
         Self { words, environment: Vec::new(), folder: None }
     }
 
-    /// A program by its path, however that is spelled.
+    /// A command line that runs the program at this path, which may contain spaces.
     pub fn program(path: &Path) -> Self {
         Self { words: vec![path.into()], environment: Vec::new(), folder: None }
     }
 
-    /// Adds arguments, each taken as it is.
+    /// Adds arguments verbatim.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.words.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a variable for this command.
+    /// Sets an environment variable for this command.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Sets the folder in which it runs.
+    /// Sets the working directory.
     #[must_use]
     pub fn folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// Shows the command, runs it to its end, and fails if it does.
+    /// Prints the command, runs it, and fails if it does.
     pub fn run(&self) -> Result<()> {
         talk::say(format_args!("$ {self}"));
         let status = self.build().status().with_context(|| format!("cannot start `{self}`"))?;
@@ -77,7 +77,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Shows the command and runs it, but no longer than `limit`.
+    /// Prints the command and runs it for at most `limit`.
     pub fn run_within(&self, limit: Duration) -> Result<Ended> {
         talk::say(format_args!("$ {self}"));
         let mut child = self.build().spawn().with_context(|| format!("cannot start `{self}`"))?;
@@ -95,7 +95,8 @@ impl CommandLine {
         }
     }
 
-    /// Shows the command, runs it, and hands every line of its stderr to `line`; tells whether it ended well.
+    /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether it
+    /// succeeded.
     pub fn run_reading(&self, mut line: impl FnMut(&str)) -> Result<bool> {
         talk::say(format_args!("$ {self}"));
         let mut child =
@@ -108,20 +109,20 @@ impl CommandLine {
         Ok(child.wait()?.success())
     }
 
-    /// Runs it with all its talk appended to a log, after the command itself; tells whether it ended well.
+    /// Runs the command and appends it and all its output to a log. Returns whether it succeeded.
     pub fn run_into(&self, mut log: &File) -> Result<bool> {
         writeln!(log, "$ {self}")?;
         let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();
         Ok(status.with_context(|| format!("cannot start `{self}`"))?.success())
     }
 
-    /// Whether it starts and ends well, quietly.
+    /// Whether the command starts and succeeds. Prints nothing.
     pub fn answers(&self) -> bool {
         let quiet = self.build().stdout(Stdio::null()).stderr(Stdio::null()).status();
         quiet.is_ok_and(|status| status.success())
     }
 
-    /// Shows the command, and what it prints on stdout; its complaints are shown while it runs.
+    /// Prints the command, runs it, and returns its stdout; its stderr is passed through.
     pub fn run_for_output(&self) -> Result<Vec<u8>> {
         talk::say(format_args!("$ {self}"));
         let output = self
@@ -136,7 +137,7 @@ impl CommandLine {
         Ok(output.stdout)
     }
 
-    /// What it prints on stdout.
+    /// Runs the command and returns its stdout; its stderr is part of the error if it fails.
     pub fn output(&self) -> Result<Vec<u8>> {
         let output = self
             .build()
@@ -151,7 +152,7 @@ impl CommandLine {
     }
 
     fn build(&self) -> Command {
-        let (program, arguments) = self.words.split_first().expect("a command line has a first word");
+        let (program, arguments) = self.words.split_first().expect("a command line has a program");
         let mut command = Command::new(program);
         command.args(arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(io::stderr());
@@ -183,7 +184,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_command_line_is_shown_as_one_would_type_it() {
+    fn a_command_line_is_printed_as_one_would_type_it() {
         let line = CommandLine::new("cargo test").args(["a b", "c"]);
         assert_eq!(line.to_string(), r#"cargo test "a b" c"#);
     }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_prints_can_be_read() {
+    fn the_output_of_a_command_can_be_read() {
         assert_eq!(CommandLine::new("echo a b").output().expect("it runs"), b"a b\n");
         assert_eq!(CommandLine::new("echo a b").run_for_output().expect("it runs"), b"a b\n");
         let mut lines = Vec::new();
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_does_not_answer() {
+    fn a_missing_program_does_not_succeed() {
         assert!(!CommandLine::new("qontract-no-such-program").answers());
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the fuzz targets of `fuzz/` with the stable toolchain.
 //!
-//! The sanitizers that cargo-fuzz asks for are unstable flags of a compiler that ships them, so `RUSTC_BOOTSTRAP=1`
-//! unlocks them for this one build. Builds and corpora stay in the cache folder; a crashing input is left in
+//! The sanitizers that cargo-fuzz enables are unstable compiler flags, so `RUSTC_BOOTSTRAP=1` unlocks them
+//! for this one build. Builds and corpora stay in the cache directory; a crashing input is left in
 //! `fuzz/artifacts/`, which Git ignores.
 
 mod report;
@@ -14,17 +14,19 @@ use report::Report;
 use std::fs;
 
 /// Runs one target or all of them; fails if one crashes.
-pub fn run(house: &House, arguments: &FuzzArgs) -> Result<()> {
-    setup::run(&house.cache, &[&setup::FUZZ])?;
-    let all = targets(house)?;
+pub fn run(workspace: &House, arguments: &FuzzArgs) -> Result<()> {
+    setup::run(&workspace.cache, &[&setup::FUZZ])?;
+    let all = targets(workspace)?;
     let chosen = match &arguments.target {
-        Some(name) if !all.contains(name) => bail!("no fuzz target `{name}`; there are: {}", all.join(", ")),
+        Some(name) if !all.contains(name) => {
+            bail!("unknown fuzz target `{name}`; known targets: {}", all.join(", "))
+        }
         Some(name) => vec![name.clone()],
         None => all,
     };
     let mut reports = Vec::new();
     for target in &chosen {
-        reports.push(fuzz(house, target, arguments.seconds)?);
+        reports.push(fuzz(workspace, target, arguments.seconds)?);
     }
     talk::say(report::table(&reports));
     let crashed: Vec<&str> =
@@ -35,23 +37,23 @@ pub fn run(house: &House, arguments: &FuzzArgs) -> Result<()> {
     Ok(())
 }
 
-fn targets(house: &House) -> Result<Vec<String>> {
-    let names = house.cargo("fuzz list").folder(&house.root.join("fuzz")).output()?;
+fn targets(workspace: &House) -> Result<Vec<String>> {
+    let names = workspace.cargo("fuzz list").folder(&workspace.root.join("fuzz")).output()?;
     Ok(String::from_utf8(names)?.split_whitespace().map(str::to_owned).collect())
 }
 
-fn fuzz(house: &House, target: &str, seconds: u64) -> Result<Report> {
-    let folder = house.root.join("fuzz");
-    let corpus = house.cache.path("fuzz-corpus").join(target);
-    fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
+fn fuzz(workspace: &House, target: &str, seconds: u64) -> Result<Report> {
+    let folder = workspace.root.join("fuzz");
+    let corpus = workspace.cache.path("fuzz-corpus").join(target);
+    fs::create_dir_all(&corpus).with_context(|| format!("cannot create {}", corpus.display()))?;
     let seeds = folder.join("seeds").join(target);
-    let mut line = house
+    let mut line = workspace
         .cargo("fuzz run")
         .args([target, "--target-dir"])
-        .args([house.cache.path("fuzz-target"), corpus])
+        .args([workspace.cache.path("fuzz-target"), corpus])
         .env("RUSTC_BOOTSTRAP", "1")
         .folder(&folder);
-    // new inputs go to the first folder, the others are only read
+    // new inputs go to the first directory, the others are only read
     if seeds.is_dir() {
         line = line.args([seeds]);
     }

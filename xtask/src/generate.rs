@@ -1,35 +1,51 @@
-//! Makes what is committed and generated: the Rust types of every GraphQL request, and the configuration reference.
+//! Generates committed files: the Rust types of every GraphQL query, and the configuration reference.
 
 use crate::cli::GenerateArgs;
 use crate::house::House;
 use anyhow::{Context as _, Result, bail};
 
 /// Runs the generator over this checkout.
-pub fn run(house: &House, arguments: &GenerateArgs) -> Result<()> {
-    let generator =
-        house.cargo("run --quiet --package qontract-graphql --example generate --").args([&house.root]);
+pub fn run(workspace: &House, arguments: &GenerateArgs) -> Result<()> {
+    let generator = workspace
+        .cargo("run --quiet --package qontract-graphql --example generate --")
+        .args([&workspace.root]);
     if arguments.check {
         generator.args(["--check"]).run()?;
     } else {
         generator.run()?;
     }
-    reference(house, arguments)
+    PAGES.iter().try_for_each(|page| page.generate(workspace, arguments))
 }
 
-/// The page of every configuration key and environment variable, which the binary prints.
-const REFERENCE: &str = "docs/reference/configuration.md";
+/// A page that the binary prints.
+struct GeneratedPage {
+    /// The file, from the root of the workspace.
+    file: &'static str,
+    /// The command that prints it.
+    command: &'static str,
+}
 
-fn reference(house: &House, arguments: &GenerateArgs) -> Result<()> {
-    let page = house.cargo("run --quiet --package qontract --bin qontract -- config reference").output()?;
-    let page = String::from_utf8(page).context("the page is not UTF-8")?;
-    let file = house.root.join(REFERENCE);
-    if arguments.check {
-        let committed = std::fs::read_to_string(&file).unwrap_or_default();
-        if committed != page {
-            bail!("{REFERENCE} is not what the binary prints: run `cargo xtask generate`");
+/// The generated pages: every configuration key and environment variable, and every command.
+const PAGES: [GeneratedPage; 2] = [
+    GeneratedPage { file: "docs/reference/configuration.md", command: "config reference" },
+    GeneratedPage { file: "docs/reference/cli.md", command: "help --markdown" },
+];
+
+impl GeneratedPage {
+    /// Writes the page, or with `--check` compares it with the committed one.
+    fn generate(&self, workspace: &House, arguments: &GenerateArgs) -> Result<()> {
+        let Self { file, command } = self;
+        let run = format!("run --quiet --package qontract --bin qontract -- {command}");
+        let page = String::from_utf8(workspace.cargo(&run).output()?).context("the page is not UTF-8")?;
+        let path = workspace.root.join(file);
+        if arguments.check {
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            if committed != page {
+                bail!("{file} is out of date: run `cargo xtask generate`");
+            }
+            return Ok(());
         }
-        return Ok(());
+        std::fs::create_dir_all(path.parent().unwrap_or(&workspace.root))?;
+        std::fs::write(&path, page).with_context(|| format!("cannot write {file}"))
     }
-    std::fs::create_dir_all(file.parent().unwrap_or(&house.root))?;
-    std::fs::write(&file, page).with_context(|| format!("cannot write {REFERENCE}"))
 }

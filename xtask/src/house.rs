@@ -1,4 +1,4 @@
-//! Where things are: the checkout, the cache folder, and what the tests are told about both.
+//! Paths of the workspace and of the tool cache, and the variables that pass them to the tests.
 
 use anyhow::{Context as _, Result, bail};
 use std::env;
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 
 use crate::command::CommandLine;
 
-/// This checkout and the cache folder that belongs to it.
+/// This checkout and its tool cache.
 #[derive(Debug)]
 pub struct House {
-    /// The top folder of the checkout.
+    /// The root directory of the checkout.
     pub root: PathBuf,
-    /// What is kept outside of it.
+    /// The tool cache, outside of the checkout.
     pub cache: Cache,
     on_ci: bool,
 }
 
-/// The one folder outside the checkout in which everything that tests need is kept.
+/// The directory outside the checkout that holds every tool the tests need.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
 }
 
 impl House {
-    /// The checkout this program was built from, with the cache folder that the environment names.
+    /// The checkout that this program was built from, with the cache directory from the environment.
     pub fn of_this_checkout() -> Result<Self> {
         let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = xtask.parent().context("the xtask folder has no parent")?.to_owned();
@@ -36,9 +36,10 @@ impl House {
         Ok(Self { root, cache: Cache { folder }, on_ci })
     }
 
-    /// A cargo command in this checkout, with the cached tools within reach.
+    /// A cargo command in this checkout that finds the cached tools.
     ///
-    /// On CI every clone shares one target folder, so that a fresh clone does not rebuild the dependencies.
+    /// On CI every clone shares one target directory, so that a fresh clone does not rebuild the
+    /// dependencies.
     pub fn cargo(&self, words: &str) -> CommandLine {
         let line = self.cache.cargo(words).folder(&self.root);
         let line = line
@@ -56,7 +57,7 @@ impl House {
 }
 
 impl Cache {
-    /// A cache in the given folder.
+    /// A cache in the given directory.
     #[cfg(test)]
     pub fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
@@ -72,25 +73,26 @@ impl Cache {
         self.path("python/bin/python")
     }
 
-    /// The server that stands for Vault.
+    /// The `RustyVault` server, which stands in for Vault.
     pub fn rusty_vault(&self) -> PathBuf {
         self.path("tools/bin/rvault")
     }
 
-    /// The program that checks rules: the one that `QONTRACT_PROMTOOL` names, else the cache's.
+    /// Path of promtool: `QONTRACT_PROMTOOL` if it is set, else the cached one.
     pub fn promtool(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_PROMTOOL").filter(|path| !path.is_empty());
         named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
     }
 
-    /// The browser: the one that `QONTRACT_CHROMIUM` names, else the machine's own, else the cache's.
+    /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, else the first one on `PATH`, else the cached
+    /// one.
     pub fn chromium(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from);
         let found = || on_path(&["chromium-headless-shell", "chromium"]);
         named.or_else(found).unwrap_or_else(|| self.path("chromium/unpacked/chromium"))
     }
 
-    /// A cargo command with the cached tools within reach, after those of the machine.
+    /// A cargo command with the cached tools at the end of its `PATH`.
     pub fn cargo(&self, words: &str) -> CommandLine {
         let mut path = env::var_os("PATH").unwrap_or_default();
         path.push(":");
@@ -99,7 +101,7 @@ impl Cache {
     }
 }
 
-/// The first of these programs that lies in a folder of `PATH`.
+/// The first of these programs that is found on `PATH`.
 fn on_path(names: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -111,7 +113,7 @@ fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> 
     if let Some(folder) = set("QONTRACT_TOOLS") {
         return Ok(folder);
     }
-    // the XDG rules: a relative path there is to be ignored
+    // XDG Base Directory specification: relative paths are ignored
     if let Some(folder) = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()) {
         return Ok(folder.join("qontract"));
     }
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_keeps_is_another_matter() {
+    fn the_cache_of_the_binary_is_a_separate_setting() {
         check(&[("QONTRACT_CACHE", "off"), ("HOME", "/h")], Some("/h/.cache/qontract"));
     }
 

@@ -1,4 +1,5 @@
-//! The project's own chores, as `cargo xtask COMMAND`. This file only picks the command; each module does one.
+//! Development tasks of the project, run as `cargo xtask COMMAND`. This file only dispatches; each command is
+//! a module.
 
 mod bench;
 mod chaos;
@@ -28,16 +29,16 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &cli::Command) -> anyhow::Result<()> {
-    let house = house::House::of_this_checkout()?;
+    let workspace = house::House::of_this_checkout()?;
     match command {
-        cli::Command::Setup => setup::run(&house.cache, &setup::FOR_TESTS),
-        cli::Command::Test(arguments) => test::run(&house, arguments),
-        cli::Command::Tidy => tidy::run(&house),
-        cli::Command::Generate(arguments) => generate::run(&house, arguments),
-        cli::Command::NewIntegration(arguments) => new_integration::run(&house, arguments),
-        cli::Command::Bench(arguments) => bench::run(&house, arguments),
-        cli::Command::Dist(arguments) => dist::run(&house, arguments),
-        cli::Command::Fuzz(arguments) => fuzz::run(&house, arguments),
-        cli::Command::Chaos(arguments) => chaos::run(&house, arguments),
+        cli::Command::Setup => setup::run(&workspace.cache, &setup::FOR_TESTS),
+        cli::Command::Test(arguments) => test::run(&workspace, arguments),
+        cli::Command::Tidy => tidy::run(&workspace),
+        cli::Command::Generate(arguments) => generate::run(&workspace, arguments),
+        cli::Command::NewIntegration(arguments) => new_integration::run(&workspace, arguments),
+        cli::Command::Bench(arguments) => bench::run(&workspace, arguments),
+        cli::Command::Dist(arguments) => dist::run(&workspace, arguments),
+        cli::Command::Fuzz(arguments) => fuzz::run(&workspace, arguments),
+        cli::Command::Chaos(arguments) => chaos::run(&workspace, arguments),
     }
 }

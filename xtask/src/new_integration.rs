@@ -1,6 +1,7 @@
-//! Makes a room: its files, its lines in the lists, and its definition in the example data.
+//! `cargo xtask new-integration`: writes the files of an integration, registers it, and defines it in the
+//! example data.
 //!
-//! What is written is worked out first, from values; nothing is written if any of it cannot be.
+//! All content is computed first; if any of it fails, nothing is written.
 
 mod lists;
 mod name;
@@ -13,18 +14,18 @@ use anyhow::{Context as _, Result, bail};
 use name::RoomName;
 use std::fs;
 
-/// The schema that the queries of new rooms read.
+/// The schema that the query of a new integration reads.
 const READS: &str = "/app-sre/app-1.yml";
 
-/// Makes a room in this checkout.
-pub fn run(house: &House, arguments: &NewIntegrationArgs) -> Result<()> {
+/// Creates an integration in this checkout.
+pub fn run(workspace: &House, arguments: &NewIntegrationArgs) -> Result<()> {
     let name: RoomName = arguments.name.parse()?;
     let folder = format!("integrations/{name}");
-    if house.root.join(&folder).exists() {
-        bail!("`{folder}` exists");
+    if workspace.root.join(&folder).exists() {
+        bail!("`{folder}` already exists");
     }
     let read = |path: &str| {
-        fs::read_to_string(house.root.join(path)).with_context(|| format!("cannot read `{path}`"))
+        fs::read_to_string(workspace.root.join(path)).with_context(|| format!("cannot read `{path}`"))
     };
     let mut files = room::files(&name, arguments.form);
     for (path, edit) in lists::EDITS {
@@ -32,34 +33,34 @@ pub fn run(house: &House, arguments: &NewIntegrationArgs) -> Result<()> {
         files.push((path.to_owned(), text));
     }
     let defined = format!("examples/app-interface/data/integrations/{name}.yml");
-    let is_defined = house.root.join(&defined).exists();
+    let is_defined = workspace.root.join(&defined).exists();
     let definition =
         if is_defined { lists::allow(&read(&defined)?, READS)? } else { room::definition(&name) };
     files.push((defined, definition));
     for (path, text) in &files {
-        let full = house.root.join(path);
+        let full = workspace.root.join(path);
         if let Some(folder) = full.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
         fs::write(&full, text).with_context(|| format!("cannot write `{path}`"))?;
         talk::say(format_args!("wrote {path}"));
     }
-    generate::run(house, &GenerateArgs::default())?;
+    generate::run(workspace, &GenerateArgs::default())?;
     let package = format!("qontract-integration-{name}");
-    house.cargo("fmt --package qontract --package").args([&package]).run()?;
+    workspace.cargo("fmt --package qontract --package").args([&package]).run()?;
     talk::say(next(&name, arguments.form));
     Ok(())
 }
 
-/// What to do next.
+/// Instructions to print at the end.
 fn next(name: &RoomName, form: Form) -> String {
     let begin = match form {
         Form::Staged => "src/query.graphql and src/declare.rs",
         Form::Function => "src/query.graphql and src/check.rs",
     };
     format!(
-        "\nbegin with {begin} in integrations/{name}; docs/how-to/add-an-integration.md leads on\n\n    \
-         cargo xtask test cases\n        plays its first case\n    \
+        "\nnext: edit {begin} in integrations/{name}; see docs/how-to/add-an-integration.md\n\n    \
+         cargo xtask test cases\n        runs its first case\n    \
          UPDATE=1 cargo test --package qontract --test suite -- query:: reconcile::\n        \
          rewrites the snapshots that list all integrations"
     )
@@ -76,6 +77,6 @@ mod tests {
             assert!(how_to.contains(&format!("`src/{file}`:\n\n```rust\n{text}```\n")), "{file} differs");
         }
         let lines = format!("complete: {} lines of Rust", lib.lines().count() + declare.lines().count());
-        assert!(how_to.contains(&lines), "it is not `{lines}`");
+        assert!(how_to.contains(&lines), "expected `{lines}`");
     }
 }

@@ -1,8 +1,8 @@
-//! Gets what the tests need into the cache folder: only what is missing, once, and never half.
+//! Installs the tools that the tests need into the cache directory: each missing tool once, never partially.
 //!
-//! A tool is one [`Provision`] in a file of its own, listed in [`FOR_TESTS`]. It counts as provided when the machine
-//! has it anyway, or when its stamp in the cache holds the wanted version. The stamp is written last, so an
-//! interrupted install is done again; a lock keeps two runs apart.
+//! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. It is present if the machine already
+//! has it, or if its stamp in the cache holds the required version. The stamp is written last, so an
+//! interrupted install is repeated; a file lock serialises concurrent runs.
 
 mod apt;
 mod cargo_tool;
@@ -29,14 +29,14 @@ use crate::talk;
 use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
-/// Everything that `cargo xtask test` needs.
+/// The tools that `cargo xtask test` needs.
 pub const FOR_TESTS: [&dyn Provision; 8] =
     [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
 
-/// What `cargo xtask dist` needs.
+/// The tools that `cargo xtask dist` needs.
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];
 
-/// Provides what is missing of `wanted`.
+/// Installs the missing tools of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {
     let _lock = lock(cache)?;
     wanted.iter().try_for_each(|provision| provide(cache, *provision))
@@ -70,10 +70,10 @@ fn lock(cache: &Cache) -> Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            talk::say("setup: another setup is running, waiting for it");
+            talk::say("setup: waiting for another setup to finish");
             file.lock()?;
         }
-        Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the cache folder"),
+        Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the cache directory"),
     }
     Ok(file)
 }
@@ -114,7 +114,7 @@ mod tests {
         fn install(&self, _: &Cache) -> Result<()> {
             self.installs.set(self.installs.get() + 1);
             if self.installs.get() <= self.failures {
-                bail!("the network is away");
+                bail!("the network is down");
             }
             Ok(())
         }
@@ -124,7 +124,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let cache = Cache::at(folder.path());
         for provision in provisions {
-            // a failed install is what some tests are about
+            // some tests expect a failed install
             let _ = run(&cache, &[*provision]);
         }
         let installs: Vec<usize> = provisions.iter().map(|provision| provision.installs.get()).collect();
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_installed_anew() {
+    fn another_version_is_installed_again() {
         check(&[&Fake::new("1", 0), &Fake::new("2", 0)], &[1, 1]);
     }
 
     #[test]
-    fn a_failed_install_leaves_no_stamp_and_is_done_again() {
+    fn a_failed_install_leaves_no_stamp_and_is_repeated() {
         let fake = Fake::new("1", 1);
         check(&[&fake, &fake, &fake], &[2, 2, 2]);
     }

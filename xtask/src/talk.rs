@@ -1,14 +1,14 @@
-//! The one place that prints: talk for people, on stderr.
+//! Console output, on stderr. No other module prints.
 
 use std::fmt::Display;
 
-/// Prints one line (or block of lines) for people.
-#[expect(clippy::print_stderr, reason = "a chore talks to the person who runs it, and only from here")]
+/// Prints one line or block of lines.
+#[expect(clippy::print_stderr, reason = "the only place that prints")]
 pub fn say(text: impl Display) {
     eprintln!("{text}");
 }
 
-/// Lines up rows in columns: the first left-aligned, the others right-aligned.
+/// Formats rows as aligned columns: the first left-aligned, the others right-aligned.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)

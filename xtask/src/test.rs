@@ -1,5 +1,5 @@
-//! The one entry point for people and CI: runs the steps, goes on after a failed one, and tells at the end how each of
-//! them went.
+//! `cargo xtask test`, the entry point for people and CI: runs all steps, also after a failed one, and prints
+//! a summary.
 
 pub mod cluster;
 mod steps;
@@ -12,30 +12,30 @@ use anyhow::{Result, bail};
 use clap::ValueEnum as _;
 use std::time::{Duration, Instant};
 
-/// How a step went.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing to complain about.
+    /// It passed.
     Passed,
-    /// So many tests were left out, as asked for; nothing to complain about the others.
+    /// It passed; this many tests were skipped, as requested.
     LeftOut(usize),
-    /// It makes the run red.
+    /// It failed, and so does the run.
     Failed,
-    /// It could not be done here, or only reports; the output above says which.
+    /// It could not run on this machine, or only reports; its output says which.
     Noted,
 }
 
 /// Runs the chosen steps; fails if one of them does.
-pub fn run(house: &House, arguments: &TestArgs) -> Result<()> {
+pub fn run(workspace: &House, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
     let steps = chosen(arguments);
-    setup::run(&house.cache, &needed(&steps, arguments))?;
+    setup::run(&workspace.cache, &needed(&steps, arguments))?;
     let mut done = vec![("setup".to_owned(), Outcome::Passed, start.elapsed())];
     let mut failed = Vec::new();
     for step in steps {
         let start = Instant::now();
         talk::say(format_args!("── {}", name(step)));
-        let outcome = steps::run(step, house, arguments).unwrap_or_else(|error| {
+        let outcome = steps::run(step, workspace, arguments).unwrap_or_else(|error| {
             talk::say(format_args!("error: {error:#}"));
             Outcome::Failed
         });
@@ -51,10 +51,10 @@ pub fn run(house: &House, arguments: &TestArgs) -> Result<()> {
     for step in &failed {
         talk::say(format_args!("failed: {}, rerun: {}", name(*step), rerun(*step, arguments)));
     }
-    bail!("{} of the steps failed", failed.len());
+    bail!("{} steps failed", failed.len());
 }
 
-/// The steps to run, each once, in their own order.
+/// The steps to run, each once, in their fixed order.
 fn chosen(arguments: &TestArgs) -> Vec<Step> {
     let mut steps = match (arguments.only.as_slice(), arguments.filters.as_slice()) {
         ([], []) => Step::value_variants().to_vec(),
@@ -66,7 +66,7 @@ fn chosen(arguments: &TestArgs) -> Vec<Step> {
     steps
 }
 
-/// What these steps need from setup.
+/// The tools that these steps need.
 fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     let mut needed: Vec<&'static dyn Provision> = Vec::new();
     if steps.contains(&Step::Tests) || steps.contains(&Step::Doctests) {
@@ -107,7 +107,7 @@ fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
         .map(|(name, outcome, time)| {
             let outcome = match outcome {
                 Outcome::Passed => "ok".to_owned(),
-                Outcome::LeftOut(count) => format!("ok, {count} left out (--without-kube)"),
+                Outcome::LeftOut(count) => format!("ok, {count} skipped (--without-kube)"),
                 Outcome::Failed => "FAILED".to_owned(),
                 Outcome::Noted => "noted".to_owned(),
             };
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn all_steps_need_all_that_setup_provides() {
+    fn all_steps_need_all_tools_of_setup() {
         let arguments = TestArgs::default();
         assert_eq!(names(&needed(&chosen(&arguments), &arguments)), names(&FOR_TESTS));
         assert!(needed(&[Step::Fmt, Step::Tidy], &arguments).is_empty());
     }
 
     #[test]
-    fn a_cluster_that_is_left_out_is_not_provided() {
+    fn a_skipped_cluster_is_not_set_up() {
         let arguments = TestArgs { without_kube: true, ..TestArgs::default() };
         let all = needed(&chosen(&arguments), &arguments);
         assert!(names(&all).len() + 1 == FOR_TESTS.len() && !names(&all).contains(&"kubernetes"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_step_tells_how_to_run_it_again() {
+    fn a_failed_step_has_a_rerun_command() {
         let mut arguments = TestArgs { filters: vec!["yaml".to_owned()], ..TestArgs::default() };
         assert_eq!(rerun(Step::Tests, &arguments), "cargo xtask test --only tests yaml");
         assert_eq!(rerun(Step::Clippy, &arguments), "cargo xtask test --only clippy");
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_tells_how_many_tests_were_left_out() {
+    fn the_summary_shows_how_many_tests_were_skipped() {
         let done = [("tests".to_owned(), Outcome::LeftOut(6), Duration::ZERO)];
         let text = summary(&done, Duration::ZERO);
-        assert!(text.contains("ok, 6 left out (--without-kube)"), "{text}");
+        assert!(text.contains("ok, 6 skipped (--without-kube)"), "{text}");
     }
 }

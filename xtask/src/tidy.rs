@@ -1,4 +1,4 @@
-//! Checks the layout and dependency rules that no compiler knows.
+//! Checks layout and dependency rules that the compiler does not check.
 //!
 //! A rule is a function from the [`Tree`] to its [`Violation`]s, in a file of its own, listed in [`RULES`].
 
@@ -16,8 +16,8 @@ mod rooms;
 mod signatures;
 mod size;
 mod tree;
+mod vocabulary;
 mod walls;
-mod words;
 
 pub use packages::{Kind, Packages};
 pub use tree::Tree;
@@ -27,16 +27,16 @@ use crate::talk;
 use anyhow::{Result, bail};
 use std::fmt;
 
-/// A place where a rule is broken. Ordered by place.
+/// A violation of a rule. Ordered by file and line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The file, from the top of the checkout.
+    /// The file, relative to the root of the checkout.
     pub path: String,
-    /// The line in it, from 1.
+    /// The line in it, counted from 1.
     pub line: usize,
     /// The name of the rule.
     pub rule: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem and how to fix it.
     pub message: String,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A rule looks at the whole tree and tells every place where it is broken.
+/// A rule checks the whole tree and returns all violations.
 pub type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule.
@@ -63,11 +63,11 @@ const RULES: [Rule; 14] = [
     rooms::check,
     signatures::check,
     size::check,
+    vocabulary::check,
     walls::check,
-    words::check,
 ];
 
-/// Path and code of every source file: without its tests, and with empty lines in place of comments.
+/// Path and code of every source file, without tests, and with empty lines instead of comments.
 fn code(tree: &Tree) -> impl Iterator<Item = (&str, String)> {
     let is_code = |path: &str| {
         path.contains("src/")
@@ -82,30 +82,40 @@ fn code(tree: &Tree) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// Whether a file belongs to what only tests use, or to the rules themselves.
+/// Whether a file belongs to a crate that only tests use, or to the rules themselves.
 fn is_test_crate(path: &str) -> bool {
     path.starts_with("crates/test") || path.starts_with("xtask/src/tidy/")
 }
 
+/// The most warnings that are printed.
+const MAX_WARNINGS: usize = 10;
+
 /// Checks this checkout.
-pub fn run(house: &House) -> Result<()> {
-    let tree = Tree::read(house)?;
+pub fn run(workspace: &House) -> Result<()> {
+    let tree = Tree::read(workspace)?;
     let mut violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     violations.sort();
+    let warnings = vocabulary::prose(&tree);
+    for warning in warnings.iter().take(MAX_WARNINGS) {
+        talk::say(format_args!("warning: {warning}"));
+    }
+    if warnings.len() > MAX_WARNINGS {
+        talk::say(format_args!("warning: and {} more lines of prose", warnings.len() - MAX_WARNINGS));
+    }
     for violation in &violations {
         talk::say(violation);
     }
     match violations.len() {
         0 => {
-            talk::say(format_args!("tidy: {} files, {} rules, nothing found", tree.len(), RULES.len()));
+            talk::say(format_args!("tidy: {} files, {} rules, no violations", tree.len(), RULES.len()));
             Ok(())
         }
-        1 => bail!("1 rule of the layout is broken"),
-        count => bail!("the rules of the layout are broken in {count} places"),
+        1 => bail!("1 tidy violation"),
+        count => bail!("{count} tidy violations"),
     }
 }
 
-/// For the tests of the rules: runs `rule` over files and packages, and compares what it prints.
+/// Test helper: runs `rule` on a tree and compares the printed violations.
 #[cfg(test)]
 fn expect(rule: Rule, tree: &Tree, expected: &[&str]) {
     let found: Vec<String> = rule(tree).iter().map(ToString::to_string).collect();

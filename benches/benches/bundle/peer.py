@@ -1,6 +1,6 @@
-"""The least a bundler in Python does: read, parse, digest and dump every file, with PyYAML's C loader.
+"""The minimum work of a bundler in Python: read, parse, hash and dump every file, with PyYAML's C loader.
 
-With a third argument, datafiles are also checked against their schemas, with jsonschema.
+With a third argument, datafiles are also validated against their schemas, with jsonschema.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def check(bundle):
         if schema not in validators:
             resolver = RefResolver(schema, schemas[schema], handlers={"": lambda uri: schemas[uri]})
             validators[schema] = Draft6Validator(schemas[schema], resolver=resolver)
-        # What bundling adds is no part of the schema.
+        # Remove the key that the bundler added.
         bare = {key: value for key, value in document.items() if key != "$file_sha256sum"}
         assert validators[schema].is_valid(bare), path
 

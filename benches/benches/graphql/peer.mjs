@@ -1,9 +1,9 @@
-// The same questions, answered by graphql-js over the same bundle: the least that a server built on it has to do.
+// Executes queries with graphql-js on the same bundle: the minimum work of a server built on it.
 //
 //   node peer.mjs BUNDLE answer  < requests   one JSON object {query, variables, operation} per line → one answer per line
 //   node peer.mjs BUNDLE measure < requests   per request: CPU milliseconds of parse + validate + execute + print
 //
-// Started in a folder whose node_modules has `graphql`.
+// Start it in a directory whose node_modules has `graphql`.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pruned, schemaOf } from './types.mjs';

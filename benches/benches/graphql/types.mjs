@@ -1,9 +1,8 @@
-// The types that a bundle describes, with the resolvers that a server built on graphql-js needs: for every peer of the
-// benchmarks.
+// The GraphQL types of a bundle, with resolvers for graphql-js: shared by the peers of the benchmarks.
 //
-// `context.schemas` of an execution, a set, holds afterwards the `$schema` of every object that was looked at.
+// After an execution, the set `context.schemas` contains the `$schema` of every object that was read.
 
-/** The executable schema of a bundle as `JSON.parse` read it. `g` is the module `graphql` of whoever executes it. */
+/** The executable schema of a parsed bundle. `g` is the module `graphql` of the caller. */
 export function schemaOf(g, bundle) {
   for (const kind of ['data', 'resources']) for (const [path, file] of Object.entries(bundle[kind])) file.path = path;
   const files = Object.values(bundle.data);
@@ -36,7 +35,7 @@ export function schemaOf(g, bundle) {
     return isReference(value) ? target(value) : value;
   }
 
-  // Who points at whom.
+  // Backreferences.
   const pointing = new Map();
   function targets(value, path, found) {
     if (Array.isArray(value)) value.forEach((item) => targets(item, path, found));

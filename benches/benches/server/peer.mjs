@@ -1,9 +1,9 @@
-// A server as one builds it on Express, Apollo Server and graphql-js: what `qontract serve` is measured against, and what
-// its behaviour over HTTP was recorded from.
+// A server built on Express, Apollo Server and graphql-js: the peer of the `server` benchmark, and the source of the recorded
+// HTTP behaviour.
 //
 //   node peer.mjs PORT BUNDLE…   listens on 127.0.0.1 and prints the port, any free one for 0; the last bundle is the latest
 //
-// Started in a folder whose node_modules has `express`, `@apollo/server`, `@as-integrations/express5` and `graphql`, with
+// Start it in a directory whose node_modules has `express`, `@apollo/server`, `@as-integrations/express5` and `graphql`, with
 // NODE_ENV=production.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const [port, ...paths] = process.argv.slice(2);
 const held = new Map();
 let latest;
 
-/** At the end of every answer: no empty objects in lists, and which schemas were looked at. */
+/** Finishes every answer: removes empty objects from lists and adds the schemas that were read. */
 const finish = {
   requestDidStart: async () => ({
     willSendResponse: async ({ response, contextValue }) => {

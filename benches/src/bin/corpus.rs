@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: corpus --out DIR --datafiles N [--schemas DIR] [--seed S]
 
-  --out DIR        a folder without `data` and `resources`; it is made when it is missing
-  --datafiles N    the number of documents
-  --schemas DIR    has `schemas` and `graphql-schemas`; default: the example of this checkout
-  --seed S         a number; the same number gives the same bytes";
+  --out DIR        a directory without `data` and `resources`; created if it is missing
+  --datafiles N    number of datafiles
+  --schemas DIR    directory with `schemas` and `graphql-schemas` [default: the example of this checkout]
+  --seed S         seed; the same seed gives the same bytes";
 
 struct Arguments {
     out: PathBuf,
@@ -36,7 +36,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     }
     let datafiles = datafiles.ok_or("`--datafiles` is missing")?;
     if datafiles < MINIMUM {
-        return Err(format!("`--datafiles` is at least {MINIMUM}: there is one document of every kind"));
+        return Err(format!("`--datafiles` must be at least {MINIMUM}, for one document of every kind"));
     }
     Ok(Arguments { out: out.ok_or("`--out` is missing")?, datafiles, schemas, seed })
 }
@@ -49,7 +49,7 @@ fn run(arguments: &Arguments) -> io::Result<String> {
     let Arguments { out, datafiles, schemas, seed } = arguments;
     for folder in ["data", "resources"] {
         if out.join(folder).exists() {
-            let text = format!("`{}` has a folder `{folder}` already", out.display());
+            let text = format!("`{}` already has a directory `{folder}`", out.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
     }
@@ -82,11 +82,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command says what it did, and what it could not do"
-)]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result and its errors")]
 fn main() -> ExitCode {
     let arguments = match parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,

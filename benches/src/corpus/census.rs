@@ -1,12 +1,12 @@
-//! How many documents of each kind a corpus has.
+//! The number of documents of each kind in a corpus.
 
-/// The least number of documents that has room for every kind.
+/// Minimum number of documents, so that every kind is included.
 pub const MINIMUM: usize = 200;
 
-/// Documents of which there is exactly one: settings, the services around us, the pipelines.
+/// Number of documents that exist exactly once: settings, external services, pipelines.
 const SINGLES: usize = 15;
 
-/// The number of documents of each kind. The sum of all, with the single ones, is the size of the corpus.
+/// The number of documents of each kind. Their sum, with the singletons, is the size of the corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is the name of its kind, in the plural")]
 pub struct Census {
@@ -39,11 +39,11 @@ pub struct Census {
 }
 
 impl Census {
-    /// The mix for a corpus of `datafiles` documents; what the proportions leave over becomes users.
+    /// The mix for a corpus of `datafiles` documents; the remainder are users.
     ///
     /// # Panics
     ///
-    /// When `datafiles` is less than [`MINIMUM`].
+    /// If `datafiles` is less than [`MINIMUM`].
     pub fn of(datafiles: usize) -> Self {
         assert!(datafiles >= MINIMUM, "a corpus has at least {MINIMUM} datafiles");
         let share = |per_mille: usize| (datafiles * per_mille / 1000).max(2);
@@ -108,7 +108,7 @@ impl Census {
             change_types,
             resources: _,
         } = self;
-        // Every account has a file of its own that says where Terraform keeps its state.
+        // Every account has a separate file with the location of its Terraform state.
         let states = accounts;
         namespaces
             + users

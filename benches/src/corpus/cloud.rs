@@ -1,4 +1,4 @@
-//! AWS accounts, groups, policies, and where Terraform keeps its state.
+//! AWS accounts, groups, policies and Terraform states.
 
 use super::page::Page;
 use super::tree::Tree;

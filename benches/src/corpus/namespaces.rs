@@ -1,4 +1,4 @@
-//! Namespaces, a quarter of all documents: where they are, what is in them, who may talk to them.
+//! Namespaces, a quarter of all documents: cluster, resources, network policies.
 
 use super::page::Page;
 use super::places;
@@ -61,7 +61,7 @@ fn namespace(world: &World, index: usize) -> String {
 fn objects(world: &World, index: usize, page: &mut Page, random: &mut Random) {
     let name = World::app_name(world.app_of(index));
     page.line(0, "openshiftResources:");
-    // The variables are written once and merged below.
+    // The variables are anchored here and merged below.
     page.line(0, "- provider: resource-template");
     page.line(2, "type: jinja2");
     page.line(2, &format!("path: {}", resources::shared_template(random)));

@@ -1,9 +1,10 @@
-//! A document while it is being written. YAML is written as people do: blocks and flows, comments, quotes, folded text.
+//! A document that is being generated, with the YAML styles that people use: block and flow, comments,
+//! quotes, folded text.
 
 use super::prose;
 use super::random::Random;
 
-/// How a document spells its references.
+/// The YAML style of references in a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     Block,
@@ -17,7 +18,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Begins a document of the given schema.
+    /// Starts a document with this schema.
     pub(super) fn new(schema: &str, random: &mut Random) -> Self {
         let spelling = if random.chance(25) { Spelling::Flow } else { Spelling::Block };
         let start = if random.chance(95) { "---\n" } else { "" };
@@ -30,30 +31,30 @@ impl Page {
         page
     }
 
-    /// Begins a file that is not a document: it has no schema, or names it in its first lines.
+    /// Starts a file that is not a datafile: it has no schema, or has it in its first lines.
     pub(super) fn raw(text: String) -> Self {
         Self { text, spelling: Spelling::Block }
     }
 
-    /// A line of text, indented.
+    /// Adds an indented line.
     pub(super) fn line(&mut self, indent: usize, text: &str) {
         self.text.extend(std::iter::repeat_n(' ', indent));
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    /// An empty line.
+    /// Adds an empty line.
     pub(super) fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    /// A comment on a line of its own.
+    /// Adds a comment line.
     pub(super) fn comment(&mut self, indent: usize, random: &mut Random) {
         let remark = prose::remark(random);
         self.line(indent, &format!("# {remark}"));
     }
 
-    /// `key:` with a reference to another document.
+    /// Adds `key:` with a reference to another document.
     pub(super) fn reference(&mut self, indent: usize, key: &str, target: &str) {
         match self.spelling {
             Spelling::Block => {
@@ -64,7 +65,7 @@ impl Page {
         }
     }
 
-    /// `key:` with a list of references; nothing when the list is empty.
+    /// Adds `key:` with a list of references; nothing if the list is empty.
     pub(super) fn references(&mut self, indent: usize, key: &str, targets: &[String]) {
         if targets.is_empty() {
             return;
@@ -78,7 +79,7 @@ impl Page {
         }
     }
 
-    /// `key:` with a list of plain scalars, as a block or as a flow.
+    /// Adds `key:` with a list of plain scalars, in block or flow style.
     pub(super) fn list(&mut self, indent: usize, key: &str, items: &[&str]) {
         if self.spelling == Spelling::Flow {
             self.line(indent, &format!("{key}: [{}]", items.join(", ")));
@@ -90,7 +91,7 @@ impl Page {
         }
     }
 
-    /// `key:` with one field of a secret.
+    /// Adds `key:` with one field of a secret.
     pub(super) fn secret(&mut self, indent: usize, key: &str, path: &str, field: &str) {
         match self.spelling {
             Spelling::Block => {
@@ -102,7 +103,7 @@ impl Page {
         }
     }
 
-    /// `labels:` with a few pairs.
+    /// Adds `labels:` with a few pairs.
     pub(super) fn labels(&mut self, random: &mut Random, service: &str) {
         if random.chance(15) {
             self.line(0, "labels: {}");
@@ -120,7 +121,7 @@ impl Page {
         }
     }
 
-    /// `description:` in one of the ways that YAML has for text.
+    /// Adds `description:` in one of the scalar styles of YAML.
     pub(super) fn description(&mut self, indent: usize, random: &mut Random) {
         let first = prose::sentence(random);
         match random.below(10) {
@@ -143,7 +144,7 @@ impl Page {
         }
     }
 
-    /// The document as it is.
+    /// The text of the document.
     pub(super) fn finish(self) -> String {
         self.text
     }

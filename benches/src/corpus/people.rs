@@ -1,4 +1,4 @@
-//! Users, bots, roles, permissions, and the kinds of change that roles may approve.
+//! Users, bots, roles, permissions and change types.
 
 use super::page::Page;
 use super::surroundings::{PAGER, QUAY_ORG, SLACK};
@@ -118,9 +118,9 @@ fn permission(world: &World, index: usize) -> String {
     let mut page = Page::new("/access/permission-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: permission-{index}"));
-    // Slack shows at most 140 characters, so this one is never the long form.
+    // Slack limits this description to 140 characters, so it never has the long form.
     page.line(0, &format!("description: '{}'", super::prose::sentence(&mut random)));
-    // **Invariant:** escalation policies name user groups: every fifth permission is one.
+    // **Invariant:** escalation policies refer to user groups: every fifth permission is one.
     match index % 5 {
         0 => {
             page.line(0, "service: slack-usergroup");

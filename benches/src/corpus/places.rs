@@ -1,4 +1,4 @@
-//! Clusters, and what namespaces share: quotas, limit ranges, objects.
+//! Clusters, and documents shared by namespaces: quotas, limit ranges, shared resources.
 
 use super::page::Page;
 use super::surroundings::QUIET_CLUSTER;

@@ -1,4 +1,4 @@
-//! Products, their environments, apps, and whom to call.
+//! Products, their environments, apps and escalation policies.
 
 use super::page::Page;
 use super::surroundings::{self, PAGER};

@@ -1,11 +1,11 @@
-//! A tiny generator of pseudo-random numbers (splitmix64). Not `fastrand`, whose stream may change with its version: the corpus is
-//! what published figures were measured on, so its bytes never change.
+//! A small pseudo-random number generator (splitmix64). Not `fastrand`, whose sequence may change with its
+//! version: published figures were measured on the corpus, so its bytes never change.
 
-/// A stream of numbers.
+/// A pseudo-random number generator.
 pub(super) struct Random(u64);
 
 impl Random {
-    /// A stream for one document: the same seed, kind and index give the same stream.
+    /// The generator of one document: the same seed, kind and index give the same sequence.
     pub(super) fn new(seed: u64, kind: &str, index: usize) -> Self {
         let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
         for byte in kind.bytes() {
@@ -35,7 +35,7 @@ impl Random {
         low + self.below(high + 1 - low)
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent` in a hundred.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! Saas files, their targets, integrations, and queries that must go on working.
+//! Saas files, their targets, integrations and query validations.
 
 use super::page::Page;
 use super::prose;
@@ -7,7 +7,7 @@ use super::surroundings::{AUTHENTICATION, PIPELINES, QUAY_ORG, SLACK};
 use super::tree::Tree;
 use super::world::World;
 
-/// Names of integrations; when there are more than names, a number follows.
+/// Names of integrations; further integrations get a number.
 const INTEGRATIONS: [&str; 10] = [
     "openshift-namespaces",
     "openshift-resources",
@@ -84,7 +84,8 @@ fn saas_file(world: &World, index: usize) -> String {
     page.finish()
 }
 
-/// The version of a target and how versions reach it: the first step follows the branch, each later one follows the step before.
+/// The ref of a target and its promotion: the first step follows the branch, each later step subscribes to
+/// the previous one.
 fn target(page: &mut Page, random: &mut Random, channel: &str, step: usize) {
     if step == 0 {
         page.line(4, "ref: main");

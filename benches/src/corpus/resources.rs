@@ -1,4 +1,5 @@
-//! The files of `resources/`: manifests, templates, routes and alert rules of namespaces, and a few that many documents name.
+//! The files of `resources/`: manifests, templates, routes and alert rules of namespaces, and a few shared
+//! files.
 
 use super::page::Page;
 use super::prose;
@@ -6,7 +7,7 @@ use super::random::Random;
 use super::tree::Tree;
 use super::world::World;
 
-/// What a resource of a namespace is.
+/// The kind of a resource of a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Manifest,
@@ -36,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Templates that every namespace may use.
+/// Templates shared by all namespaces.
 const SHARED_TEMPLATES: [&str; 4] = [
     "/shared/config.configmap.yaml.j2",
     "/shared/probe.service.yaml.j2",
@@ -44,7 +45,7 @@ const SHARED_TEMPLATES: [&str; 4] = [
     "/shared/owner.configmap.yaml.j2",
 ];
 
-/// Files that never vary.
+/// Files with fixed content.
 const FIXED: [(&str, &str); 9] = [
     (
         "/shared/ca-bundle.yaml",
@@ -79,7 +80,7 @@ const FIXED: [(&str, &str); 9] = [
     ),
 ];
 
-/// One of the templates that many namespaces use.
+/// One of the shared templates.
 pub(super) fn shared_template(random: &mut Random) -> &'static str {
     random.pick(&SHARED_TEMPLATES)
 }

@@ -1,4 +1,4 @@
-//! The documents of which there is one, and the services around the platform: settings, chat, tickets, pager, forge, registry.
+//! Documents that exist once, and external services: settings, chat, tickets, pager, forge, registry.
 
 use super::page::Page;
 use super::prose;
@@ -14,7 +14,7 @@ pub(super) const PIPELINES: &str = "/pipelines/tekton.yml";
 pub(super) const AUTHENTICATION: &str = "/pipelines/authentication.yml";
 pub(super) const QUIET_CLUSTER: &str = "/openshift/integrations-of-quiet-clusters.yml";
 
-/// A document that never varies: path, schema, and the rest of its text.
+/// Documents with fixed content: path, schema, and the rest of the text.
 const FIXED: [(&str, &str, &str); 12] = [
     (
         SLACK,

@@ -1,4 +1,4 @@
-//! What every corpus keeps: its size, its bytes, its kinds, and references that lead somewhere.
+//! Properties of every corpus: size, bytes, kinds, and valid references.
 
 use super::{Census, DEFAULT_SEED, MINIMUM, Tree, World, generate};
 use super::{cloud, namespaces, people, places, products, releases, resources, surroundings};
@@ -27,7 +27,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_order_in_which_documents_are_made_does_not_matter() {
+fn the_order_of_generation_does_not_matter() {
     let world = World::new(Census::of(400), 7);
     let mut tree = Tree::default();
     resources::write(&world, &mut tree);
@@ -42,28 +42,28 @@ fn the_order_in_which_documents_are_made_does_not_matter() {
 }
 
 #[test]
-fn escalation_policies_name_user_groups() {
+fn escalation_policies_refer_to_user_groups() {
     let tree = generate(1000, DEFAULT_SEED);
     for (path, content) in tree.under("data/escalation/") {
         let group = values(content, "/access/permissions/")
             .next()
             .map(|name| format!("data/access/permissions/{name}"));
-        let group = group.unwrap_or_else(|| panic!("{path} names nobody"));
+        let group = group.unwrap_or_else(|| panic!("{path} has no user group"));
         let (_, permission) = tree.under(&group).next().unwrap_or_else(|| panic!("{group} is missing"));
         assert!(permission.contains("service: slack-usergroup"), "{path} names {group}");
     }
 }
 
 #[test]
-fn the_corpus_of_the_figures_is_what_it_was() {
+fn the_corpus_of_the_published_figures_is_unchanged() {
     assert_eq!(generate(1000, DEFAULT_SEED).fingerprint(), FIGURES);
 }
 
-/// Changes only together with every published figure.
+/// A change of the fingerprint invalidates all published figures.
 const FIGURES: u64 = 0x50cc_31bf_ef4b_ab25;
 
 #[test]
-fn there_are_exactly_as_many_datafiles_as_asked_for() {
+fn the_number_of_datafiles_is_exact() {
     for datafiles in [MINIMUM, 201, 333, 1000, 4001] {
         let tree = generate(datafiles, 3);
         assert_eq!(tree.under("data/").count(), datafiles);
@@ -82,7 +82,7 @@ fn a_thousand_datafiles_have_every_kind_and_the_right_mix() {
 }
 
 #[test]
-fn every_reference_leads_to_a_document() {
+fn every_reference_is_valid() {
     let tree = generate(1000, DEFAULT_SEED);
     let mut seen = 0;
     for (path, content) in tree.under("data/") {
@@ -95,7 +95,7 @@ fn every_reference_leads_to_a_document() {
 }
 
 #[test]
-fn every_resource_path_leads_to_a_file_and_every_resource_is_used() {
+fn every_resource_path_is_valid_and_every_resource_is_used() {
     let tree = generate(1000, DEFAULT_SEED);
     let mut used = BTreeSet::new();
     for (path, content) in tree.under("data/") {

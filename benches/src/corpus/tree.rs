@@ -1,11 +1,11 @@
-//! Files in memory, by path, and their way to the disk.
+//! Generated files in memory, by path.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The files of a data repo: path below its root, content.
+/// The files of a data repo: relative path and content.
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
@@ -16,14 +16,14 @@ impl Tree {
     ///
     /// # Panics
     ///
-    /// When there is a file at `path` already: two documents would have shared a name.
+    /// If there already is a file at `path`.
     pub fn add(&mut self, path: String, content: String) {
         if let Some(other) = self.files.insert(path, content) {
             panic!("two files with one path, the first began with {:?}", other.lines().nth(1));
         }
     }
 
-    /// The files below a folder, ordered by path.
+    /// The files below a directory, ordered by path.
     pub fn under<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .range(folder.to_owned()..)
@@ -31,17 +31,17 @@ impl Tree {
             .map(|(path, content)| (path.as_str(), content.as_str()))
     }
 
-    /// Whether there is a file at `path`.
+    /// Whether a file exists at `path`.
     pub fn contains(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// The sum of the lengths of all files.
+    /// Total size of all files in bytes.
     pub fn bytes(&self) -> usize {
         self.files.values().map(String::len).sum()
     }
 
-    /// A number that differs when any path or any byte differs (FNV-1a).
+    /// A hash of all paths and contents (FNV-1a).
     pub fn fingerprint(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for (path, content) in &self.files {

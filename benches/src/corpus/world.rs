@@ -1,13 +1,14 @@
-//! The names and paths of everything in a corpus. They follow from the index alone, so that any document can refer to any other.
+//! The names and paths of all documents of a corpus. They are computed from the index, so that any document
+//! can refer to any other.
 
 use super::census::Census;
 use super::prose;
 use super::random::Random;
 
-/// The phases that the environments of a product go through.
+/// The phases of the environments of a product.
 pub(super) const PHASES: [&str; 3] = ["integration", "stage", "production"];
 
-/// A corpus before it is written: how much of everything, and the seed.
+/// The layout of a corpus: the number of documents of each kind, and the seed.
 pub(super) struct World {
     pub(super) census: Census,
     seed: u64,
@@ -18,7 +19,7 @@ impl World {
         Self { census, seed }
     }
 
-    /// The numbers for one document.
+    /// The random numbers of one document.
     pub(super) fn random(&self, kind: &str, index: usize) -> Random {
         Random::new(self.seed, kind, index)
     }
@@ -68,7 +69,7 @@ impl World {
         (app..self.census.namespaces).step_by(self.census.apps).collect()
     }
 
-    /// The environment of a namespace: the namespaces of an app go through the phases of its product.
+    /// The environment of a namespace: the namespaces of an app cycle through the phases of its product.
     pub(super) fn environment_of(&self, namespace: usize) -> usize {
         let product = self.app_of(namespace) % self.census.products;
         let phase = namespace / self.census.apps % PHASES.len();
@@ -126,7 +127,7 @@ impl World {
         format!("/services/{app}/saas/saas-{index}.yml")
     }
 
-    /// The path of a target that has a file of its own; it belongs to the saas file with the same index.
+    /// The path of a target with a separate file; it belongs to the saas file with the same index.
     pub(super) fn target_path(&self, index: usize) -> String {
         let app = Self::app_name(index % self.census.saas_files % self.census.apps);
         format!("/services/{app}/saas/targets/target-{index}.yml")

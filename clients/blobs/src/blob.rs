@@ -1,14 +1,14 @@
-//! Keys, tags, and what a blob is.
+//! Blobs, their keys, tags and metadata.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::BlobsError;
 
-/// How many bytes a key may have, as in S3.
+/// Maximum length of a key in bytes, as in S3.
 const LONGEST_KEY: usize = 1024;
 
-/// The name of a blob: slashes in it mean nothing but to those who list by prefix.
+/// The key of a blob. Slashes have no meaning except for listings by prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
@@ -23,8 +23,8 @@ impl Key {
         } else if text.chars().any(char::is_control) {
             "it has a control character"
         } else if text.split('/').any(|part| [".", ".."].contains(&part)) {
-            // What speaks HTTP on the way may take them for folders.
-            "it has a part of dots"
+            // HTTP libraries and proxies may resolve them as relative paths.
+            "it contains a `.` or `..` segment"
         } else {
             return Ok(Self(text));
         };
@@ -43,11 +43,11 @@ impl fmt::Display for Key {
     }
 }
 
-/// What tells one content of a blob from the next. Tags of different stores have nothing in common.
+/// Identifies the content of a blob. Tags of different stores are not comparable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Etag(pub String);
 
-/// Texts that are kept beside the bytes. Names are in lower case.
+/// Metadata stored with the bytes. Names are in lower case.
 pub type Metadata = BTreeMap<String, String>;
 
 /// A blob.
@@ -55,45 +55,45 @@ pub type Metadata = BTreeMap<String, String>;
 pub struct Blob {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// All else.
+    /// Tag, size and metadata.
     pub head: Head,
 }
 
 impl fmt::Debug for Blob {
-    /// Not the bytes: nobody knows what they are.
+    /// Omits the bytes, which may be confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blob").field("head", &self.head).finish_non_exhaustive()
     }
 }
 
-/// All about a blob but its bytes.
+/// Tag, size and metadata of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The tag.
     pub etag: Etag,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
-    /// What is kept beside them.
+    /// The metadata.
     pub metadata: Metadata,
 }
 
-/// What is written.
+/// The content of a write.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Content {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What is kept beside them.
+    /// The metadata.
     pub metadata: Metadata,
 }
 
 impl Content {
-    /// Bytes with nothing beside them.
+    /// Bytes without metadata.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self { bytes: bytes.into(), metadata: Metadata::new() }
     }
 
-    /// Fails unless each name beside the bytes is of letters in lower case, digits, `-` and `_`, and each text is of
-    /// printable ASCII: anything else is read by nobody as it was written.
+    /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value of
+    /// printable ASCII: stores do not preserve anything else.
     pub(crate) fn check(&self, key: &Key) -> Result<(), BlobsError> {
         let is_name = |name: &str| {
             !name.is_empty()
@@ -116,38 +116,38 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What must hold for a write.
+/// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing.
+    /// No precondition.
     Any,
-    /// There is no such blob.
+    /// The blob does not exist.
     IfAbsent,
-    /// It has this tag.
+    /// The blob has this tag.
     IfMatch(Etag),
 }
 
-/// A blob in a list.
+/// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its key, as it is, even if we would not make such a key.
+    /// Its key, also if it is not a valid key for this client.
     pub key: String,
     /// Its tag.
     pub etag: Etag,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// A part of a list.
+/// A page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// What is on it.
+    /// The blobs on the page.
     pub entries: Vec<Entry>,
-    /// Where the next one is, unless this is the last.
+    /// The cursor of the next page, unless this is the last.
     pub next: Option<Cursor>,
 }
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub(crate) String);
 
@@ -156,7 +156,7 @@ mod tests {
     use super::{Content, Key};
 
     #[test]
-    fn a_key_is_a_text_that_every_store_takes() {
+    fn keys_are_validated() {
         let long = "x".repeat(1025);
         for (text, good) in [
             ("a", true),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_beside_the_bytes_is_plain() {
+    fn metadata_is_validated() {
         let key = Key::new("a").unwrap();
         for (name, text, good) in [
             ("a-b_1", "x y=~", true),

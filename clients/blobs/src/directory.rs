@@ -1,7 +1,7 @@
-//! A folder in place of a bucket, for the sandbox.
+//! A directory that stands in for a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is there as a whole or not at all; no key leads out of the folder; writes of all processes that
-//! use the folder are one after the other.
+//! **Invariant:** a blob is written completely or not at all; no key resolves outside of the directory; the
+//! writes of all processes that use the directory are serialised by a file lock.
 
 mod names;
 
@@ -24,32 +24,32 @@ use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page,
 use crate::error::BlobsError;
 use crate::{Reader, Writer};
 
-/// How many blobs are on a page.
+/// Number of blobs on a page.
 const PAGE: usize = 1000;
 /// The largest blob that is read.
 const MAX_BYTES: u64 = 256 << 20;
-/// Held by the process that writes.
+/// The lock file; held by the writing process.
 const LOCK: &str = ".lock";
-/// How long a writer waits for another: a process that was stopped in the middle of a write must not stop all others for good.
+/// Timeout for the lock: a process that was stopped during a write must not block all others forever.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often it looks.
+/// Interval at which the lock is polled.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// A folder in place of a bucket. A clone is the same folder.
+/// A directory that stands in for a bucket. Clones use the same directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: Arc<Path>,
-    /// So that of one process only one waits for the file.
+    /// Serialises the writers of this process, so that only one of them blocks a thread on the lock file.
     turn: Arc<Mutex<()>>,
 }
 
 impl Directory {
-    /// The blobs in `root`, which need not exist before something is written.
+    /// The blobs in `root`. The first write creates the directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into().into(), turn: Arc::default() }
     }
 
-    /// Does something with files where it does not keep others waiting.
+    /// Runs file operations on a blocking thread.
     async fn apart<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Folder) -> Result<T, BlobsError> + Send + 'static,
@@ -62,21 +62,21 @@ impl Directory {
     }
 }
 
-/// The folder itself; everything here blocks.
+/// The blocking implementation.
 struct Folder {
     root: Arc<Path>,
 }
 
 impl Folder {
-    /// Where a blob is; fails if a link is on the way.
+    /// The path of a blob. Fails if a component is a symbolic link.
     fn file(&self, key: &Key) -> Result<PathBuf, BlobsError> {
         let mut path = self.root.to_path_buf();
         for name in names::of(key)? {
             path.push(name);
             let is_link = path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
             if is_link {
-                let what = format!("go through `{}`", path.display());
-                return Err(BlobsError::File { what, source: io::Error::other("it is a link") });
+                let what = format!("follow `{}`", path.display());
+                return Err(BlobsError::File { what, source: io::Error::other("it is a symbolic link") });
             }
         }
         Ok(path)
@@ -90,14 +90,14 @@ impl Folder {
             Err(error) => return Err(failed("read", &file, error)),
         };
         let etag = tag(&bytes);
-        let beside = names::beside(&file, &etag);
-        let metadata: Metadata = match read(&beside) {
+        let metadata_file = names::beside(&file, &etag);
+        let metadata: Metadata = match read(&metadata_file) {
             Ok(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
                 key: key.to_string(),
-                why: "what is beside it is not JSON",
+                why: "its metadata is not JSON",
             })?,
             Err(error) if is_absent(&error) => Metadata::new(),
-            Err(error) => return Err(failed("read", &beside, error)),
+            Err(error) => return Err(failed("read", &metadata_file, error)),
         };
         let head = Head { etag, size: bytes.len() as u64, metadata };
         Ok(Some(Blob { bytes, head }))
@@ -111,7 +111,7 @@ impl Folder {
             keys.into_iter().filter(|key| after.is_none_or(|after| key.as_str() > after)).peekable();
         let mut entries = Vec::new();
         for key in keys.by_ref().take(PAGE) {
-            // What somebody else put here is no blob, and one that went away meanwhile is not there.
+            // Skip foreign files, and blobs that were deleted since the listing.
             let Ok(name) = Key::new(key.clone()) else { continue };
             if let Some(blob) = self.get(&name)? {
                 entries.push(Entry { key, etag: blob.head.etag, size: blob.head.size });
@@ -137,18 +137,18 @@ impl Folder {
         if let Some(folder) = file.parent() {
             make(folder)?;
         }
-        // What is beside the bytes goes first, under a name that only these bytes look for.
-        let beside = names::beside(&file, &etag);
+        // The metadata is written first, under a name derived from the digest of the bytes.
+        let metadata_file = names::beside(&file, &etag);
         if content.metadata.is_empty() {
-            gone(fs::remove_file(&beside)).map_err(|error| failed("remove", &beside, error))?;
+            gone(fs::remove_file(&metadata_file)).map_err(|error| failed("remove", &metadata_file, error))?;
         } else {
-            let text = serde_json::to_vec(&content.metadata).expect("texts can be written as JSON");
-            self.replace(&beside, &text)?;
+            let text = serde_json::to_vec(&content.metadata).expect("strings can be written as JSON");
+            self.replace(&metadata_file, &text)?;
         }
         self.replace(&file, &content.bytes)?;
         if let Some(old) = current.filter(|old| old.head.etag != etag) {
-            let beside = names::beside(&file, &old.head.etag);
-            gone(fs::remove_file(&beside)).map_err(|error| failed("remove", &beside, error))?;
+            let metadata_file = names::beside(&file, &old.head.etag);
+            gone(fs::remove_file(&metadata_file)).map_err(|error| failed("remove", &metadata_file, error))?;
         }
         Ok(etag)
     }
@@ -160,14 +160,14 @@ impl Folder {
             return Err(BlobsError::Stale { key: key.clone() });
         }
         let file = self.file(key)?;
-        let beside = names::beside(&file, &current.head.etag);
-        for path in [&file, &beside] {
+        let metadata_file = names::beside(&file, &current.head.etag);
+        for path in [&file, &metadata_file] {
             gone(fs::remove_file(path)).map_err(|error| failed("remove", path, error))?;
         }
         Ok(())
     }
 
-    /// Until the file is dropped, no other process writes.
+    /// Takes the lock of the directory. It is held until the file is dropped.
     fn lock(&self) -> Result<File, BlobsError> {
         make(&self.root)?;
         let path = self.root.join(LOCK);
@@ -191,11 +191,12 @@ impl Folder {
         lock().map_err(|error| failed("lock", &path, error))
     }
 
-    /// Written beside and renamed, and on disk when it returns; the holder of the lock is alone with the draft.
+    /// Replaces a file atomically: writes a draft, syncs it and renames it. The caller holds the lock, so
+    /// nothing else uses the draft.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let draft = self.root.join(".draft");
         let write = || -> io::Result<()> {
-            // A draft that a killed process left, or a link in its place, is neither followed nor kept.
+            // Remove the draft of a killed process, or a link in its place.
             gone(fs::remove_file(&draft))?;
             let mut out = private_file().create_new(true).open(&draft)?;
             out.write_all(bytes)?;
@@ -210,26 +211,26 @@ impl Folder {
     }
 }
 
-/// Makes a folder that only its owner may read.
+/// Creates a directory that only its owner may read.
 fn make(folder: &Path) -> Result<(), BlobsError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| failed("make", folder, error))
+    builder.create(folder).map_err(|error| failed("create", folder, error))
 }
 
-/// How files are opened for writing that only their owner may read.
+/// Options to open a file for writing that only its owner may read.
 fn private_file() -> fs::OpenOptions {
     let mut options = File::options();
     options.write(true).mode(0o600).custom_flags(UNFOLLOWED);
     options
 }
 
-/// Neither follows a link nor waits for the other end of a pipe.
+/// Open flags: do not follow links, and do not block on pipes.
 const UNFOLLOWED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
-/// The bytes of a regular file that is not too large.
+/// Reads a regular file of at most [`MAX_BYTES`].
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = regular(File::options().read(true).custom_flags(UNFOLLOWED).open(path)?)?;
     let mut bytes = Vec::new();
@@ -243,7 +244,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The file, if it is a regular one.
+/// Returns the file if it is a regular file.
 fn regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
@@ -305,7 +306,8 @@ impl Writer for Directory {
     }
 }
 
-/// Collects the keys below a folder that stands for `above`, a text that is empty or ends in a slash.
+/// Collects the keys below a directory. `above` is the key prefix of the directory: empty or with a trailing
+/// slash.
 fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Result<(), BlobsError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -333,7 +335,7 @@ fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// The tag of some bytes: their digest.
+/// The tag of a blob: the digest of its bytes.
 fn tag(bytes: &[u8]) -> Etag {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
@@ -342,12 +344,12 @@ fn tag(bytes: &[u8]) -> Etag {
     Etag(text)
 }
 
-/// A folder where a file is looked for, or a file where a folder is, has no such blob in it.
+/// Whether the error means that the blob does not exist, including a file in place of a directory.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// What is gone already is fine.
+/// Ignores that a file to remove does not exist.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if is_absent(&error) => Ok(()),

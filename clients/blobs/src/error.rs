@@ -1,6 +1,6 @@
-//! What can go wrong with blobs.
+//! Errors of the blob store.
 //!
-//! **Invariant:** an error tells keys and what a store said in code words, never bytes and never a credential.
+//! **Invariant:** an error contains keys and error codes of the store, never content and never a credential.
 
 use std::io;
 
@@ -8,92 +8,92 @@ use qontract_client_http::Refusal;
 
 use crate::blob::Key;
 
-/// Why there is no blob, or why it was not written.
+/// An error of a read or write.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobsError {
-    /// The key cannot be used.
-    #[error("`{key}` is no key of a blob: {why}")]
+    /// The key is not valid.
+    #[error("`{key}` is not a valid blob key: {why}")]
     Key {
-        /// The text.
+        /// The key.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// What is to be kept beside the bytes is not plain.
+    /// The metadata is not valid.
     #[error(
-        "blob `{key}` cannot have `{name}` beside it: names are of a-z, 0-9, `-` and `_`, texts of printable ASCII"
+        "blob `{key}` cannot have the metadata `{name}`: names consist of a-z, 0-9, `-` and `_`, values of printable ASCII"
     )]
     Metadata {
-        /// Which blob.
+        /// The blob.
         key: Key,
-        /// The name of what is wrong.
+        /// The name of the invalid metadata.
         name: String,
     },
-    /// The precondition does not hold: somebody else was faster.
-    #[error("blob `{key}` is not as it was expected to be")]
+    /// The precondition does not hold: the blob was changed concurrently.
+    #[error("the precondition on blob `{key}` does not hold: it was changed concurrently")]
     Stale {
-        /// Which blob.
+        /// The blob.
         key: Key,
     },
-    /// It is not there, and should be.
-    #[error("there is no blob `{0}`")]
+    /// The blob does not exist, and should.
+    #[error("blob `{0}` not found")]
     NotFound(Key),
-    /// It is there, and is not what it should be.
+    /// The content of the blob is not valid.
     #[error("blob `{key}` is malformed: {why}")]
     Malformed {
-        /// Which blob.
+        /// The blob.
         key: String,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// The guard does not let it through.
+    /// The guard refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store does not let us.
-    #[error("{what} is denied to us ({said})")]
+    /// The store denied access.
+    #[error("{what} failed: access denied ({reason})")]
     Denied {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// The code words of the store.
-        said: String,
+        /// Status and error code of the store.
+        reason: String,
     },
-    /// The store has no such bucket.
-    #[error("there is no bucket `{0}`")]
+    /// The bucket does not exist.
+    #[error("bucket `{0}` not found")]
     NoBucket(String),
-    /// No answer, or none that tells anything about the blob.
-    #[error("{what} failed: {said}")]
+    /// No response, or none about the blob.
+    #[error("{what} failed: {reason}")]
     Unreachable {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// The code words of the store, or what happened on the way.
-        said: String,
-        /// Whether another try may help.
+        /// Status and error code of the store, or the cause of the connection failure.
+        reason: String,
+        /// Whether a retry may help.
         transient: bool,
     },
-    /// It is larger than allowed.
+    /// The blob is too large.
     #[error("blob `{key}` has more than {limit} bytes")]
     TooLarge {
-        /// Which blob.
+        /// The blob.
         key: Key,
-        /// How many bytes it may have.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// A file in place of the store.
+    /// A file operation of the directory store failed.
     #[error("cannot {what}")]
     File {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// The cause.
         #[source]
         source: io::Error,
     },
-    /// This store cannot do it.
+    /// The store does not support the operation.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl BlobsError {
-    /// Whether the same call may well succeed later, with nobody having changed its input.
+    /// Whether a retry of the same call may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { transient, .. } => *transient,

@@ -1,13 +1,14 @@
-//! Blobs by key: a Read half and a Write half, no policy. S3, or a folder in place of it.
+//! Blob store client: a Read half and a Write half, no policy. Uses S3, or a directory that stands in for a
+//! bucket.
 //!
-//! **Invariant:** what could not be read is never taken for absent, and a write whose precondition does not hold changes
-//! nothing.
+//! **Invariant:** a failed read is never taken for an absent blob, and a write whose precondition does not
+//! hold changes nothing.
 //!
 //! ```
 //! use qontract_access::WritePermit;
 //! use qontract_client_blobs::{BlobsError, Content, Key, Precondition, Writer};
 //!
-//! /// Whether we are the first.
+//! /// Returns true for the first caller.
 //! async fn claim(permit: &WritePermit, blobs: &dyn Writer, key: &Key) -> Result<bool, BlobsError> {
 //!     match blobs.put(permit, key, &Content::new("mine"), &Precondition::IfAbsent).await {
 //!         Ok(_) => Ok(true),
@@ -32,23 +33,24 @@ pub use error::BlobsError;
 pub use s3::{Credentials, S3, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{Add, Draft, State, StateCredentials, StateSettings, Stored};
 
-/// What is read.
+/// The Read half.
 pub trait Reader: Send + Sync {
-    /// A blob, if it is there.
+    /// A blob, if it exists.
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>>;
 
-    /// All about a blob but its bytes, if it is there.
+    /// Tag, size and metadata of a blob, if it exists.
     fn head<'a>(
         &'a self,
         permit: &'a ReadPermit,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>>;
 
-    /// The first page of all blobs whose keys begin so, or the page at the cursor; in the order of the keys' bytes.
+    /// The first page of the blobs whose keys start with `prefix`, or the page at the cursor, sorted by the
+    /// bytes of the keys.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -57,9 +59,9 @@ pub trait Reader: Send + Sync {
     ) -> BoxFuture<'a, Result<Page, BlobsError>>;
 }
 
-/// What is written. Everything may run twice; a precondition that does not hold is `Stale`.
+/// The Write half. Every call is idempotent; if its precondition does not hold, it returns `Stale`.
 pub trait Writer: Send + Sync {
-    /// Writes a blob as a whole; the tag of what is there now.
+    /// Writes a whole blob; returns its new tag.
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -68,7 +70,7 @@ pub trait Writer: Send + Sync {
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>>;
 
-    /// Removes a blob, which must still have the tag, if one is given. One that is gone already is fine.
+    /// Deletes a blob, which must still have the tag, if one is given. Deleting a missing blob succeeds.
     fn delete<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -88,7 +90,7 @@ const MAX_PAGES: usize = 1000;
 /// Maximum size of all keys that [`list_all`] returns, in bytes.
 const MAX_KEY_BYTES: usize = 64 << 20;
 
-/// All blobs whose keys begin so, page after page. A listing that does not end is an error.
+/// All blobs whose keys start with `prefix`, from all pages. An endless listing is an error.
 pub async fn list_all(
     blobs: &(impl Reader + ?Sized),
     permit: &ReadPermit,
@@ -106,15 +108,18 @@ pub async fn list_all(
             return Ok(entries);
         }
         if page.next == cursor {
-            return Err(unending(prefix, "the store names the same page as the next one".to_owned()));
+            return Err(unending(prefix, "the store returned the same continuation token twice".to_owned()));
         }
         cursor = page.next;
     }
-    Err(unending(prefix, format!("there are more than {MAX_PAGES} pages or {MAX_KEY_BYTES} bytes of keys")))
+    Err(unending(
+        prefix,
+        format!("the listing has more than {MAX_PAGES} pages or {MAX_KEY_BYTES} bytes of keys"),
+    ))
 }
 
-fn unending(prefix: &str, said: String) -> BlobsError {
-    BlobsError::Unreachable { what: format!("listing blobs below `{prefix}`"), said, transient: false }
+fn unending(prefix: &str, reason: String) -> BlobsError {
+    BlobsError::Unreachable { what: format!("listing blobs below `{prefix}`"), reason, transient: false }
 }
 
 #[cfg(test)]
@@ -125,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A store whose listing has so many pages of one key with so many bytes.
+    /// A store whose listing has `count` pages, each with one key of `key_bytes` bytes.
     struct Pages {
         count: usize,
         key_bytes: usize,

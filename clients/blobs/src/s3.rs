@@ -1,7 +1,7 @@
-//! S3, or a server that speaks as it does, through the vendor's library.
+//! S3 and compatible servers, through the AWS SDK.
 //!
-//! **Invariant:** in a dry run the library itself is stopped before it sends anything but `GET`, `HEAD` and `OPTIONS`,
-//! whichever permit is shown.
+//! **Invariant:** in a dry run an interceptor in the SDK refuses everything but `GET`, `HEAD` and `OPTIONS`,
+//! whichever permit is passed.
 
 mod answer;
 mod endpoint;
@@ -33,13 +33,13 @@ use guard::DryRunGuard;
 use limit::{BodyLimit, NoRetryOfTooLarge, is_too_large};
 pub use settings::{Credentials, S3Settings};
 
-/// How often a write with a precondition is tried while the store says that it has not decided.
+/// Maximum number of attempts of a conditional write while the store reports a conflict or overload.
 const TRIES: u32 = 8;
 
-/// How many keys a page of a listing may have.
+/// Maximum number of keys on a page of a listing.
 const MAX_PAGE_KEYS: u16 = 1000;
 
-/// A bucket. A clone is the same one.
+/// A bucket. Clones share their state.
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
@@ -47,21 +47,21 @@ pub struct S3 {
     shared: Arc<Shared>,
 }
 
-/// What all runs have in common.
+/// The state that all runs share.
 struct Shared {
     settings: S3Settings,
     limiter: Limiter,
 }
 
 impl S3 {
-    /// The bucket of these settings, for the run that the permit is of; nothing is sent to it yet.
+    /// The bucket of these settings, for the run of this permit. Sends nothing yet.
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
         let builder = settings.builder().await;
         let limiter = Limiter::new(settings.concurrency).with_wait_timeout(settings.deadline);
         Self::guarded(builder, permit.mode(), Arc::new(Shared { settings, limiter }))
     }
 
-    /// The same bucket for another run.
+    /// A client of the bucket for another run.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self::guarded(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.shared))
@@ -76,11 +76,11 @@ impl S3 {
         Self { client: Client::from_conf(builder.build()), mode, shared }
     }
 
-    /// Waits for a permit to call the store.
+    /// Waits for a permit of the concurrency limit.
     async fn acquire(&self) -> Result<Permit, BlobsError> {
         self.shared.limiter.acquire().await.map_err(|_| BlobsError::Unreachable {
             what: format!("waiting for bucket `{}`", self.shared.settings.bucket),
-            said: "other calls took too long".to_owned(),
+            reason: "timed out waiting for other calls".to_owned(),
             transient: true,
         })
     }
@@ -97,8 +97,8 @@ impl S3 {
             if is_too_large(&error) {
                 return BlobsError::TooLarge { key: key.clone(), limit };
             }
-            let (what, said) = (format!("reading blob `{key}`"), "the connection broke".to_owned());
-            BlobsError::Unreachable { what, said, transient: true }
+            let (what, reason) = (format!("reading blob `{key}`"), "the connection broke".to_owned());
+            BlobsError::Unreachable { what, reason, transient: true }
         };
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.body.next().await {
@@ -117,7 +117,7 @@ impl S3 {
                     answer.content_length.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
                 Ok(Some(head(answer.e_tag, size, answer.metadata)))
             }
-            Err(error) => self.absent(Failure::of(&error), || format!("looking at blob `{key}`")),
+            Err(error) => self.absent(Failure::of(&error), || format!("reading the head of blob `{key}`")),
         }
     }
 
@@ -133,7 +133,7 @@ impl S3 {
         if objects.len() > usize::from(MAX_PAGE_KEYS) {
             return Err(BlobsError::Unreachable {
                 what: format!("listing blobs below `{prefix}`"),
-                said: format!("the store sent {} keys in a page of at most {MAX_PAGE_KEYS}", objects.len()),
+                reason: format!("the store sent {} keys in a page of at most {MAX_PAGE_KEYS}", objects.len()),
                 transient: false,
             });
         }
@@ -163,8 +163,8 @@ impl S3 {
                 .key(key.as_str())
                 .set_metadata(Some(metadata))
                 .body(ByteStream::from(content.bytes.clone()));
-            // A second attempt after a lost answer would meet the first one's blob, so with a precondition there is
-            // none, unless the store says that it did nothing.
+            // A retry after a lost response would find the blob of the first attempt, so conditional writes
+            // are not retried by the SDK, but only below, if the store reports that it did nothing.
             let once = aws_sdk_s3::config::Config::builder().retry_config(RetryConfig::disabled());
             let answer = match precondition {
                 Precondition::Any => request.send().await,
@@ -184,7 +184,7 @@ impl S3 {
                 tokio::time::sleep(Duration::from_millis(50 << tries.min(5))).await;
                 continue;
             }
-            // There is nothing that could match.
+            // Without a blob, `IfMatch` cannot hold.
             let is_stale = is_conflict(&failure) || (is_conditional && failure.is_absent());
             return Err(if is_stale {
                 BlobsError::Stale { key: key.clone() }
@@ -197,7 +197,7 @@ impl S3 {
     async fn remove(&self, key: &Key, expected: Option<&Etag>) -> Result<(), BlobsError> {
         let stale = || BlobsError::Stale { key: key.clone() };
         if let Some(expected) = expected {
-            // Servers that do not know the precondition would remove anything, so it is looked at first.
+            // Servers without support for `If-Match` would delete any content, so the tag is compared first.
             match self.look(key).await? {
                 None => return Ok(()),
                 Some(head) if head.etag != *expected => return Err(stale()),
@@ -209,7 +209,7 @@ impl S3 {
             Ok(_) => Ok(()),
             Err(error) => match Failure::of(&error) {
                 failure if failure.is_absent() => Ok(()),
-                // It may have been us, and the answer was lost.
+                // An earlier attempt may have deleted it, and its response was lost.
                 failure if is_conflict(&failure) && self.look(key).await?.is_none() => Ok(()),
                 failure if is_conflict(&failure) => Err(stale()),
                 failure => Err(failure.tell(&self.shared.settings.bucket, format!("removing blob `{key}`"))),
@@ -217,7 +217,7 @@ impl S3 {
         }
     }
 
-    /// Nothing, if the blob is not there; but a bucket that is not there is a failure.
+    /// `None` if the blob does not exist; a missing bucket is an error.
     fn absent<T>(&self, failure: Failure, what: impl FnOnce() -> String) -> Result<Option<T>, BlobsError> {
         if failure.is_absent() { Ok(None) } else { Err(failure.tell(&self.shared.settings.bucket, what())) }
     }
@@ -242,10 +242,10 @@ impl Reader for S3 {
     fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
             let _permit = self.acquire().await?;
-            // The library's own limit ends where the bytes begin.
+            // The timeout of the SDK does not cover reading the body.
             timeout(self.shared.settings.deadline, self.fetch(key)).await.unwrap_or_else(|_| {
                 let what = format!("reading blob `{key}`");
-                Err(BlobsError::Unreachable { what, said: "it took too long".to_owned(), transient: true })
+                Err(BlobsError::Unreachable { what, reason: "timed out".to_owned(), transient: true })
             })
         }
         .boxed()

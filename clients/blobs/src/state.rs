@@ -1,4 +1,5 @@
-//! The established runtime's state: JSON under `state/<integration>/<key>`, read and written by both.
+//! The state store of qontract-reconcile: JSON under `state/<integration>/<key>`, readable and writable by
+//! both.
 
 mod settings;
 
@@ -17,27 +18,27 @@ pub use settings::{StateCredentials, StateSettings};
 #[derive(Clone)]
 pub struct State {
     blobs: Arc<dyn Blobs>,
-    /// Ends without a slash.
+    /// Without a trailing slash.
     path: String,
 }
 
-/// A value as it was read.
+/// A value that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     /// The value.
     pub value: Value,
-    /// Its tag, for who wants to replace just this.
+    /// Its tag, for a conditional write.
     pub etag: Etag,
-    /// What is kept beside it.
+    /// The metadata.
     pub metadata: Metadata,
 }
 
-/// A value to be written.
+/// A value to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// The value.
     pub value: Value,
-    /// What is kept beside it.
+    /// The metadata.
     pub metadata: Metadata,
 }
 
@@ -47,25 +48,25 @@ impl From<Value> for Draft {
     }
 }
 
-/// What must hold for a value to be added.
+/// The precondition for adding a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Add {
-    /// The key is not there.
+    /// The key does not exist.
     IfAbsent,
     /// The key has this tag.
     IfMatch(Etag),
-    /// Nothing: what is there is written over.
+    /// No precondition: an existing value is overwritten.
     Force,
 }
 
 impl State {
-    /// The state of an integration; without a name, that of all of them.
+    /// The state of an integration; without a name, the state of all integrations.
     pub fn new(blobs: Arc<dyn Blobs>, integration: &str) -> Self {
         let path = if integration.is_empty() { "state".to_owned() } else { format!("state/{integration}") };
         Self { blobs, path }
     }
 
-    /// The keys, each with a slash before it, in order.
+    /// All keys, sorted, each with a leading slash.
     pub async fn ls(&self, permit: &ReadPermit) -> Result<Vec<String>, BlobsError> {
         let entries = list_all(&*self.blobs, permit, &format!("{}/", self.path)).await?;
         let below =
@@ -73,12 +74,12 @@ impl State {
         Ok(below.collect())
     }
 
-    /// What is kept beside a value, if the key is there.
+    /// The metadata of a value, if the key exists.
     pub async fn head(&self, permit: &ReadPermit, key: &str) -> Result<Option<Metadata>, BlobsError> {
         Ok(self.blobs.head(permit, &self.key(key)?).await?.map(|head| head.metadata))
     }
 
-    /// A value, if the key is there. One that is not JSON is a failure, not absent.
+    /// A value, if the key exists. A value that is not JSON is an error, not absent.
     pub async fn get(&self, permit: &ReadPermit, key: &str) -> Result<Option<Stored>, BlobsError> {
         let key = self.key(key)?;
         let Some(blob) = self.blobs.get(permit, &key).await? else { return Ok(None) };
@@ -107,7 +108,7 @@ impl State {
         self.blobs.put(permit, &self.key(key)?, &content, &precondition).await
     }
 
-    /// Removes a value, which must be there.
+    /// Removes a value, which must exist.
     pub async fn rm(&self, read: &ReadPermit, write: &WritePermit, key: &str) -> Result<(), BlobsError> {
         let key = self.key(key)?;
         match self.blobs.head(read, &key).await? {

@@ -1,6 +1,6 @@
-//! One attempt: the request goes out, redirects are followed or not, the body comes in.
+//! One attempt: sends the request, follows redirects if allowed, reads the body.
 //!
-//! **Invariant:** a redirect is followed by reads alone, and never to another origin: what was sent to one target is
+//! **Invariant:** only reads follow redirects, and never to another origin: what was sent to one target is
 //! not sent to another.
 
 use std::error::Error;
@@ -19,12 +19,12 @@ use crate::response::Response;
 use crate::retry::retry_after;
 use crate::settings::Settings;
 
-/// How many redirects in a row are followed.
+/// Maximum number of redirects that are followed in a row.
 const REDIRECTS: usize = 5;
-/// How much of the body of a failure is read.
+/// Maximum number of bytes that are read of the body of an error response.
 const TOLD: usize = 16 << 10;
 
-/// Sends the request once and reads the whole answer.
+/// Sends the request once and reads the whole response.
 pub async fn attempt(
     client: &Client,
     settings: &Settings,
@@ -76,7 +76,8 @@ async fn answer(
     Ok(Response { status: response.status(), headers: std::mem::take(response.headers_mut()), body })
 }
 
-/// An answer that is a failure. Its body is only told: what of it cannot be read is left out.
+/// The error for a response with an error status. Its body is only used for the message, so a failure to read
+/// it is ignored.
 async fn failed(prepared: &Prepared, mut response: reqwest::Response) -> HttpError {
     let (status, retry_after) = (response.status(), retry_after(response.headers()));
     let mut body = Vec::new();
@@ -98,7 +99,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where a redirect leads to, if it may be followed.
+/// The target of a redirect, if it may be followed.
 fn follow(
     prepared: &Prepared,
     from: &Url,
@@ -126,11 +127,12 @@ fn follow(
     }
 }
 
-/// What became of a request that has no answer. The library's error tells the URL with its query: that goes.
+/// The error for a request without a response. The URL is removed from the error of the library, since it has
+/// the query.
 fn broken(prepared: &Prepared, error: reqwest::Error) -> HttpError {
     let (call, source) = (prepared.call.clone(), error.without_url());
     if source.is_builder() {
-        return HttpError::Prepare { call, why: "the HTTP client does not take it".to_owned() };
+        return HttpError::Prepare { call, why: "the HTTP client rejects it".to_owned() };
     }
     let cause = cause(&source, prepared.request.url().host_str().unwrap_or_default());
     if source.is_connect() {
@@ -139,13 +141,13 @@ fn broken(prepared: &Prepared, error: reqwest::Error) -> HttpError {
     HttpError::Exchange { call, cause }
 }
 
-/// Whether the two sides could not agree on TLS: the certificate is not trusted, or there is no TLS at all.
+/// Whether the TLS handshake failed: the certificate is not trusted, or the server does not use TLS.
 fn is_untrusted(error: &reqwest::Error) -> bool {
     let mut chain = std::iter::successors(error.source(), |error| (*error).source());
     chain.any(|error| error.downcast_ref().is_some_and(is_invalid))
 }
 
-/// The kind by which the TLS library tells it, in an error that may be wrapped in others of the same type.
+/// Whether an error, or one wrapped in it, has the kind that the TLS library uses for handshake failures.
 fn is_invalid(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_invalid)

@@ -1,6 +1,6 @@
-//! What one target is given: so many requests at a time, so many per second, and quiet when it asks for it.
+//! Rate limits per origin: concurrent requests, requests per second, and back-off after `Retry-After`.
 //!
-//! **Invariant:** everyone who shares the [`Budgets`] shares the budget of each target.
+//! **Invariant:** all callers that share the [`Budgets`] share the limits of each origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
-/// The budgets of all targets, by origin. A clone is the same budgets.
+/// The rate limiters of all targets, by origin. Clones share them.
 #[derive(Clone, Default)]
 pub struct Budgets {
     targets: Arc<Mutex<BTreeMap<String, Arc<Target>>>>,
 }
 
 impl Budgets {
-    /// The budget of a target; whoever asks first decides on its concurrency.
+    /// The limiter of an origin. The first caller sets its concurrency.
     pub(crate) fn target(&self, origin: String, concurrency: usize) -> Arc<Target> {
         let mut targets = self.targets.lock();
         Arc::clone(targets.entry(origin).or_insert_with(|| Arc::new(Target::new(concurrency))))
@@ -27,17 +27,17 @@ impl Budgets {
 
 impl fmt::Debug for Budgets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Budgets({} targets)", self.targets.lock().len())
+        write!(f, "OriginLimiters({} origins)", self.targets.lock().len())
     }
 }
 
-/// The budget of one target.
+/// The rate limiter of one origin.
 pub(crate) struct Target {
     permits: Semaphore,
     pace: Mutex<Pace>,
 }
 
-/// When the next request may start.
+/// The earliest start of the next request.
 #[derive(Default)]
 struct Pace {
     next: Option<Instant>,
@@ -49,8 +49,8 @@ impl Target {
         Self { permits: Semaphore::new(concurrency.max(1)), pace: Mutex::default() }
     }
 
-    /// Waits for a permit to send a request. `Err` tells how long the target wants to be left alone, if that is past
-    /// `deadline`.
+    /// Waits for a permit to send a request, at least `spacing` after the previous one. `Err` is the
+    /// remaining back-off, if it ends past `deadline`.
     pub async fn acquire(
         &self,
         spacing: Duration,
@@ -65,21 +65,21 @@ impl Target {
             start
         };
         sleep_until(start).await;
-        // Somebody may have been asked for quiet meanwhile.
+        // Another caller may have received a `Retry-After` in the meantime.
         while let Some(until) = self.quiet(deadline)? {
             sleep_until(until).await;
         }
         Ok(permit)
     }
 
-    /// The target asked to be left alone for so long.
+    /// Delays all requests to the origin by `pause`, as requested by `Retry-After`.
     pub fn hush(&self, pause: Duration) {
         let until = Instant::now() + pause;
         let mut pace = self.pace.lock();
         pace.quiet_until = Some(pace.quiet_until.map_or(until, |earlier| earlier.max(until)));
     }
 
-    /// Until when the target is to be left alone.
+    /// The end of the current back-off. `Err` is the remaining time, if it ends past `deadline`.
     fn quiet(&self, deadline: Instant) -> Result<Option<Instant>, Duration> {
         let now = Instant::now();
         let until = self.pace.lock().quiet_until.filter(|until| *until > now);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_so_many_have_their_turn_at_a_time() {
+    async fn concurrent_requests_are_limited() {
         let target = Budgets::default().target("http://h".to_owned(), 2);
         let first = target.acquire(Duration::ZERO, soon()).await.unwrap();
         let _second = target.acquire(Duration::ZERO, soon()).await.unwrap();
@@ -115,16 +115,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn turns_are_apart_by_the_rate() {
+    async fn requests_are_spaced_by_the_rate() {
         let (target, begin) = (Budgets::default().target("http://h".to_owned(), 2), Instant::now());
-        for turn in 0..5 {
+        for number in 0..5 {
             drop(target.acquire(SECOND / 4, soon()).await.unwrap());
-            assert_eq!(begin.elapsed().as_millis() / 250, turn);
+            assert_eq!(begin.elapsed().as_millis() / 250, number);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_asked_for_quiet_is_quiet_for_everyone() {
+    async fn a_back_off_applies_to_all_callers_of_the_origin() {
         let (budgets, begin) = (Budgets::default(), Instant::now());
         budgets.target("http://h".to_owned(), 2).hush(5 * SECOND);
         let (same, other) =
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_past_the_deadline() {
+    async fn a_back_off_past_the_deadline_fails_immediately() {
         let (target, begin) = (Budgets::default().target("http://h".to_owned(), 2), Instant::now());
         target.hush(90 * SECOND);
         assert_eq!(target.acquire(Duration::ZERO, soon()).await.err(), Some(90 * SECOND));

@@ -1,13 +1,14 @@
-//! Why there is no connection or no whole answer, in a few plain words. Pure.
+//! Short, plain causes of connection failures and incomplete responses. Pure.
 //!
-//! Libraries wrap the cause in several layers, some with `Debug` forms; what an operator needs is the innermost one: a name, a port, a certificate.
+//! Libraries wrap the cause in several layers, some with `Debug` output; an operator needs the innermost one:
+//! a host name, a port, a certificate.
 
 use std::error::Error;
 use std::io;
 
 use rustls::CertificateError;
 
-/// The cause at the bottom of a chain of errors, such as `connection refused`; `host` is the host of the address.
+/// The innermost cause of an error chain, such as `connection refused`; `host` is the host of the URL.
 ///
 /// ```
 /// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
@@ -31,7 +32,7 @@ pub fn cause(error: &(dyn Error + 'static), host: &str) -> String {
     known.unwrap_or_else(|| chain.last().map(ToString::to_string).unwrap_or_default())
 }
 
-/// The cause of an error of the operating system, or of TLS inside one.
+/// The cause of an I/O error, or of a TLS error wrapped in one.
 fn of_io(error: &io::Error, host: &str) -> Option<String> {
     if let Some(inner) = error.get_ref() {
         if let Some(error) = inner.downcast_ref::<rustls::Error>() {
@@ -55,7 +56,7 @@ fn of_io(error: &io::Error, host: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The cause of an error of TLS.
+/// The cause of a TLS error.
 fn tls(error: &rustls::Error, host: &str) -> String {
     match error {
         rustls::Error::InvalidCertificate(error) => certificate(error, host),
@@ -68,10 +69,11 @@ fn tls(error: &rustls::Error, host: &str) -> String {
     }
 }
 
-/// `openssl x509 -req` makes such a certificate unless it is given extensions.
+/// `openssl x509 -req` creates such a certificate unless it is given extensions.
 const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not supported: make one of version 3, with extensions such as `extendedKeyUsage`";
 
-/// A certificate with `CA:TRUE`, such as `openssl req -x509` makes, is not accepted from a server, even if it is trusted as a CA.
+/// A server certificate with `CA:TRUE`, as created by `openssl req -x509`, is not accepted, even if it is
+/// trusted as a CA.
 const CA_AS_SERVER: &str = "the server uses a CA certificate (`CA:TRUE`) as its own: give it a certificate with `CA:FALSE` that the CA signed";
 
 fn certificate(error: &CertificateError, host: &str) -> String {
@@ -108,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A message around another error, as libraries have it.
+    /// A message that wraps another error, as in libraries.
     #[derive(Debug)]
     struct Wrapper(&'static str, Option<Box<dyn Error + Send + Sync>>);
 
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_operating_system_are_named() {
+    fn io_errors_are_named() {
         for (kind, expect) in [
             (io::ErrorKind::ConnectionRefused, "connection refused"),
             (io::ErrorKind::ConnectionReset, "connection reset by the server"),
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_refused_for_a_reason() {
+    fn certificate_errors_are_named() {
         #[derive(Debug)]
         struct CaUsedAsEndEntity;
         impl fmt::Display for CaUsedAsEndEntity {
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_of_tls_are_told() {
+    fn other_tls_errors_are_named() {
         let plain = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         check(io::Error::new(io::ErrorKind::InvalidData, plain), "the server does not use TLS");
         let alert = rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired);

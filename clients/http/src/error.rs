@@ -1,7 +1,7 @@
-//! What can go wrong with a call.
+//! Errors of a call.
 //!
-//! **Invariant:** an error holds no header value and no query; of a body at most an [`EXCERPT`], without the secrets
-//! that were sent.
+//! **Invariant:** an error contains no header value and no query, and at most [`EXCERPT`] characters of a
+//! body, without the secrets that were sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::cause::cause;
 use crate::guard::Refusal;
 use crate::secret::Secret;
 
-/// How many characters of a body an error shows; more if a word is longer.
+/// Number of characters of a body that an error shows; more if a word is longer.
 pub(crate) const EXCERPT: usize = 200;
-/// How much of a body is looked at for an excerpt.
+/// Number of bytes of a body that are scanned for an excerpt.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Which call an error is about: its method and its URL without user, password, query and fragment.
+/// The call that failed: its method, and its URL without user, password, query and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The method.
     pub method: Method,
-    /// The URL as far as it may be shown.
+    /// The parts of the URL that may be shown.
     pub url: String,
 }
 
 impl Call {
-    /// What may be told of a request.
+    /// The parts of a request that may be shown.
     pub fn new(method: &Method, url: &Url) -> Self {
         let shown = format!("{}{}", crate::guard::origin(url), url.path());
         Self { method: method.clone(), url: shown }
@@ -42,100 +42,100 @@ impl fmt::Display for Call {
     }
 }
 
-/// Why a call has no answer. Its text is one sentence that ends with the cause.
+/// The error of a call. Its message is one line that ends with the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The stack, or TLS in it, could not be made: the machine has no trusted certificates, or the client certificate cannot be used.
+    /// The stack or its TLS could not be set up: no trusted certificates, or an unusable client certificate.
     #[error("the HTTP client cannot be set up: {}", cause(.0.as_ref(), ""))]
     SetUp(Arc<reqwest::Error>),
-    /// The guard does not let it through.
+    /// The guard refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The request is not one that can be sent.
+    /// The request is invalid.
     #[error("{call} cannot be sent: {why}")]
     Prepare {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// No connection came about.
+    /// The connection could not be established.
     #[error("{call}: {}", self.reason())]
     Connect {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// Whether another try may help: not if the certificate is no good.
+        /// Whether a retry may help; false if the certificate is not valid.
         transient: bool,
         /// The cause, in a few words.
         cause: String,
     },
-    /// The connection broke, or what came over it is not HTTP.
+    /// The connection broke, or the response is not HTTP.
     #[error("{call}: {}", self.reason())]
     Exchange {
-        /// Which call.
+        /// The call.
         call: Call,
         /// The cause, in a few words.
         cause: String,
     },
-    /// The target asked everyone to wait longer than the call may take.
+    /// The back-off that the target requested ends past the deadline of the call.
     #[error("{call}: {}", self.reason())]
     Wait {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// How much longer it wants none.
+        /// The remaining back-off.
         rest: Duration,
     },
-    /// One attempt took too long.
+    /// One attempt timed out.
     #[error("{call}: {}", self.reason())]
     Attempt {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// How long it may take.
+        /// The timeout of an attempt.
         limit: Duration,
     },
-    /// The whole call took too long.
+    /// The whole call timed out.
     #[error("{call}: {}", self.reason())]
     Deadline {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// How long it may take.
+        /// The deadline of the call.
         deadline: Duration,
-        /// How the attempt before the last one ended.
+        /// The error of the previous attempt.
         last: Option<Box<HttpError>>,
     },
-    /// The answer is larger than allowed.
+    /// The response body is too large.
     #[error("{call}: {}", self.reason())]
     Body {
-        /// Which call.
+        /// The call.
         call: Call,
-        /// How many bytes it may have.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// The target sends the caller elsewhere, and the caller does not go.
+    /// The response is a redirect that is not followed.
     #[error("{call}: {}", self.reason())]
     Redirect {
-        /// Which call.
+        /// The call.
         call: Call,
         /// The status.
         status: StatusCode,
-        /// The origin it leads to.
+        /// The origin that it redirects to.
         to: String,
     },
-    /// The answer is a failure.
+    /// The response has an error status.
     #[error("{call}: {}", self.reason())]
     Status {
-        /// Which call.
+        /// The call.
         call: Call,
         /// The status.
         status: StatusCode,
-        /// How long the target wants to be left alone.
+        /// The back-off that the target requested.
         retry_after: Option<Duration>,
-        /// The beginning of the body.
+        /// The start of the body.
         excerpt: String,
     },
 }
 
-/// Whether the beginning of a body is part of a text.
+/// Whether a message contains the excerpt of the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Body {
     Shown,
@@ -148,7 +148,7 @@ impl HttpError {
         self.reason_with(Body::Shown)
     }
 
-    /// The whole sentence without anything of the body of an answer, which may hold what others must not see.
+    /// The whole message without the excerpt of the body, which may contain confidential data.
     pub fn without_body(&self) -> String {
         match self {
             Self::Deadline { call, .. } | Self::Status { call, .. } => {
@@ -163,7 +163,7 @@ impl HttpError {
             Self::SetUp(_) | Self::Refused(_) | Self::Prepare { .. } => self.to_string(),
             Self::Connect { cause, .. } | Self::Exchange { cause, .. } => cause.clone(),
             Self::Wait { rest, .. } => {
-                format!("the server asked for no requests for another {}", seconds(*rest))
+                format!("the server requested a back-off of another {} (Retry-After)", seconds(*rest))
             }
             Self::Attempt { limit, .. } => format!("timed out after {}", seconds(*limit)),
             Self::Deadline { deadline, last: None, .. } => format!("timed out after {}", seconds(*deadline)),
@@ -179,7 +179,7 @@ impl HttpError {
         }
     }
 
-    /// Whether the same call may well succeed later, with nobody having changed anything.
+    /// Whether a retry of the same call may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { transient, .. } => *transient,
@@ -193,7 +193,7 @@ impl HttpError {
         }
     }
 
-    /// The status of the answer, if there was one that is a failure.
+    /// The error status of the response, if there was one.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Status { status, .. } | Self::Redirect { status, .. } => Some(*status),
@@ -210,7 +210,7 @@ impl HttpError {
     }
 }
 
-/// A time in seconds, or in milliseconds if it is short.
+/// Formats a time in seconds, or in milliseconds if it is shorter than one second.
 fn seconds(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())
@@ -219,12 +219,12 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// Credentials that are shorter than this are not searched for in answers.
+/// Shorter credentials are not searched for in responses.
 const MIN_CREDENTIAL_BYTES: usize = 4;
 
-/// The beginning of a body as one line, without control characters; nothing of it if it echoes a secret.
+/// The start of a body as one line, without control characters; redacted as a whole if it contains a secret.
 ///
-/// Only whole words are shown, so that a secret of the caller's, which is redacted later, is not recognised for want of its end.
+/// Only whole words are shown: a truncated secret of the caller would not be recognised by a later redaction.
 pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
     let redactor = Redactor::with_min_bytes(secrets.iter().map(Secret::credential), MIN_CREDENTIAL_BYTES);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_one_sentence_that_ends_with_the_cause() {
+    fn an_error_is_one_line_that_ends_with_the_cause() {
         let call = || Call { method: reqwest::Method::GET, url: "http://h/x".to_owned() };
         let refused =
             HttpError::Connect { call: call(), transient: true, cause: "connection refused".to_owned() };
@@ -302,16 +302,16 @@ mod tests {
     fn an_excerpt_is_cut() {
         let words = "ä ".repeat(EXCERPT);
         check(&words, &format!("{}ä …", "ä ".repeat(EXCERPT / 2)));
-        // A secret of the caller's is redacted later, and has to be whole until then.
+        // A secret of the caller is redacted later, so it must not be truncated.
         let word = "x".repeat(50);
         check(&format!("{}{word} end", "a ".repeat(95)), &format!("{}{word} …", "a ".repeat(95)));
-        // What was not looked at may be the rest of a word.
+        // The part that was not scanned may be the rest of a word.
         check(&format!("{}{word}", " ".repeat(LOOKED_AT - 10)), "…");
         check(&format!("a {}b", " ".repeat(LOOKED_AT)), "a …");
     }
 
     #[test]
-    fn what_was_sent_in_secret_is_not_echoed() {
+    fn a_body_that_echoes_a_secret_is_redacted() {
         check("bad header `Basic c2VjcmV0`", "[redacted]");
         check(&format!("{}c2VjcmV0", "a ".repeat(95)), "[redacted]");
         check("bad header `Basic`", "bad header `Basic`");

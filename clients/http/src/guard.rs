@@ -1,7 +1,7 @@
-//! Which requests a run may send. Pure: other HTTP stacks ask here, too.
+//! Decides which requests a run may send. Pure, so that other HTTP stacks can use it, too.
 //!
-//! **Invariant:** in a dry run no unsafe method is let through, except a `POST` on the short list, and what a known target only
-//! rehearses.
+//! **Invariant:** in a dry run no unsafe method is allowed, except a `POST` on the allow-list and rehearsals
+//! of known targets.
 
 use qontract_access::{Access, Mode};
 use reqwest::{Method, Url};
@@ -9,9 +9,9 @@ use reqwest::{Method, Url};
 use crate::error::Call;
 use crate::rehearsal::SafeRehearsal;
 
-/// A place where `POST` only reads: GraphQL queries, logins.
+/// An endpoint where `POST` only reads: GraphQL queries, logins.
 ///
-/// The list of them grows in clients alone: making one is a disallowed method elsewhere (`clippy.toml`).
+/// Only clients construct one: elsewhere it is a disallowed method (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafePost {
     origin: String,
@@ -26,23 +26,23 @@ impl SafePost {
 
     fn covers(&self, url: &Url) -> bool {
         let is_below = self.path.ends_with('/') && url.path().starts_with(&self.path);
-        // What is escaped here may be a slash or dots to the server.
+        // The server may decode an escape to a slash or to dots.
         (is_below || url.path() == self.path) && !url.path().contains('%') && origin(url) == self.origin
     }
 }
 
-/// Why a request is not sent.
+/// The reason why a request is not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The Read half asks for something that could change the target.
-    #[error("{0} is refused: reading takes GET, HEAD, OPTIONS, or what is known to be safe")]
+    /// The Read half sends a request that could change the target.
+    #[error("{0} is refused: a read may only use GET, HEAD, OPTIONS, or a request that is known to be safe")]
     UnsafeRead(Call),
-    /// The Write half asks, in a dry run.
+    /// The Write half sends a request in a dry run.
     #[error("{0} is refused: this is a dry run")]
     DryRun(Call),
 }
 
-/// Decides what may be sent.
+/// Decides which requests may be sent.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     safe_posts: Vec<SafePost>,
@@ -50,12 +50,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard with this short list.
+    /// A guard with this allow-list.
     pub fn new(safe_posts: Vec<SafePost>) -> Self {
         Self { safe_posts, rehearsals: Vec::new() }
     }
 
-    /// The same guard with one more place on the list.
+    /// Adds an endpoint to the allow-list.
     #[must_use]
     pub fn with(mut self, safe_post: SafePost) -> Self {
         if !self.safe_posts.contains(&safe_post) {
@@ -64,7 +64,7 @@ impl Guard {
         self
     }
 
-    /// The same guard with one more target that rehearses.
+    /// Adds a target that supports rehearsals.
     #[must_use]
     pub fn with_rehearsal(mut self, rehearsal: SafeRehearsal) -> Self {
         if !self.rehearsals.contains(&rehearsal) {
@@ -73,7 +73,7 @@ impl Guard {
         self
     }
 
-    /// Whether a run of this mode may send this request for that half of a client.
+    /// Checks whether a run of this mode may send this request for this half of a client.
     pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), Refusal> {
         match (access, mode) {
             (Access::Read, Mode::DryRun | Mode::Real) if self.is_read(method, url) => Ok(()),
@@ -90,7 +90,7 @@ impl Guard {
     }
 }
 
-/// Scheme, host and port as one text.
+/// Scheme, host and port as one string.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_takes_safe_methods_only() {
+    fn reads_use_safe_methods_only() {
         for method in ["GET", "HEAD", "OPTIONS"] {
             check(&MODES, Access::Read, &format!("{method} https://data.example.com/x"), true);
         }
@@ -131,20 +131,20 @@ mod tests {
     }
 
     #[test]
-    fn a_post_on_the_short_list_is_a_read() {
+    fn a_post_on_the_allow_list_is_a_read() {
         check(&MODES, Access::Read, "POST https://data.example.com/graphql", true);
         check(&MODES, Access::Read, "POST https://data.example.com:443/graphql?a=b", true);
         check(&MODES, Access::Read, "POST https://data.example.com/graphqlsha/abc", true);
     }
 
     #[test]
-    fn another_method_is_not_on_the_list() {
+    fn another_method_is_not_on_the_allow_list() {
         check(&MODES, Access::Read, "DELETE https://data.example.com/graphql", false);
         check(&MODES, Access::Read, "PUT https://data.example.com/graphqlsha/abc", false);
     }
 
     #[test]
-    fn another_place_is_not_on_the_list() {
+    fn another_endpoint_is_not_on_the_allow_list() {
         check(&MODES, Access::Read, "POST http://data.example.com/graphql", false);
         check(&MODES, Access::Read, "POST https://data.example.com:8443/graphql", false);
         check(&MODES, Access::Read, "POST https://example.com/graphql", false);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_takes_any_method_in_a_real_run_and_none_in_a_dry_run() {
+    fn writes_use_any_method_in_a_real_run_and_none_in_a_dry_run() {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             let request = format!("{method} https://data.example.com/graphql");
             check(&[Mode::Real], Access::Write, &request, true);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_method_and_place_without_the_query() {
+    fn a_refusal_shows_method_and_url_without_the_query() {
         let url = Url::parse("https://user:word@data.example.com/x?token=t").unwrap();
         let refusal = guard().check(Mode::DryRun, &Method::DELETE, &url, Access::Write).unwrap_err();
         let expected = "`DELETE https://data.example.com/x` is refused: this is a dry run";

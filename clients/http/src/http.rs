@@ -1,4 +1,4 @@
-//! The stack: one call from the permit to the answer.
+//! The stack: one call from the permit to the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::response::Response;
 use crate::retry::pause;
 use crate::settings::{Proxies, Settings};
 
-/// How long an idle connection is kept: servers on Node close theirs after five seconds, and a request that crosses
-/// the closing is lost.
+/// Idle timeout of pooled connections: Node servers close idle connections after five seconds, and a request
+/// sent at that moment is lost.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// The HTTP stack of one run. A clone is the same stack.
+/// The HTTP stack of one run. Clones share it.
 ///
-/// It remembers the mode of its run, so that what holds it in a dry run cannot write, whichever permit it shows.
+/// It stores the mode of its run: in a dry run it cannot write, whichever permit is passed.
 #[derive(Clone, Debug)]
 pub struct Http {
     mode: Mode,
@@ -32,17 +32,17 @@ pub struct Http {
     shared: Arc<Shared>,
 }
 
-/// What the stacks of several runs have in common.
+/// The state that the stacks of several runs share.
 #[derive(Debug)]
 struct Shared {
     client: reqwest::Client,
-    /// Why there is no TLS, if there is none: the machine trusts nobody.
+    /// The reason why TLS is not available: the machine has no trusted certificates.
     untrusting: Option<Arc<reqwest::Error>>,
     settings: Settings,
 }
 
 impl Http {
-    /// A stack for the run that the permit is of.
+    /// A stack for the run of this permit.
     pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
         let set_up = |error| HttpError::SetUp(Arc::new(error));
         let roots = roots(&settings).map_err(set_up)?;
@@ -54,7 +54,8 @@ impl Http {
         };
         let (client, untrusting) = match builder(&settings).tls_certs_merge(roots.clone()).build() {
             Ok(client) => (Ok(client), None),
-            // Without a trusted certificate on the machine, the given ones are trusted, and plain HTTP still works.
+            // Without trusted certificates on the machine, only the given ones are trusted, and plain HTTP
+            // still works.
             Err(error) => {
                 let untrusting = roots.is_empty().then(|| Arc::new(error));
                 (builder(&settings).tls_certs_only(roots).build(), untrusting)
@@ -65,35 +66,35 @@ impl Http {
         Ok(Self { mode: permit.mode(), guard, shared: Arc::new(Shared { client, untrusting, settings }) })
     }
 
-    /// A stack for another run, with the connections and budgets of this one, and the same short list.
+    /// A stack for another run that shares connections, rate limits and allow-list with this one.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }
     }
 
-    /// The same stack with one more place where `POST` only reads.
+    /// Adds an endpoint where `POST` only reads.
     #[must_use]
     pub fn with_safe_post(&self, safe_post: SafePost) -> Self {
         Self { guard: Arc::new(Guard::clone(&self.guard).with(safe_post)), ..self.clone() }
     }
 
-    /// The same stack with one more target that rehearses.
+    /// Adds a target that supports rehearsals.
     #[must_use]
     pub fn with_safe_rehearsal(&self, rehearsal: SafeRehearsal) -> Self {
         Self { guard: Arc::new(Guard::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
     }
 
-    /// Reads: `GET`, `HEAD`, `OPTIONS`, a `POST` on the short list, or what is only rehearsed.
+    /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, or a rehearsal.
     pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
         self.call(Access::Read, request).await
     }
 
-    /// Writes, by any method; in a dry run it is refused all the same.
+    /// Sends a write with any method. In a dry run it is refused.
     pub async fn write(&self, _permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
         self.call(Access::Write, request).await
     }
 
-    /// Reads or writes, as the permit says.
+    /// Sends a read or a write, depending on the permit.
     pub async fn send(&self, permit: AccessPermit<'_>, request: Request) -> Result<Response, HttpError> {
         self.call(permit.access(), request).await
     }
@@ -139,8 +140,8 @@ fn builder(settings: &Settings) -> reqwest::ClientBuilder {
 }
 
 impl Shared {
-    /// Tries until there is an answer, a failure that will not go away, or no time for another try. `last` is the
-    /// failure of the attempt before.
+    /// Retries until there is a response, a permanent failure, or no time for another attempt. `last` is set
+    /// to the failure of the previous attempt.
     async fn attempts(
         &self,
         prepared: &Prepared,
@@ -161,15 +162,15 @@ impl Shared {
                 Err(failure) => failure,
             };
             drop(permit);
-            let asked = match &failure {
+            let retry_after = match &failure {
                 HttpError::Status { retry_after, .. } if failure.is_transient() => *retry_after,
                 _ => None,
             };
-            if let Some(asked) = asked {
-                // No longer than anyone would wait: a mistaken target must not be left alone for ever.
-                target.hush(asked.min(deadline));
+            if let Some(retry_after) = retry_after {
+                // Limited to the deadline, so that a wrong `Retry-After` does not block the target forever.
+                target.hush(retry_after.min(deadline));
             }
-            let pause = pause(&self.settings, number, fastrand::f64(), asked);
+            let pause = pause(&self.settings, number, fastrand::f64(), retry_after);
             let hopeless = !prepared.repeatable || !failure.is_transient() || number > retries;
             if hopeless || Instant::now() + pause >= end {
                 return Err(failure);

@@ -1,13 +1,13 @@
-//! The one HTTP stack of the clients.
+//! The HTTP stack of all clients.
 //!
-//! A client describes a [`Request`] and gives it to [`Http::read`] or [`Http::write`]; everything that must hold for
-//! every call holds here: what a run may send ([`Guard`]), a deadline, bounded retries, a budget shared by all who
-//! call the same target, a limit on what is read. It knows no outside system and decides nothing about one.
+//! A client builds a [`Request`] and passes it to [`Http::read`] or [`Http::write`]. The stack enforces what
+//! must hold for every call: what a run may send ([`Guard`]), a deadline, bounded retries, a rate limit per
+//! origin that all callers share, a maximum response size. It is independent of any particular system.
 //!
-//! **Invariant:** in a dry run no unsafe method leaves the process, except for the short list of [`SafePost`]s, and what a
-//! [`SafeRehearsal`] covers.
+//! **Invariant:** in a dry run no unsafe method leaves the process, except for the allow-list of
+//! [`SafePost`]s and requests that a [`SafeRehearsal`] covers.
 //!
-//! **Invariant:** no header value and no query of a URL is in an error or in what `Debug` prints.
+//! **Invariant:** no header value and no URL query is in an error or in `Debug` output.
 //!
 //! ```no_run
 //! use qontract_access::ReadPermit;

@@ -1,19 +1,19 @@
-//! Writes that a target only rehearses: Kubernetes' `dryRun=All`. Pure.
+//! Server-side dry runs: writes with `dryRun=All` of Kubernetes. Pure.
 //!
-//! **Invariant:** what is let through names one object or one kind of object, and says `dryRun=All` once and in no way that
-//! another reader of URLs could read otherwise.
+//! **Invariant:** an allowed request names one object or one collection, and contains `dryRun=All` exactly
+//! once, in a form that every URL parser reads the same way.
 
 use reqwest::{Method, Url};
 
 use crate::guard::origin;
 
-/// An API server of Kubernetes that only rehearses what is sent to it with `dryRun=All`.
+/// A Kubernetes API server, where requests with `dryRun=All` change nothing.
 ///
-/// The list of them grows in clients alone: making one is a disallowed method elsewhere (`clippy.toml`).
+/// Only clients construct one: elsewhere it is a disallowed method (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafeRehearsal {
     origin: String,
-    /// What the server puts before all its paths, without a slash at the end.
+    /// The path prefix of the server, without a trailing slash.
     prefix: String,
 }
 
@@ -23,17 +23,17 @@ impl SafeRehearsal {
         Self { origin: origin(target), prefix: target.path().trim_end_matches('/').to_owned() }
     }
 
-    /// Whether it is a `POST` to a kind of objects, or a `PATCH` of an object, that is rehearsed.
+    /// Whether the request is a rehearsed `POST` to a collection or `PATCH` of an object.
     ///
-    /// Not `DELETE`, which takes its options from the body if there is one. Not what is below an object: some of it is passed
-    /// on to programs that know no rehearsal.
+    /// `DELETE` is excluded, because it takes its options from the body if there is one. Subresources are
+    /// excluded, because some of them are forwarded to programs that do not support dry runs.
     pub(crate) fn covers(&self, method: &Method, url: &Url) -> bool {
         let parts = match *method {
             Method::POST => [1, 3],
             Method::PATCH => [2, 4],
             _ => return false,
         };
-        // What is escaped here may be a slash or dots to the server.
+        // The server may decode an escape to a slash or to dots.
         let is_plain = !url.path().contains('%') && origin(url) == self.origin;
         let below = url.path().strip_prefix(&self.prefix).and_then(object);
         is_plain
@@ -42,7 +42,7 @@ impl SafeRehearsal {
     }
 }
 
-/// The parts of a path behind the version of its group.
+/// The segments of a path after the API version.
 fn object(path: &str) -> Option<Vec<&str>> {
     let parts: Vec<_> = path.strip_prefix('/')?.split('/').collect();
     match parts.as_slice() {
@@ -51,18 +51,19 @@ fn object(path: &str) -> Option<Vec<&str>> {
     }
 }
 
-/// Whether there are so few parts, or so many of which the first is `namespaces`; and none is empty.
+/// Whether the path has `of_cluster` segments, or `in_namespace` segments that start with `namespaces`; none
+/// may be empty.
 fn is_shaped(parts: &[&str], [of_cluster, in_namespace]: [usize; 2]) -> bool {
     let is_placed = parts.len() == in_namespace && parts[0] == "namespaces";
     (parts.len() == of_cluster || is_placed) && parts.iter().all(|part| !part.is_empty())
 }
 
-/// Whether the query says `dryRun=All` literally, and nothing else that anybody takes for `dryRun`.
+/// Whether the query contains `dryRun=All` literally, and nothing else that a server could read as `dryRun`.
 fn is_rehearsed(query: &str) -> bool {
-    let said = query.split('&').filter(|pair| *pair == "dryRun=All").count();
+    let literal = query.split('&').filter(|pair| *pair == "dryRun=All").count();
     let keys = url_pairs(query);
-    // Some servers take a semicolon for an ampersand.
-    said == 1 && !query.contains(';') && keys.filter(|key| key.eq_ignore_ascii_case("dryrun")).count() == 1
+    // Some servers treat a semicolon like an ampersand.
+    literal == 1 && !query.contains(';') && keys.filter(|key| key.eq_ignore_ascii_case("dryrun")).count() == 1
 }
 
 fn url_pairs(query: &str) -> impl Iterator<Item = String> {
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_say_so_does_not_rehearse() {
+    fn a_query_without_dry_run_is_not_a_rehearsal() {
         for query in [
             "",
             "?",
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_it_twice_or_in_disguise_does_not_rehearse() {
+    fn a_repeated_or_disguised_dry_run_is_not_a_rehearsal() {
         for query in [
             "dryRun=All&dryRun=All",
             "dryRun=All&dryRun=",
@@ -145,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn other_methods_are_not_rehearsed() {
+    fn other_methods_are_not_rehearsals() {
         for method in ["PUT", "DELETE", "CONNECT", "TRACE", "PURGE"] {
             check(&format!("{method} /api/v1/namespaces/a?dryRun=All"), false);
         }
     }
 
     #[test]
-    fn what_is_below_an_object_is_not_rehearsed() {
+    fn subresources_are_not_rehearsals() {
         check("POST /api/v1/namespaces/a/pods/b/exec?dryRun=All&command=x", false);
         check("POST /api/v1/namespaces/a/pods/b/eviction?dryRun=All", false);
         check("POST /api/v1/namespaces/a/services/b/proxy/x?dryRun=All", false);
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
-    fn other_targets_are_not_known_to_rehearse() {
+    fn other_targets_are_not_rehearsals() {
         let target = Url::parse("https://api.example.com/clusters/c1/").unwrap();
         let guard = Guard::default().with_rehearsal(SafeRehearsal::new(&target));
         let check = |url: &str, allowed: bool| {

@@ -1,4 +1,4 @@
-//! What is to be sent, described by a client.
+//! The request that a client builds.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode, Url};
 use crate::error::{Call, HttpError};
 use crate::secret::Secret;
 
-/// Headers by which a request would be another one than the guard has seen.
+/// Headers that would change the request after the guard checked it.
 const FORBIDDEN: [&str; 4] = ["host", "x-http-method", "x-http-method-override", "x-method-override"];
 
 /// A request.
@@ -32,7 +32,7 @@ enum Text {
 }
 
 impl Request {
-    /// A request of any method.
+    /// A request with any method.
     pub fn new(method: Method, url: Url) -> Self {
         let (headers, also) = (Vec::new(), Vec::new());
         Self { method, url, headers, body: None, also, idempotent: false, max_body: None }
@@ -43,54 +43,54 @@ impl Request {
         Self::new(Method::GET, url)
     }
 
-    /// A `POST` of `body`, which is of this media type.
+    /// A `POST` with a body of this media type.
     pub fn post(url: Url, media_type: &str, body: Vec<u8>) -> Self {
         Self::new(Method::POST, url).body(media_type, body)
     }
 
-    /// With this body.
+    /// Sets the body and its media type.
     #[must_use]
     pub fn body(self, media_type: &str, body: Vec<u8>) -> Self {
         self.bytes(body).header(CONTENT_TYPE.as_str(), media_type)
     }
 
-    /// With this body, whose media type is among the headers.
+    /// Sets the body; the caller sets the media type as a header.
     #[must_use]
     pub fn bytes(mut self, body: Vec<u8>) -> Self {
         self.body = Some(body);
         self
     }
 
-    /// With a header that anyone may see.
+    /// Adds a header that may be shown.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), Text::Plain(value.to_owned())));
         self
     }
 
-    /// With a header that nobody may see.
+    /// Adds a header that must not be shown.
     #[must_use]
     pub fn secret_header(mut self, name: &str, value: &Secret) -> Self {
         self.headers.push((name.to_owned(), Text::Hidden(value.clone())));
         self
     }
 
-    /// A status besides 2xx that is an answer, not a failure.
+    /// Accepts a status other than 2xx as a response instead of an error.
     #[must_use]
     pub fn also(mut self, status: StatusCode) -> Self {
         self.also.push(status);
         self
     }
 
-    /// May be sent twice with the effect of once, though its method does not say so: it carries an idempotency key
-    /// or a precondition.
+    /// Marks the request as idempotent although its method is not: it has an idempotency key or a
+    /// precondition.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Limits the size of the answer's body, in bytes, where the limit of the stack is higher.
+    /// Limits the size of the response body, in bytes, if the limit of the stack is higher.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = Some(bytes);
@@ -107,12 +107,12 @@ impl Request {
         &self.url
     }
 
-    /// Makes it ready to be sent, more than once if need be.
+    /// Validates the request and prepares it for one or more attempts.
     pub(crate) fn prepare(self, access: Access) -> Result<Prepared, HttpError> {
         let call = Call::new(&self.method, &self.url);
         let wrong = |why: String| HttpError::Prepare { call: call.clone(), why };
         if !["http", "https"].contains(&self.url.scheme()) {
-            return Err(wrong("only http and https are spoken".to_owned()));
+            return Err(wrong("only http and https are supported".to_owned()));
         }
         if !self.url.username().is_empty() || self.url.password().is_some() {
             return Err(wrong("the URL has a user or a password: send a header".to_owned()));
@@ -127,7 +127,9 @@ impl Request {
             let malformed = || wrong(format!("the header `{name}` is malformed"));
             let key = HeaderName::try_from(&name).map_err(|_| malformed())?;
             if FORBIDDEN.contains(&key.as_str()) {
-                return Err(wrong(format!("the header `{name}` would make it another request")));
+                return Err(wrong(format!(
+                    "the header `{name}` would change the request after it was checked"
+                )));
             }
             let mut value = HeaderValue::try_from(value).map_err(|_| malformed())?;
             value.set_sensitive(is_secret);
@@ -145,13 +147,13 @@ impl Request {
 }
 
 impl fmt::Debug for Request {
-    /// Neither headers, nor query, nor body: any may hold a secret.
+    /// Omits headers, query and body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Request({})", Call::new(&self.method, &self.url))
     }
 }
 
-/// A request that can be sent.
+/// A validated request.
 pub(crate) struct Prepared {
     pub request: reqwest::Request,
     pub call: Call,
@@ -180,31 +182,31 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_the_url_is_refused_and_not_told() {
+    fn a_password_in_the_url_is_refused_and_not_shown() {
         let why = "http://h/x` cannot be sent: the URL has a user or a password: send a header";
         refused(request("http://user:word@h/x"), why);
     }
 
     #[test]
     fn other_schemes_are_refused() {
-        refused(request("ftp://h/x"), "ftp://h/x` cannot be sent: only http and https are spoken");
+        refused(request("ftp://h/x"), "ftp://h/x` cannot be sent: only http and https are supported");
     }
 
     #[test]
     fn a_method_cannot_be_overridden() {
         let sneaky = request("http://h/x").header("X-HTTP-Method-Override", "DELETE");
-        let why = "the header `X-HTTP-Method-Override` would make it another request";
+        let why = "the header `X-HTTP-Method-Override` would change the request after it was checked";
         refused(sneaky, &format!("http://h/x` cannot be sent: {why}"));
     }
 
     #[test]
-    fn a_malformed_secret_is_not_told() {
+    fn a_malformed_secret_is_not_shown() {
         let bad = request("http://h/x").secret_header("authorization", &Secret::new("a\nb"));
         refused(bad, "http://h/x` cannot be sent: the header `authorization` is malformed");
     }
 
     #[test]
-    fn debug_tells_method_and_place_alone() {
+    fn debug_shows_only_method_and_url() {
         let secret = Secret::new("s3cret");
         let request =
             Request::post(Url::parse("http://h/x?key=s3cret").unwrap(), "text/plain", b"s3cret".into());
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_sent_twice() {
+    fn reads_and_idempotent_requests_may_be_repeated() {
         let repeatable = |method: Method, access| {
             let request = Request::new(method, Url::parse("http://h/x").unwrap());
             request.prepare(access).unwrap().repeatable

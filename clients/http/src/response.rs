@@ -1,4 +1,4 @@
-//! What a target answered.
+//! The response of a target.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap};
 
-/// An answer: a success, or a status that the request takes for an answer, too.
+/// A response with status 2xx, or with another status that the request accepts.
 pub struct Response {
     /// The status.
     pub status: StatusCode,
@@ -17,14 +17,14 @@ pub struct Response {
 }
 
 impl Response {
-    /// The clock of the target when it answered.
+    /// The clock of the target at the time of the response.
     pub fn date(&self) -> Option<SystemTime> {
         httpdate::parse_http_date(self.headers.get(DATE)?.to_str().ok()?).ok()
     }
 }
 
 impl fmt::Debug for Response {
-    /// Neither headers nor body: either may hold a secret.
+    /// Omits headers and body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Response({}, {} bytes)", self.status, self.body.len())
     }

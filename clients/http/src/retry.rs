@@ -1,4 +1,4 @@
-//! When to try again, and after which pause. Pure: chance and time come in as arguments.
+//! Retries: transient statuses, and back-off with jitter. Pure: randomness and time are arguments.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use crate::settings::Settings;
 
-/// Whether an answer of this status may well be another one later.
+/// Whether a retry after this status may succeed.
 pub fn is_transient(status: StatusCode) -> bool {
     [
         StatusCode::TOO_MANY_REQUESTS,
@@ -18,24 +18,24 @@ pub fn is_transient(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// The pause after the attempt of this number, counted from 1. `chance` is between 0 and 1; `asked` is what the
-/// target asks for.
-pub fn pause(settings: &Settings, attempt: u32, chance: f64, asked: Option<Duration>) -> Duration {
+/// The back-off after the attempt of this number, counted from 1. `chance` is a random number between 0 and 1
+/// for the jitter; `retry_after` is the `Retry-After` of the target.
+pub fn pause(settings: &Settings, attempt: u32, chance: f64, retry_after: Option<Duration>) -> Duration {
     let doublings = attempt.saturating_sub(1).min(31);
     let full = settings.pause.saturating_mul(1 << doublings).min(settings.longest_pause);
     let pause = full / 2 + (full / 2).mul_f64(chance.clamp(0.0, 1.0));
-    asked.map_or(pause, |asked| asked.max(pause))
+    retry_after.map_or(pause, |retry_after| retry_after.max(pause))
 }
 
-/// How long the target asks to be left alone. A date counts from the `Date` of the same answer, so that nobody's clock
-/// matters but the target's.
+/// The `Retry-After` of a response. A date is relative to the `Date` of the same response, so that only the
+/// clock of the target matters.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
-    let asked = text(RETRY_AFTER)?.trim();
-    if let Ok(seconds) = asked.parse() {
+    let value = text(RETRY_AFTER)?.trim();
+    if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let until = httpdate::parse_http_date(asked).ok()?;
+    let until = httpdate::parse_http_date(value).ok()?;
     let now = httpdate::parse_http_date(text(DATE)?).ok()?;
     Some(until.duration_since(now).unwrap_or_default())
 }
@@ -49,31 +49,31 @@ mod tests {
     use super::{pause, retry_after};
     use crate::settings::Settings;
 
-    fn paused(attempt: u32, chance: f64, asked: Option<u64>, expect: u64) {
-        let pause = pause(&Settings::default(), attempt, chance, asked.map(Duration::from_secs));
+    fn check_back_off(attempt: u32, chance: f64, retry_after: Option<u64>, expect: u64) {
+        let pause = pause(&Settings::default(), attempt, chance, retry_after.map(Duration::from_secs));
         assert_eq!(pause, Duration::from_millis(expect));
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn the_back_off_doubles_up_to_its_maximum() {
         for (attempt, expect) in [(1, 500), (2, 1000), (3, 2000), (6, 10_000), (u32::MAX, 10_000)] {
-            paused(attempt, 1.0, None, expect);
+            check_back_off(attempt, 1.0, None, expect);
         }
     }
 
     #[test]
-    fn half_of_a_pause_is_chance() {
-        paused(2, 0.0, None, 500);
-        paused(2, 0.5, None, 750);
+    fn half_of_the_back_off_is_jitter() {
+        check_back_off(2, 0.0, None, 500);
+        check_back_off(2, 0.5, None, 750);
     }
 
     #[test]
-    fn what_the_target_asks_for_is_the_least() {
-        paused(1, 0.0, Some(30), 30_000);
-        paused(3, 1.0, Some(0), 2000);
+    fn retry_after_is_the_minimum() {
+        check_back_off(1, 0.0, Some(30), 30_000);
+        check_back_off(3, 1.0, Some(0), 2000);
     }
 
-    fn asked(retry: &'static str, date: Option<&'static str>, expect: Option<u64>) {
+    fn check_retry_after(retry: &'static str, date: Option<&'static str>, expect: Option<u64>) {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_static(retry));
         if let Some(date) = date {
@@ -83,17 +83,17 @@ mod tests {
     }
 
     #[test]
-    fn the_target_asks_in_seconds() {
-        asked("7", None, Some(7));
-        asked("-7", None, None);
-        asked("soon", None, None);
+    fn retry_after_in_seconds_is_read() {
+        check_retry_after("7", None, Some(7));
+        check_retry_after("-7", None, None);
+        check_retry_after("soon", None, None);
     }
 
     #[test]
-    fn the_target_asks_by_a_date() {
+    fn retry_after_as_a_date_is_read() {
         let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
-        asked("Sun, 06 Nov 1994 08:50:37 GMT", now, Some(60));
-        asked("Sun, 06 Nov 1994 08:00:00 GMT", now, Some(0));
-        asked("Sun, 06 Nov 1994 08:50:37 GMT", None, None);
+        check_retry_after("Sun, 06 Nov 1994 08:50:37 GMT", now, Some(60));
+        check_retry_after("Sun, 06 Nov 1994 08:00:00 GMT", now, Some(0));
+        check_retry_after("Sun, 06 Nov 1994 08:50:37 GMT", None, None);
     }
 }

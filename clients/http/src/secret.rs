@@ -1,8 +1,8 @@
-//! Text that does not print.
+//! Text that is never printed.
 
 use std::fmt;
 
-/// A token, a password, a whole `Authorization` value: text that is sent but never shown.
+/// A token, a password, a whole `Authorization` value: text that is sent but never printed.
 ///
 /// ```
 /// use qontract_client_http::Secret;
@@ -13,22 +13,23 @@ use std::fmt;
 pub struct Secret(Box<str>);
 
 impl Secret {
-    /// Hides `text`.
+    /// Wraps `text`.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for whoever has to send it.
+    /// The text itself, for sending it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether both hide the same text. There is no `==`, so that nothing that holds secrets compares them unseen.
+    /// Whether both contain the same text. There is no `==`, so that types that contain secrets do not
+    /// compare them implicitly.
     pub fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// The secret without a word such as `Bearer` before it.
+    /// The secret without a scheme such as `Bearer`.
     pub(crate) fn credential(&self) -> &str {
         self.0.rsplit(' ').next().unwrap_or_default()
     }
@@ -51,14 +52,14 @@ mod tests {
     use super::Secret;
 
     #[test]
-    fn the_credential_is_without_the_word_before_it() {
+    fn the_credential_has_no_scheme() {
         assert_eq!(Secret::new("Bearer abc").credential(), "abc");
         assert_eq!(Secret::new("abc").credential(), "abc");
         assert_eq!(Secret::new("").credential(), "");
     }
 
     #[test]
-    fn secrets_are_compared_by_what_they_hide() {
+    fn secrets_are_compared_by_content() {
         assert!(Secret::new("a").is_same(&Secret::new("a")));
         assert!(!Secret::new("a").is_same(&Secret::new("b")));
     }

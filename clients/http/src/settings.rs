@@ -1,4 +1,4 @@
-//! The limits of a stack.
+//! The settings of a stack.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,43 +7,43 @@ use crate::budget::Budgets;
 use crate::guard::SafePost;
 use crate::secret::Secret;
 
-/// Limits on calls; a clone shares the budgets of the original.
+/// Settings of a stack; a clone shares the rate limiters of the original.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long a call may take, with all its attempts and pauses.
+    /// Timeout of a call, with all its attempts and back-off.
     pub deadline: Duration,
-    /// How long one attempt may take, up to the last byte of its body.
+    /// Timeout of one attempt, up to the last byte of its body.
     pub attempt: Duration,
-    /// How many more attempts a call has after the first; only calls that may be repeated have them.
+    /// Number of attempts after the first one; only requests that may be repeated are retried.
     pub retries: u32,
-    /// How long the pause before the second attempt is; it doubles from one to the next, and half of it is chance.
+    /// Back-off before the second attempt. It doubles for each attempt, and half of it is jitter.
     pub pause: Duration,
-    /// What no pause exceeds, unless the target asks for more.
+    /// Maximum back-off, unless the target requests more.
     pub longest_pause: Duration,
-    /// How many requests one target gets at the same time; at least one.
+    /// Maximum number of concurrent requests to one target; at least one.
     pub concurrency: usize,
-    /// How many requests one target gets per second.
+    /// Maximum number of requests to one target per second.
     pub per_second: Option<NonZeroU32>,
-    /// How many bytes a body may have.
+    /// Maximum size of a response body, in bytes.
     pub largest_body: usize,
-    /// Where `POST` only reads.
+    /// The allow-list of endpoints where `POST` only reads.
     pub safe_posts: Vec<SafePost>,
-    /// Certificates to trust besides those that the machine trusts; each text is PEM, of one or several.
+    /// Additional trusted certificates; each entry is PEM with one or more certificates.
     pub roots: Vec<Vec<u8>>,
-    /// A client certificate and its private key, as PEM in one text.
+    /// A client certificate and its private key, as one PEM text.
     pub identity: Option<Secret>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
-    /// What targets have been given so far. Share it, and all runs of a process share one budget per target.
+    /// The rate limiters by origin. All runs of a process that share them share one limit per target.
     pub budgets: Budgets,
 }
 
 /// Whether calls go through proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxies {
-    /// As `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
+    /// As set by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
     Environment,
-    /// They never do.
+    /// Never.
     Never,
 }
 

@@ -1,6 +1,6 @@
-//! Runs promtool on texts: whether rules of Prometheus can be read, and whether they do what their tests say.
+//! Runs promtool: checks Prometheus rules and runs their unit tests.
 //!
-//! **Invariant:** what was not checked is never told to be fine: whatever keeps promtool from its verdict is an error.
+//! **Invariant:** rules that were not checked never pass: if promtool gives no verdict, that is an error.
 
 mod program;
 mod run;
@@ -18,53 +18,53 @@ const RULES: &str = "rules.yaml";
 /// The file of the test.
 const TEST: &str = "test.yaml";
 
-/// What promtool says about a text.
+/// The verdict of promtool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is fine.
+    /// The rules passed.
     Passed,
-    /// It is not, in promtool's words.
+    /// The rules failed, with the messages of promtool.
     Failed(String),
 }
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum PromtoolError {
-    /// There is no such program.
-    #[error("promtool not found {looked}")]
+    /// The program was not found.
+    #[error("promtool not found {searched}")]
     Missing {
-        /// Where it was looked for.
-        looked: String,
+        /// Where it was searched.
+        searched: String,
     },
     /// It cannot be started.
     #[error("`{program}` cannot be started: {cause}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         cause: std::io::Error,
     },
     /// Its files cannot be written or read.
-    #[error("the files of promtool cannot be used: {0}")]
+    #[error("cannot write or read the files of promtool: {0}")]
     Files(std::io::Error),
-    /// It took too long.
-    #[error("promtool took longer than {} s", .0.as_secs())]
+    /// It timed out.
+    #[error("promtool timed out after {} s", .0.as_secs())]
     Late(Duration),
-    /// It said too much.
-    #[error("promtool said more than {0} bytes")]
+    /// It printed too much.
+    #[error("promtool printed more than {0} bytes")]
     Loud(u64),
-    /// It ended without a verdict.
-    #[error("promtool ended without a verdict ({how}): {said}")]
+    /// It exited without a verdict.
+    #[error("promtool ended without a verdict ({status}): {output}")]
     Broken {
-        /// How it ended.
-        how: String,
-        /// What it said.
-        said: String,
+        /// Its exit code or signal.
+        status: String,
+        /// Its output.
+        output: String,
     },
 }
 
 impl PromtoolError {
-    /// Whether it may work the next time.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Late(_) => true,
@@ -77,12 +77,12 @@ impl PromtoolError {
     }
 }
 
-/// What a run of promtool may cost.
+/// Limits of a run of promtool.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long it may take.
+    /// Timeout of a run.
     pub deadline: Duration,
-    /// How many bytes it may say.
+    /// Maximum output in bytes.
     pub output: u64,
 }
 
@@ -95,39 +95,39 @@ impl Default for Limits {
 /// The program.
 #[derive(Clone, Debug)]
 pub struct Promtool {
-    /// Where it is, or where it was looked for.
+    /// Its path, or where it was searched.
     program: Result<PathBuf, String>,
     limits: Limits,
 }
 
 impl Promtool {
-    /// The program at a path, or none, with the words for where it was looked for.
+    /// A client for the result of [`find`].
     pub fn new(program: Result<PathBuf, String>) -> Self {
         Self { program, limits: Limits::default() }
     }
 
-    /// The same with other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether there is a program.
+    /// Fails if the program was not found.
     pub fn ready(&self) -> Result<(), PromtoolError> {
         match &self.program {
             Ok(_) => Ok(()),
-            Err(looked) => Err(PromtoolError::Missing { looked: looked.clone() }),
+            Err(searched) => Err(PromtoolError::Missing { searched: searched.clone() }),
         }
     }
 
-    /// Whether rules can be read: `groups` and all below it.
+    /// Checks rules: `groups` and everything below it.
     pub async fn check_rules(&self, _: &ReadPermit, rules: &Value) -> Result<Verdict, PromtoolError> {
         self.ask(["check", "rules", RULES], &[(RULES, rules)]).await
     }
 
-    /// Whether rules do what a test says. Whatever the test has as `rule_files`, it is these rules that are tested: promtool
-    /// itself takes a file that is not there for no rules at all, and is content.
+    /// Runs a unit test on rules. `rule_files` of the test is replaced by these rules: promtool treats a
+    /// missing file as no rules, and passes.
     pub async fn test_rules(
         &self,
         _: &ReadPermit,
@@ -142,7 +142,7 @@ impl Promtool {
     async fn ask(&self, words: [&str; 3], files: &[(&str, &Value)]) -> Result<Verdict, PromtoolError> {
         match &self.program {
             Ok(program) => run::run(program, words, files, self.limits).await,
-            Err(looked) => Err(PromtoolError::Missing { looked: looked.clone() }),
+            Err(searched) => Err(PromtoolError::Missing { searched: searched.clone() }),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Where the program is.
+//! Finds the program.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The program that is configured, else the first of this name on the path; or the words for where it was looked for.
+/// The configured program, else the first `promtool` on the path. The error describes where it was searched.
 pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if let Some(program) = configured {
         let found = is_program(program).then(|| program.to_owned());
         return found.ok_or_else(|| format!("at `{}`: not an executable file", program.display()));
     }
     let folders = path.map(std::env::split_paths).into_iter().flatten();
-    // A relative folder on the path would depend on where we were started.
+    // A relative entry of the path would depend on the working directory.
     let mut programs = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("promtool"));
     programs.find(|program| is_program(program)).ok_or_else(|| "on PATH".to_owned())
 }
@@ -27,7 +27,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_is_configured_counts_alone_and_the_path_else() {
+    fn a_configured_program_takes_precedence_over_the_path() {
         let check = |configured: Option<&str>, path: &str, expect: Result<&str, &str>| {
             let found = find(configured.map(Path::new), Some(path.as_ref()));
             let found = found.as_ref().map(|path| path.to_str().unwrap()).map_err(String::as_str);

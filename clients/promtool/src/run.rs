@@ -1,7 +1,7 @@
 //! One run of the program, within its limits.
 //!
-//! **Invariant:** the program and all that it starts are in a process group of their own, which outlives neither the verdict nor
-//! whoever waits for it.
+//! **Invariant:** the program and its children have their own process group, which is killed when the verdict
+//! is known or the caller stops waiting.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -16,25 +16,26 @@ use serde_json::Value;
 
 use crate::{Limits, PromtoolError, Verdict};
 
-/// How often it is looked whether it has ended.
+/// Interval at which the process is polled.
 const LOOK: Duration = Duration::from_millis(3);
-/// What it gets of our own environment.
+/// The environment variables that it inherits.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
-/// What it says, in files: nobody has to read along, and whoever still holds them keeps nobody waiting.
+/// Files for its output. Unlike pipes they need no reader, and a child that keeps them open does not block
+/// us.
 const SAID: [&str; 2] = ["stdout", "stderr"];
 
-/// Runs the program in a folder that has these files.
+/// Runs the program in a temporary directory with these files.
 pub async fn run(
     program: &Path,
     words: [&str; 3],
     files: &[(&str, &Value)],
     limits: Limits,
 ) -> Result<Verdict, PromtoolError> {
-    let ours_alone = fs::Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(ours_alone).tempdir();
+    let private = fs::Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(private).tempdir();
     let folder = folder.map_err(PromtoolError::Files)?;
     for (name, value) in files {
-        // JSON is YAML, too.
+        // JSON is valid YAML.
         fs::write(folder.path().join(name), format!("{value:#}\n")).map_err(PromtoolError::Files)?;
     }
     let mut group = start(program, words, folder.path())?;
@@ -46,23 +47,23 @@ pub async fn run(
         if began.elapsed() >= limits.deadline {
             return Err(PromtoolError::Late(limits.deadline));
         }
-        let is_loud =
+        let is_too_large =
             |name: &&str| fs::metadata(folder.path().join(name)).is_ok_and(|file| file.len() > limits.output);
-        if SAID.iter().any(is_loud) {
+        if SAID.iter().any(is_too_large) {
             return Err(PromtoolError::Loud(limits.output));
         }
         tokio::time::sleep(LOOK).await;
     };
     drop(group);
     let [stdout, stderr] = SAID.map(|name| said(&folder.path().join(name), limits.output));
-    let said = words_of(&stdout?, &stderr?);
+    let output = words_of(&stdout?, &stderr?);
     match status.code() {
         Some(0) => Ok(Verdict::Passed),
-        Some(1) => Ok(Verdict::Failed(said)),
-        Some(code) => Err(PromtoolError::Broken { how: format!("exit code {code}"), said }),
+        Some(1) => Ok(Verdict::Failed(output)),
+        Some(code) => Err(PromtoolError::Broken { status: format!("exit code {code}"), output }),
         None => {
-            let how = format!("signal {}", status.signal().unwrap_or_default());
-            Err(PromtoolError::Broken { how, said })
+            let status = format!("signal {}", status.signal().unwrap_or_default());
+            Err(PromtoolError::Broken { status, output })
         }
     }
 }
@@ -77,7 +78,7 @@ fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<Group, Promt
         .map_err(|cause| PromtoolError::Start { program: program.display().to_string(), cause })
 }
 
-/// What a file has, if it is not too much.
+/// Reads an output file, if it is not too large.
 fn said(file: &Path, limit: u64) -> Result<String, PromtoolError> {
     let mut bytes = Vec::new();
     let file = File::open(file).map_err(PromtoolError::Files)?;
@@ -88,10 +89,10 @@ fn said(file: &Path, limit: u64) -> Result<String, PromtoolError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The words of a verdict: complaints, without the lines that only say that there are some, and without the places in files of
-/// ours, which nobody else has seen. What stands on stdout counts if there are none.
+/// The messages of a verdict: stderr, or stdout if stderr is empty, without status lines and without
+/// positions in our temporary files.
 fn words_of(stdout: &str, stderr: &str) -> String {
-    let is_news = |line: &&str| {
+    let is_message = |line: &&str| {
         let line = line.trim();
         !line.is_empty()
             && line != "FAILED:"
@@ -99,16 +100,17 @@ fn words_of(stdout: &str, stderr: &str) -> String {
             && !line.starts_with("Checking ")
             && !line.starts_with("Unit Testing:")
     };
-    let told = |text: &str| {
-        let lines: Vec<&str> = text.lines().filter(is_news).map(|line| placeless(line).trim_end()).collect();
+    let messages = |text: &str| {
+        let lines: Vec<&str> =
+            text.lines().filter(is_message).map(|line| placeless(line).trim_end()).collect();
         let margin = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or_default();
         lines.iter().map(|line| &line[margin..]).collect::<Vec<_>>().join("\n")
     };
-    let words = told(stderr);
-    if words.is_empty() { told(stdout) } else { words }
+    let errors = messages(stderr);
+    if errors.is_empty() { messages(stdout) } else { errors }
 }
 
-/// A line without `rules.yaml: 5:11: ` at its beginning.
+/// Strips a prefix such as `rules.yaml: 5:11: ` from a line.
 fn placeless(line: &str) -> &str {
     let Some(rest) = line.strip_prefix(crate::RULES).and_then(|rest| rest.strip_prefix(": ")) else {
         return line;
@@ -125,7 +127,7 @@ mod tests {
     use super::words_of;
 
     #[test]
-    fn words_are_complaints_without_our_own_files() {
+    fn messages_have_no_status_lines_and_no_positions() {
         let check = |stdout, stderr, expect| assert_eq!(words_of(stdout, stderr), expect);
         check(
             "Checking rules.yaml\n\n",

@@ -1,4 +1,4 @@
-//! The contract, with the real program; and its limits, with programs that do not keep to anything.
+//! Tests with the real promtool, and tests of the limits with misbehaving programs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn test(expected: &Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn rules_that_can_be_read_pass_and_others_are_told_in_its_words() {
+async fn valid_rules_pass_and_others_fail_with_the_messages_of_promtool() {
     let check = async |rules: Value| real().check_rules(&permit(), &rules).await.unwrap();
     assert_eq!(check(rules("up == 0")).await, Verdict::Passed);
     let words = "group \"g\", rule 1, \"Down\": could not parse expression: 1:6: parse error: unexpected end of input";
@@ -46,7 +46,7 @@ async fn rules_that_can_be_read_pass_and_others_are_told_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_test_is_about_the_rules_that_are_given_whatever_files_it_names() {
+async fn a_test_runs_on_the_given_rules_whatever_files_it_names() {
     let check = async |expected: Value| {
         real().test_rules(&permit(), &rules("up == 0"), &test(&expected)).await.unwrap()
     };
@@ -56,14 +56,14 @@ async fn a_test_is_about_the_rules_that_are_given_whatever_files_it_names() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_missing_is_no_pass() {
+async fn a_missing_program_is_an_error() {
     let none = Promtool::new(find(Some(Path::new("/no/promtool")), None));
     let error = none.check_rules(&permit(), &rules("up")).await.unwrap_err();
     assert_eq!(error.to_string(), "promtool not found at `/no/promtool`: not an executable file");
     assert!(none.ready().is_err() && real().ready().is_ok());
 }
 
-/// A program in place of promtool.
+/// A script in place of promtool.
 struct Stand {
     scratch: Scratch,
     program: PathBuf,
@@ -74,7 +74,8 @@ impl Stand {
         let scratch = Scratch::new();
         let source = scratch.write("source", format!("#!/bin/sh\n{script}\n"));
         let program = scratch.path().join("promtool");
-        // Written by another process: a program that a fork of ours still has open cannot be started.
+        // Installed by another process: a file that a forked child still has open for writing cannot be
+        // executed.
         let installed = Command::new("install").args(["-m", "755"]).args([&source, &program]).status();
         assert!(installed.unwrap().success());
         Self { scratch, program }
@@ -85,12 +86,12 @@ impl Stand {
         promtool.check_rules(&permit(), &rules("up")).await
     }
 
-    /// Waits until the process whose number is in a file is gone.
+    /// Waits until the process whose pid is in a file is gone.
     async fn is_gone(&self, file: &str) {
-        // On a busy machine it may have been ended before it began.
+        // On a busy machine it may have been killed before it wrote the file.
         let Ok(text) = std::fs::read_to_string(self.scratch.path().join(file)) else { return };
         let Ok(pid) = text.trim().parse::<i32>() else { return };
-        // Whoever is reparented is reaped by somebody else, some time; a zombie is gone as well.
+        // A reparented process is reaped later by init; a zombie counts as gone.
         let is_there = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
@@ -102,7 +103,7 @@ impl Stand {
 }
 
 #[tokio::test]
-async fn one_that_hangs_is_late_and_takes_along_what_it_started() {
+async fn a_hanging_program_times_out_and_its_children_are_killed() {
     let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; wait"#);
     let short = Limits { deadline: Duration::from_secs(1), ..Limits::default() };
     let error = stand.asked(short).await.unwrap_err();
@@ -111,22 +112,22 @@ async fn one_that_hangs_is_late_and_takes_along_what_it_started() {
 }
 
 #[tokio::test]
-async fn one_that_ends_takes_along_what_it_left_behind() {
+async fn the_children_of_an_exited_program_are_killed() {
     let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; exit 0"#);
     assert_eq!(stand.asked(Limits::default()).await.unwrap(), Verdict::Passed);
     stand.is_gone("left").await;
 }
 
 #[tokio::test]
-async fn one_that_nobody_waits_for_is_killed() {
+async fn a_program_is_killed_when_the_caller_stops_waiting() {
     let stand = Stand::of(
         r#"echo $$ > "$(dirname "$0")/new"; mv "$(dirname "$0")/new" "$(dirname "$0")/left"; sleep 600"#,
     );
     {
-        let mut asked = Box::pin(stand.asked(Limits::default()));
+        let mut check = Box::pin(stand.asked(Limits::default()));
         let left = stand.scratch.path().join("left");
         while !left.exists() {
-            let soon = tokio::time::timeout(Duration::from_millis(1), &mut asked).await;
+            let soon = tokio::time::timeout(Duration::from_millis(1), &mut check).await;
             assert!(soon.is_err(), "it ended: {soon:?}");
         }
     }
@@ -134,21 +135,22 @@ async fn one_that_nobody_waits_for_is_killed() {
 }
 
 #[tokio::test]
-async fn one_that_floods_is_ended() {
+async fn a_program_with_endless_output_is_killed() {
     let stand = Stand::of("yes");
     let error = stand.asked(Limits { output: 1000, ..Limits::default() }).await.unwrap_err();
     assert!(matches!(error, PromtoolError::Loud(1000)), "{error}");
 }
 
 #[tokio::test]
-async fn one_that_breaks_gives_no_verdict() {
-    let told = async |script: &str| Stand::of(script).asked(Limits::default()).await.unwrap_err().to_string();
-    assert_eq!(told("echo oh >&2; exit 2").await, "promtool ended without a verdict (exit code 2): oh");
-    assert_eq!(told("kill -9 $$").await, "promtool ended without a verdict (signal 9): ");
+async fn a_failing_program_gives_no_verdict() {
+    let error =
+        async |script: &str| Stand::of(script).asked(Limits::default()).await.unwrap_err().to_string();
+    assert_eq!(error("echo oh >&2; exit 2").await, "promtool ended without a verdict (exit code 2): oh");
+    assert_eq!(error("kill -9 $$").await, "promtool ended without a verdict (signal 9): ");
 }
 
 #[tokio::test]
-async fn it_is_alone() {
+async fn the_program_is_isolated() {
     let stand = Stand::of(
         r#"test -z "$HOME$CARGO_MANIFEST_DIR" && test "$(stat -c %a .)" = 700 && test -z "$(cat)" && ls | tr '\n' ' ' >&2; exit 1"#,
     );

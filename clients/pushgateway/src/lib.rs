@@ -1,4 +1,4 @@
-//! A Pushgateway, which takes the metrics of processes and keeps them for Prometheus.
+//! Pushgateway client: pushes the metrics of a process, which the gateway stores for Prometheus.
 //!
 //! **Invariant:** only `POST`s below `/metrics/job/` are sent.
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use qontract_access::ReadPermit;
 use qontract_client_http::{Http, HttpError, Request, SafePost, Secret, Url};
 
-/// The job that all processes belong to.
+/// The job of all processes.
 const JOB: &str = "qontract-reconcile";
 
-/// Where metrics are handed over.
+/// A Pushgateway client.
 #[derive(Clone, Debug)]
 pub struct Pushgateway {
     http: Http,
@@ -18,26 +18,26 @@ pub struct Pushgateway {
     login: Secret,
 }
 
-/// Why metrics were not handed over.
+/// An error of a push.
 #[derive(Debug, thiserror::Error)]
 pub enum PushgatewayError {
-    /// Sending them.
-    #[error("cannot hand over metrics")]
+    /// The request failed.
+    #[error("cannot push metrics")]
     Pushing(#[source] HttpError),
 }
 
 impl Pushgateway {
-    /// The one at this address, which lets us in with a name and a password.
+    /// A client of the gateway at this URL, with basic authentication.
     pub fn new(http: &Http, url: Url, user: &str, password: &Secret) -> Self {
-        // Metrics tell about us: handing them over changes no target.
-        #[expect(clippy::disallowed_methods, reason = "our own figures, below this path alone")]
+        // Pushing metrics changes no target.
+        #[expect(clippy::disallowed_methods, reason = "our own metrics, only below this path")]
         let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base(&url))));
         let login = STANDARD.encode(format!("{user}:{}", password.expose()));
         let login = Secret::new(format!("Basic {login}"));
         Self { http, url, login }
     }
 
-    /// Hands over the metrics of a group, which is named by labels.
+    /// Pushes the metrics of a group, which is identified by labels.
     pub async fn push(
         &self,
         permit: &ReadPermit,
@@ -64,7 +64,7 @@ fn path(base: &str, labels: &[(&str, &str)]) -> String {
     for (name, value) in labels {
         let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
         if value.is_empty() {
-            // As the gateway wants an empty value.
+            // The gateway's encoding of an empty value.
             path.push_str(&format!("/{name}@base64/="));
         } else if value.chars().all(is_plain) {
             path.push_str(&format!("/{name}/{value}"));

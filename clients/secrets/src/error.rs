@@ -1,7 +1,7 @@
-//! What can go wrong with secrets.
+//! Errors of the secrets client.
 //!
-//! **Invariant:** an error tells where a secret is, never what it is: nothing that was sent as a body, and nothing of an
-//! answer that could hold a value.
+//! **Invariant:** an error contains the location of a secret, never its value: nothing of a request body, and
+//! nothing of a response that could contain a value.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,51 +10,51 @@ use qontract_client_http::{HttpError, StatusCode, Url};
 
 use crate::place::Place;
 
-/// Why there is no secret, or why it was not written. A clone is for those who waited for the same answer.
+/// An error of a read or write. It is cloned for callers that waited for the same request.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// The path cannot be asked for.
-    #[error("`{path}` is no path of a secret: {why}")]
+    /// The path is not valid.
+    #[error("`{path}` is not a valid secret path: {why}")]
     Path {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// There is no such secret, or no such version; or it was deleted.
-    #[error("there is no secret {0}")]
+    /// The secret or its version does not exist, or was deleted.
+    #[error("secret {0} not found")]
     NotFound(Place),
-    /// The secret is there, the field is not.
+    /// The secret exists, but not the field.
     #[error("secret {place} has no field `{field}`")]
     NoField {
-        /// Which secret.
+        /// The secret.
         place: Place,
-        /// Which field.
+        /// The field.
         field: String,
     },
-    /// The value is not written as the reference says.
+    /// The value does not have the format of the reference.
     #[error("field `{field}` of secret {place} cannot be decoded: {why}")]
     Format {
-        /// Which secret.
+        /// The secret.
         place: Place,
-        /// Which field.
+        /// The field.
         field: String,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// We are known, and may not.
-    #[error("secret {0} is denied to us")]
+    /// Access to the secret is denied.
+    #[error("access to secret {0} denied")]
     Denied(Place),
-    /// We are not known: the role, the password or the token is wrong.
-    #[error("Vault does not let us in {how}: {status}")]
+    /// The login failed: the role, the secret id or the token is wrong.
+    #[error("Vault login {how} failed: {status}")]
     Login {
-        /// How it was tried.
+        /// The login method.
         how: String,
-        /// What it answered.
+        /// The status of the response.
         status: StatusCode,
     },
-    /// The file with our identity cannot be read.
-    #[error("cannot read our identity in `{}`", .path.display())]
+    /// The token file of the pod cannot be read.
+    #[error("cannot read the token file `{}` for the Vault login", .path.display())]
     Identity {
         /// The file.
         path: PathBuf,
@@ -62,44 +62,44 @@ pub enum SecretsError {
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// Vault is sealed: it is there and answers nothing.
+    /// Vault is sealed: it is reachable, but does not serve requests.
     #[error("Vault at `{0}` is sealed")]
     Sealed(String),
-    /// No answer, or none that tells anything about the secret.
+    /// No response, or none about the secret.
     #[error("the request to Vault about {what} failed: {}", .error.without_body())]
     Unreachable {
-        /// What was asked about.
+        /// The subject of the request.
         what: String,
         /// The cause.
         error: Arc<HttpError>,
     },
-    /// Vault refuses what was sent to it; what it says may repeat that.
-    #[error("Vault does not take {what}: {status}")]
+    /// Vault rejected the request. Its message is omitted, because it may repeat the request.
+    #[error("Vault rejected {what}: {status}")]
     Refused {
-        /// What was sent.
+        /// The subject of the request.
         what: String,
-        /// What it answered.
+        /// The status of the response.
         status: StatusCode,
     },
-    /// Somebody else wrote the secret at the same time.
-    #[error("secret {0} was changed meanwhile")]
+    /// The secret was written concurrently.
+    #[error("secret {0} was modified concurrently")]
     Stale(Place),
-    /// The answer is not one that Vault gives.
+    /// The response is not valid for Vault.
     #[error("Vault's answer about {what} is malformed: {why}")]
     Malformed {
-        /// What was asked about.
+        /// The subject of the request.
         what: String,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// This store cannot do it.
+    /// The store does not support the operation.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
 impl SecretsError {
-    /// Whether the same call may well succeed later, with nobody having changed its input. A sealed Vault is opened by
-    /// those who run it.
+    /// Whether a retry of the same call may succeed. A sealed Vault counts as transient: its operators unseal
+    /// it.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Sealed(_) | Self::Stale(_) => true,
@@ -118,7 +118,7 @@ impl SecretsError {
         }
     }
 
-    /// The failure of a call that sent no secret but the token.
+    /// The error of a call that sent no secret but the token.
     pub(crate) fn of_read(error: HttpError, what: impl Into<String>, server: &Url) -> Self {
         match sealed(&error, server) {
             Some(sealed) => sealed,
@@ -126,7 +126,8 @@ impl SecretsError {
         }
     }
 
-    /// The failure of a call whose body has secrets: of an answer only the status is told, as `refused`.
+    /// The error of a call whose body contains secrets: only the status of the response is used, by
+    /// `refused`.
     pub(crate) fn of_secret_body(
         error: HttpError,
         what: impl Into<String>,
@@ -141,14 +142,14 @@ impl SecretsError {
     }
 }
 
-/// Vault says so in words; other failures have the same status.
+/// The error for a sealed Vault. Other failures have the same status, so the text is checked.
 fn sealed(error: &HttpError, server: &Url) -> Option<SecretsError> {
     let HttpError::Status { status, excerpt, .. } = error else { return None };
     let is_sealed = *status == StatusCode::SERVICE_UNAVAILABLE && excerpt.to_lowercase().contains("sealed");
     is_sealed.then(|| SecretsError::Sealed(server.origin().ascii_serialization()))
 }
 
-/// What an earlier attempt was answered is not told either.
+/// Removes the response of an earlier attempt from the error.
 fn without_body(error: HttpError) -> HttpError {
     match error {
         HttpError::Deadline { call, deadline, .. } => HttpError::Deadline { call, deadline, last: None },

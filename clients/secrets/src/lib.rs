@@ -1,8 +1,8 @@
-//! Secrets by reference: a Read half and a Write half, no policy. Vault, or the tables of the configuration file in place
-//! of it.
+//! Secrets client: a Read half and a Write half, no policy. Uses Vault, or tables of the configuration file
+//! instead.
 //!
-//! **Invariant:** no value is in an error or in what `Debug` prints; values are [`Secret`]s from the answer to whoever
-//! has to send them.
+//! **Invariant:** no value is in an error or in `Debug` output; values are [`Secret`]s from the response to
+//! the place where they are sent.
 //!
 //! ```
 //! use qontract_access::ReadPermit;
@@ -34,18 +34,18 @@ pub use vault::{Caching, Kv, Login, MAX_ANSWER_BYTES, Vault, VaultSettings};
 /// All values of one secret, by field.
 pub type Fields = BTreeMap<String, Secret>;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It has the new values.
+    /// The new values were written.
     Changed,
-    /// It had them already, and nothing was sent.
+    /// The secret already had the values; nothing was written.
     Equal,
 }
 
-/// What is read.
+/// The Read half.
 pub trait Reader: Send + Sync {
-    /// The value that a reference means.
+    /// The value of a reference.
     fn read<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -61,9 +61,9 @@ pub trait Reader: Send + Sync {
     ) -> BoxFuture<'a, Result<Fields, SecretsError>>;
 }
 
-/// What is written. It may run twice.
+/// The Write half. Every call is idempotent.
 pub trait Writer: Send + Sync {
-    /// Makes these fields, and no others, the latest version of a secret, unless it has them already.
+    /// Writes exactly these fields as the latest version of a secret, unless it already has them.
     fn write<'a>(
         &'a self,
         permit: &'a WritePermit,

@@ -1,27 +1,27 @@
-//! Where a secret is: what every error tells, and paths that can be asked for.
+//! The location of a secret, as shown in errors, and validation of paths.
 
 use std::fmt;
 
 use crate::error::SecretsError;
 
-/// Which secret an error is about.
+/// The location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its path, with the mount.
     pub path: String,
-    /// The version that was asked for, if not the latest.
+    /// The requested version, if not the latest.
     pub version: Option<u64>,
     /// The mount, where it is known.
     pub mount: Option<String>,
 }
 
 impl Place {
-    /// A secret of which no mount is known.
+    /// A location without a known mount.
     pub(crate) fn new(path: &str, version: Option<u64>) -> Self {
         Self { path: path.to_owned(), version, mount: None }
     }
 
-    /// The same in a mount.
+    /// A location in a known mount.
     pub(crate) fn within(path: &str, version: Option<u64>, mount: &str) -> Self {
         Self { mount: Some(mount.to_owned()), ..Self::new(path, version) }
     }
@@ -40,15 +40,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// The segments of a path. What a server could read as another path is refused.
+/// The segments of a path. Paths that a server could resolve to another path are refused.
 pub(crate) fn segments(path: &str) -> Result<Vec<&str>, SecretsError> {
     let wrong = |why| SecretsError::Path { path: path.to_owned(), why };
     let segments: Vec<&str> = path.split('/').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
-        return Err(wrong("it has an empty part"));
+        return Err(wrong("it has an empty segment"));
     }
     if segments.iter().any(|segment| [".", ".."].contains(segment)) {
-        return Err(wrong("it has a part of dots"));
+        return Err(wrong("it contains a `.` or `..` segment"));
     }
     if path.chars().any(char::is_control) {
         return Err(wrong("it has a control character"));
@@ -73,15 +73,15 @@ mod tests {
 
     #[test]
     fn a_path_that_could_lead_elsewhere_is_refused() {
-        check("", Err("`` is no path of a secret: it has an empty part"));
-        check("/a", Err("`/a` is no path of a secret: it has an empty part"));
-        check("a//b", Err("`a//b` is no path of a secret: it has an empty part"));
-        check("a/../b", Err("`a/../b` is no path of a secret: it has a part of dots"));
-        check("a\nb", Err("`a\nb` is no path of a secret: it has a control character"));
+        check("", Err("`` is not a valid secret path: it has an empty segment"));
+        check("/a", Err("`/a` is not a valid secret path: it has an empty segment"));
+        check("a//b", Err("`a//b` is not a valid secret path: it has an empty segment"));
+        check("a/../b", Err("`a/../b` is not a valid secret path: it contains a `.` or `..` segment"));
+        check("a\nb", Err("`a\nb` is not a valid secret path: it has a control character"));
     }
 
     #[test]
-    fn a_place_tells_what_is_known() {
+    fn a_location_shows_version_and_mount() {
         assert_eq!(Place::new("a/b", None).to_string(), "`a/b`");
         assert_eq!(Place::within("a/b", Some(3), "a/").to_string(), "`a/b`, version 3, of mount `a/`");
     }

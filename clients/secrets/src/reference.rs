@@ -1,4 +1,4 @@
-//! A reference to one value of a secret, and how the value is written there. Pure.
+//! A reference to one value of a secret, and the format of the value. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,29 +15,29 @@ pub struct SecretRef {
     pub path: String,
     /// The field.
     pub field: String,
-    /// The version; the latest if none is given. What knows no versions has only one.
+    /// The version; the latest if `None`. Ignored by stores without versions.
     pub version: Option<u64>,
-    /// How the value is written there.
+    /// The format of the value.
     pub format: Format,
 }
 
-/// How a value is written.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
-    /// As it is.
+    /// Plain text.
     #[default]
     Plain,
-    /// In base64, of a text.
+    /// Base64-encoded text.
     Base64,
 }
 
 impl SecretRef {
-    /// The latest version of a field, written as it is.
+    /// The latest version of a plain text field.
     pub fn new(path: impl Into<String>, field: impl Into<String>) -> Self {
         Self { path: path.into(), field: field.into(), version: None, format: Format::Plain }
     }
 
-    /// The value among all values of the secret, which is at `place`.
+    /// Selects and decodes the value among all fields of the secret at `place`.
     pub(crate) fn pick(
         &self,
         fields: &Fields,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_picked() {
+    fn a_field_is_selected() {
         check(" s3cret\n", "token", Format::Plain, Ok(" s3cret\n"));
         check("s3cret", "tokens", Format::Plain, Err("secret `a/b` has no field `tokens`"));
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_not_told() {
+    fn an_undecodable_value_is_not_shown() {
         let expect = Err("field `token` of secret `a/b` cannot be decoded: it is not the base64 of a text");
         check("s3cret!", "token", Format::Base64, expect);
         check("//79", "token", Format::Base64, expect);

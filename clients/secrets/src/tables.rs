@@ -1,4 +1,5 @@
-//! The tables of the configuration file in place of Vault: the path, split at slashes, leads through nested tables.
+//! Secrets in tables of the configuration file, instead of Vault. The path, split at slashes, names nested
+//! tables.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::place::{Place, segments};
 use crate::reference::SecretRef;
 use crate::{Fields, Reader, Writer, Written};
 
-/// Secrets in nested tables. There is one version of each.
+/// Secrets in nested tables. They have no versions.
 #[derive(Clone)]
 pub struct Tables {
     root: Table,
@@ -25,7 +26,7 @@ impl Tables {
         Self { root }
     }
 
-    /// The values of a table; tables in it are other secrets.
+    /// The values of a table; nested tables are other secrets.
     fn fields(&self, path: &str) -> Result<Fields, SecretsError> {
         let mut table = &self.root;
         for segment in segments(path)? {
@@ -39,13 +40,13 @@ impl Tables {
 }
 
 impl fmt::Debug for Tables {
-    /// Nothing of what it holds.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tables({} at the top)", self.root.len())
+        write!(f, "ConfigSecrets({} top-level tables)", self.root.len())
     }
 }
 
-/// A value as text. Tables and lists are none.
+/// A value as text; `None` for tables and lists.
 fn text(value: &Value) -> Option<Secret> {
     match value {
         Value::String(text) => Some(Secret::new(text.as_str())),
@@ -83,7 +84,7 @@ impl Writer for Tables {
         _: &'a str,
         _: &'a Fields,
     ) -> BoxFuture<'a, Result<Written, SecretsError>> {
-        let refusal = SecretsError::Unsupported("secrets in the configuration file are not written");
+        let refusal = SecretsError::Unsupported("secrets in the configuration file are read-only");
         async move { Err(refusal) }.boxed()
     }
 }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_nested_tables() {
+    fn a_path_names_nested_tables() {
         check("creds/forge", "token", Ok("s3cret"));
         check("creds/forge/other", "token", Ok("another"));
         check("a.b", "c", Ok("true"));
@@ -129,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
-        check("creds/forges", "token", Err("there is no secret `creds/forges`"));
-        check("creds/forge/token", "token", Err("there is no secret `creds/forge/token`"));
+    fn missing_secrets_and_fields_are_errors() {
+        check("creds/forges", "token", Err("secret `creds/forges` not found"));
+        check("creds/forge/token", "token", Err("secret `creds/forge/token` not found"));
         check("creds/forge", "tokens", Err("secret `creds/forge` has no field `tokens`"));
         check("creds/forge", "hosts", Err("secret `creds/forge` has no field `hosts`"));
     }
 
     #[test]
-    fn all_values_are_those_of_the_table_itself() {
+    fn read_all_ignores_nested_tables() {
         let permits = permits(Mode::DryRun);
         let all = tables().read_all(&permits.read, "creds/forge", None).now_or_never().unwrap().unwrap();
         assert_eq!(all.keys().collect::<Vec<_>>(), ["port", "token"]);
@@ -149,11 +150,11 @@ mod tests {
         let (tables, permits) = (tables(), permits(Mode::Real));
         let permit = permits.write.unwrap();
         let error = tables.write(&permit, "creds/forge", &Fields::new()).now_or_never().unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "secrets in the configuration file are not written");
+        assert_eq!(error.to_string(), "secrets in the configuration file are read-only");
     }
 
     #[test]
-    fn debug_tells_nothing() {
-        assert_eq!(format!("{:?}", tables()), "Tables(2 at the top)");
+    fn debug_omits_the_content() {
+        assert_eq!(format!("{:?}", tables()), "ConfigSecrets(2 top-level tables)");
     }
 }

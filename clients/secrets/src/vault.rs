@@ -1,6 +1,6 @@
-//! Vault, or a server that speaks as it does: KV 1 and 2.
+//! Vault and compatible servers: KV 1 and 2.
 //!
-//! **Invariant:** what is latest is asked for again after a bounded time; only answers about secrets are kept, never
+//! **Invariant:** a cached latest version is read again after a bounded time; only secrets are cached, never
 //! failures.
 
 mod cache;
@@ -32,37 +32,38 @@ use crate::place::{Place, segments};
 use crate::reference::SecretRef;
 use crate::{Fields, Reader, Writer, Written};
 
-/// Maximum size of an answer of Vault, in bytes. Vault itself limits requests to 32 MiB; secrets have a few KiB.
+/// Maximum size of a response of Vault, in bytes. Vault itself limits requests to 32 MiB; secrets have a few
+/// KiB.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// Where Vault is and how it is spoken to.
+/// The settings of a Vault client.
 #[derive(Clone, Debug)]
 pub struct VaultSettings {
     /// Its address: `https://host:8200/`.
     pub server: Url,
-    /// How we are let in.
+    /// The login method.
     pub login: Login,
-    /// Mounts whose engine is not to be asked for, by path.
+    /// Mounts whose KV version is configured instead of queried, by path.
     pub mounts: BTreeMap<String, Kv>,
-    /// What is remembered, and for how long.
+    /// The cache settings.
     pub caching: Caching,
 }
 
 impl VaultSettings {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(server: Url, login: Login) -> Self {
         Self { server, login, mounts: BTreeMap::new(), caching: Caching::default() }
     }
 }
 
-/// A Vault. A clone is the same one.
+/// A Vault client. Clones share session and cache.
 #[derive(Clone, Debug)]
 pub struct Vault {
     http: Http,
     shared: Arc<Shared>,
 }
 
-/// What all runs have in common: who we are there, and what was read.
+/// The state that all runs share: session, mounts and cache.
 #[derive(Debug)]
 struct Shared {
     server: Url,
@@ -72,7 +73,7 @@ struct Shared {
     cache: Arc<Cache>,
 }
 
-/// A secret as it was read.
+/// A secret that was read.
 #[derive(Clone, Debug)]
 struct Found {
     fields: Fields,
@@ -80,10 +81,10 @@ struct Found {
 }
 
 impl Vault {
-    /// The Vault of these settings; nothing is sent yet.
+    /// A client with these settings. Sends nothing yet.
     #[expect(
         clippy::disallowed_methods,
-        reason = "logging in, and prolonging that login, change nothing but our own session"
+        reason = "logins and token renewals change nothing but our own session"
     )]
     pub fn new(http: &Http, settings: VaultSettings) -> Self {
         let VaultSettings { server, login, mounts, caching } = settings;
@@ -102,13 +103,13 @@ impl Vault {
         Self { http, shared: Arc::new(shared) }
     }
 
-    /// The same Vault for another run.
+    /// A client for another run that shares session and cache.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { http: self.http.for_run(permit), shared: Arc::clone(&self.shared) }
     }
 
-    /// A secret, from memory if it is fresh enough.
+    /// A secret, from the cache if it has not expired.
     async fn found(
         &self,
         permit: &ReadPermit,
@@ -157,7 +158,7 @@ impl Writer for Vault {
     ) -> BoxFuture<'a, Result<Written, SecretsError>> {
         async move {
             let written = self.put(permit, path, fields).await;
-            // Whatever became of it, what we know is old.
+            // Invalidate after any outcome: a failed write may have changed the secret.
             self.shared.cache.forget(path);
             written
         }

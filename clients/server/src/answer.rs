@@ -15,14 +15,14 @@ pub struct Answer {
     schemas: Vec<String>,
 }
 
-/// What a server says about a query that it cannot answer.
+/// A GraphQL error of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Complaint {
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// An answer as it comes.
+/// The JSON body of an answer.
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -37,8 +37,8 @@ struct Extensions {
 }
 
 impl Answer {
-    /// Reads an answer. Errors make it a failure, and so does a missing list of schemas: what an integration may see
-    /// is decided by it.
+    /// Parses an answer. It is an error if the answer has errors, or lacks the list of schemas, which
+    /// determines what an integration may read.
     pub(crate) fn read(body: Vec<u8>) -> Result<Self, ServerError> {
         let malformed = |what| ServerError::Malformed { what, source: None };
         let body = String::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
@@ -56,7 +56,7 @@ impl Answer {
         Ok(Self { body, data, schemas })
     }
 
-    /// The bytes as they came.
+    /// The bytes of the response.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
     }
@@ -66,7 +66,7 @@ impl Answer {
         &self.body[self.data.clone()]
     }
 
-    /// The schemas of the datafiles that the answer is made of, in the order in which they were met.
+    /// The schemas of the datafiles in the answer, in order of first use.
     pub fn schemas(&self) -> &[String] {
         &self.schemas
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_handed_out_as_it_came() {
+    fn data_is_returned_verbatim() {
         check(
             "{\"data\": {\"a\" : 1.0} ,\"extensions\":{\"schemas\":[\"/a\"]}}\n",
             Ok((r#"{"a" : 1.0}"#, &["/a"])),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_list_of_schemas_is_not_taken() {
+    fn an_answer_without_a_list_of_schemas_is_malformed() {
         let expect = "the data server's answer is malformed: it has no `extensions.schemas`";
         check(r#"{"data":{}}"#, Err(expect));
         check(r#"{"data":{},"extensions":{}}"#, Err(expect));

@@ -1,4 +1,4 @@
-//! What can go wrong with a data server.
+//! Errors of the data server client.
 
 use qontract_client_http::{HttpError, StatusCode};
 
@@ -6,44 +6,44 @@ use crate::answer::Complaint;
 use crate::server::Address;
 use crate::sha::Sha;
 
-/// Why a data server has no answer.
+/// An error of a call to a data server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Asking which bundle is the latest.
-    #[error("cannot ask the data server for its latest bundle")]
+    /// Getting the latest bundle failed.
+    #[error("cannot get the latest bundle from the data server")]
     Latest(#[source] HttpError),
-    /// Asking for the commit of a bundle.
-    #[error("cannot ask the data server for the commit of bundle `{sha}`")]
+    /// Getting the commit of a bundle failed.
+    #[error("cannot get the commit of bundle `{sha}` from the data server")]
     Commit {
-        /// Which bundle.
+        /// The bundle.
         sha: Sha,
         /// The cause.
         #[source]
         source: HttpError,
     },
-    /// Asking a query.
-    #[error("cannot ask the data server about {address}")]
+    /// Sending a query failed.
+    #[error("cannot query {selector} on the data server")]
     Ask {
-        /// Which bundle.
-        address: Address,
+        /// The bundle.
+        selector: Address,
         /// The cause.
         #[source]
         source: HttpError,
     },
-    /// Asking that a bundle stays, or need not stay any longer.
-    #[error("cannot ask the data server to keep bundle `{sha}`")]
+    /// Leasing or releasing a bundle failed.
+    #[error("cannot lease bundle `{sha}` on the data server")]
     Lease {
-        /// Which bundle.
+        /// The bundle.
         sha: Sha,
         /// The cause.
         #[source]
         source: HttpError,
     },
-    /// The server does not have the bundle: it never had it, or nobody asked for it for too long.
+    /// The server does not have the bundle: it was never loaded, or was evicted because it was not queried.
     #[error("the data server does not have the bundle `{0}`")]
     UnknownSha(Sha),
-    /// The server wants another token.
-    #[error("the data server {}", if *.sent { "does not accept the token" } else { "wants a token, and there is none" })]
+    /// The token is wrong or missing.
+    #[error("the data server {}", if *.sent { "does not accept the token" } else { "requires a token, and none is configured" })]
     Denied {
         /// Whether a token was sent.
         sent: bool,
@@ -51,13 +51,13 @@ pub enum ServerError {
         #[source]
         source: HttpError,
     },
-    /// The query is wrong, or cannot be executed over this data.
+    /// The query is invalid, or cannot be executed on this data.
     #[error("the data server cannot answer the query: {}", summary(.0))]
     Query(Vec<Complaint>),
-    /// The answer is not one that a data server gives.
+    /// The response is not valid for a data server.
     #[error("the data server's answer is malformed: {what}")]
     Malformed {
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
         /// The cause.
         #[source]
@@ -66,7 +66,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Whether the same question may well be answered later, with nobody having changed anything.
+    /// Whether a retry of the same call may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Latest(source)
@@ -77,7 +77,7 @@ impl ServerError {
         }
     }
 
-    /// The failure of a call, told as `what` unless it is about the token, which was `sent` or not.
+    /// The error of a call: `Denied` if the token, `sent` or not, is the reason, else the result of `what`.
     pub(crate) fn of_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
         match source.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Self::Denied { sent, source },
@@ -86,7 +86,7 @@ impl ServerError {
     }
 }
 
-/// The first complaint, and how many more there are.
+/// The first error, and the number of further errors.
 fn summary(complaints: &[Complaint]) -> String {
     let first = complaints.first().map_or("no reason given", |complaint| &complaint.message);
     let short: String = first.chars().take(200).collect();

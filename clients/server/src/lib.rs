@@ -1,10 +1,10 @@
-//! Client of a data server, which answers GraphQL over bundles.
+//! Client of a data server, which answers GraphQL queries against bundles.
 //!
-//! A server holds several bundles at once. Whoever wants the same answers all along asks [`Server::latest_sha`] once and
-//! then only by that sha ([`Address::Sha`]): the latest bundle may be another one at any time. It only reads: there is
-//! no Write half.
+//! A server holds several bundles. For consistent answers, call [`Server::latest_sha`] once and then query
+//! that sha ([`Address::Sha`]): the latest bundle may change at any time. The client only reads: there is no
+//! Write half.
 //!
-//! **Invariant:** an answer with errors is a failure; partial data is not handed out.
+//! **Invariant:** an answer with errors is a failure; partial data is not returned.
 //!
 //! ```no_run
 //! use qontract_access::ReadPermit;

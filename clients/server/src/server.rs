@@ -1,4 +1,4 @@
-//! The calls.
+//! The client and its calls.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::answer::Answer;
 use crate::error::ServerError;
 use crate::sha::Sha;
 
-/// Which bundle is asked.
+/// Selects the bundle to query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// This one, for ever.
+    /// The bundle with this sha.
     Sha(Sha),
-    /// Whichever is the latest at that moment.
+    /// The latest bundle at the time of the request.
     Latest,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What is asked.
+/// A GraphQL query.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Query<'q> {
     /// The text.
@@ -39,12 +39,12 @@ pub struct Query<'q> {
     /// Values of its variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<&'q Value>,
-    /// Which of its operations is meant.
+    /// The name of the operation to execute.
     #[serde(rename = "operationName", skip_serializing_if = "Option::is_none")]
     pub operation: Option<&'q str>,
 }
 
-/// Which commit a bundle was made of, as the server tells it.
+/// The commit that a bundle was built from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CommitInfo {
     /// The commit.
@@ -53,16 +53,16 @@ pub struct CommitInfo {
     pub timestamp: String,
 }
 
-/// A bundle that stays on a server because somebody asked for it.
+/// A lease, which keeps a bundle on the server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Lease {
     /// The name of the lease.
     pub lease: String,
-    /// Until when, in milliseconds since 1970.
+    /// The expiry, in milliseconds since 1970.
     pub expires: u64,
 }
 
-/// A data server.
+/// A client of a data server.
 #[derive(Clone, Debug)]
 pub struct Server {
     http: Http,
@@ -71,8 +71,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server whose latest bundle is asked at `graphql_url`; everything else is found by replacing its path.
-    /// `token` is the complete value of `Authorization`.
+    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints replace its
+    /// path. `token` is the complete value of `Authorization`.
     #[expect(
         clippy::disallowed_methods,
         reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
@@ -85,7 +85,7 @@ impl Server {
         Self { http, url: graphql_url, token }
     }
 
-    /// The latest bundle.
+    /// The sha of the latest bundle.
     pub async fn latest_sha(&self, permit: &ReadPermit) -> Result<Sha, ServerError> {
         let request = Request::get(self.at("/sha256"));
         let response = self.call(permit, request).await.map_err(|e| self.failed(e, ServerError::Latest))?;
@@ -93,7 +93,7 @@ impl Server {
         sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
     }
 
-    /// The commit that a bundle was made of.
+    /// The commit that a bundle was built from.
     pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
         let request = Request::get(self.at(&format!("/git-commit-info/{sha}"))).also(StatusCode::NOT_FOUND);
         let response = self.call(permit, request).await;
@@ -103,12 +103,12 @@ impl Server {
             return Err(ServerError::UnknownSha(sha.clone()));
         }
         serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
-            what: "it does not tell commit and timestamp",
+            what: "it has no commit or timestamp",
             source: Some(error),
         })
     }
 
-    /// The answer of a bundle to a query.
+    /// Runs a query against a bundle.
     pub async fn answer(
         &self,
         permit: &ReadPermit,
@@ -120,14 +120,14 @@ impl Server {
             Address::Latest => self.url.clone(),
         };
         let body = serde_json::to_vec(&query).expect("texts and JSON values can be written as JSON");
-        // A query that is wrong is answered with 400 and the reasons.
+        // The response to an invalid query has status 400 and the errors.
         let mut request = Request::post(url, "application/json", body).also(StatusCode::BAD_REQUEST);
         if let Address::Sha(_) = address {
             request = request.also(StatusCode::NOT_FOUND);
         }
         let response = self.call(permit, request).await;
         let response = response.map_err(|error| {
-            self.failed(error, |source| ServerError::Ask { address: address.clone(), source })
+            self.failed(error, |source| ServerError::Ask { selector: address.clone(), source })
         })?;
         match address {
             Address::Sha(sha) if response.status == StatusCode::NOT_FOUND => {
@@ -137,8 +137,8 @@ impl Server {
         }
     }
 
-    /// Asks that a bundle stays for so long, until it is released. Servers that have no leases, or no room for one more,
-    /// give none.
+    /// Leases a bundle for `time`, or until it is released. `None` if the server does not support leases or
+    /// has too many.
     pub async fn lease(
         &self,
         permit: &ReadPermit,
@@ -151,17 +151,17 @@ impl Server {
             return Ok(None);
         }
         let lease: Lease = serde_json::from_slice(&response.body).map_err(|error| {
-            ServerError::Malformed { what: "it does not tell which lease it is", source: Some(error) }
+            ServerError::Malformed { what: "it has no valid lease name", source: Some(error) }
         })?;
         // It becomes a part of a path.
         let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
         if !is_name || lease.lease.is_empty() {
-            return Err(ServerError::Malformed { what: "it does not tell which lease it is", source: None });
+            return Err(ServerError::Malformed { what: "it has no valid lease name", source: None });
         }
         Ok(Some(lease))
     }
 
-    /// Says that a bundle need not stay any longer. A lease that has ended already is fine.
+    /// Releases a lease. Releasing an expired lease succeeds.
     pub async fn release(&self, permit: &ReadPermit, sha: &Sha, lease: &Lease) -> Result<(), ServerError> {
         let failed = |error| self.failed(error, |source| ServerError::Lease { sha: sha.clone(), source });
         self.post_lease(permit, &lease.lease, 0).await.map(|_| ()).map_err(failed)

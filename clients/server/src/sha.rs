@@ -1,4 +1,4 @@
-//! The name of a bundle.
+//! The sha of a bundle.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Sha(Box<str>);
 
 impl Sha {
-    /// Reads a name; a commit is none.
+    /// Parses a sha; `None` for anything else, such as a Git commit.
     pub fn parse(text: &str) -> Option<Self> {
         let is_name = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_name.then(|| Self(text.to_ascii_lowercase().into()))

@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 
 const TEAMS: Query<'_> = Query { text: "{ teams { name } }", variables: None, operation: None };
 
-/// A bundle with one team, made of a commit of that name.
+/// A bundle with one team, from a commit with the name of the team.
 fn bundle(team: &str) -> Vec<u8> {
     let types = json!([
         {"name": "Query", "fields": [
@@ -24,7 +24,7 @@ fn bundle(team: &str) -> Vec<u8> {
     bundle.to_string().into_bytes()
 }
 
-/// A dry run that asks a server.
+/// A client in a dry run, with its permits.
 struct Run {
     permits: Permits,
     server: Server,
@@ -58,7 +58,7 @@ fn pinned(sha: &str) -> Address {
 }
 
 #[tokio::test]
-async fn an_answer_is_what_the_bundle_says() {
+async fn a_query_returns_the_data_of_the_bundle() {
     let data = DataServer::start();
     data.load(&bundle("core"));
     let run = Run::of(&data.url(), None);
@@ -70,7 +70,7 @@ async fn an_answer_is_what_the_bundle_says() {
 }
 
 #[tokio::test]
-async fn a_pinned_bundle_answers_the_same_after_a_reload() {
+async fn a_pinned_bundle_gives_the_same_answer_after_a_reload() {
     let data = DataServer::start();
     let before = data.load(&bundle("core"));
     let run = Run::of(&data.url(), None);
@@ -88,7 +88,7 @@ async fn a_pinned_bundle_answers_the_same_after_a_reload() {
 }
 
 #[tokio::test]
-async fn base_and_head_both_answer() {
+async fn base_and_head_can_both_be_queried() {
     let data = DataServer::start();
     let (base, head) = (data.load(&bundle("old")), data.load(&bundle("new")));
     let run = Run::of(&data.url(), None);
@@ -102,7 +102,7 @@ async fn base_and_head_both_answer() {
 }
 
 #[tokio::test]
-async fn a_bundle_that_the_server_does_not_have_is_told_apart() {
+async fn a_bundle_that_the_server_does_not_have_is_unknown() {
     let data = DataServer::start();
     let forgotten = data.load(&bundle("old"));
     data.load(&bundle("new"));
@@ -132,7 +132,7 @@ async fn variables_and_operations_are_sent() {
 }
 
 #[tokio::test]
-async fn a_wrong_query_is_a_failure_with_its_reasons() {
+async fn an_invalid_query_returns_its_errors() {
     let data = DataServer::start();
     data.load(&bundle("core"));
     let run = Run::of(&data.url(), None);
@@ -144,7 +144,7 @@ async fn a_wrong_query_is_a_failure_with_its_reasons() {
 }
 
 #[tokio::test]
-async fn the_token_opens_the_door() {
+async fn the_right_token_is_accepted() {
     let data = DataServer::with_token("Basic right");
     let sha = data.load(&bundle("core"));
     let run = Run::of(&data.url(), Some("Basic right"));
@@ -153,7 +153,7 @@ async fn the_token_opens_the_door() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_told_without_being_shown() {
+async fn a_wrong_token_is_refused_and_not_shown() {
     let data = DataServer::with_token("Basic right");
     data.load(&bundle("core"));
     let wrong = Run::of(&data.url(), Some("Basic wr0ng"));
@@ -164,13 +164,13 @@ async fn a_wrong_token_is_told_without_being_shown() {
         assert!(!error.is_transient());
     }
     let error = Run::of(&data.url(), None).latest().await.unwrap_err();
-    assert_eq!(error.to_string(), "the data server wants a token, and there is none");
+    assert_eq!(error.to_string(), "the data server requires a token, and none is configured");
     assert_eq!(data.all_requests(), 3);
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_transient() {
-    // The address is taken, and nobody listens at it.
+async fn an_unreachable_server_is_transient() {
+    // The port is bound, and nothing listens on it.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let run = Run::of(&format!("http://{}/graphql", taken.local_addr().unwrap()), None);
@@ -180,7 +180,7 @@ async fn a_server_that_is_not_there_is_transient() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_nothing_yet_is_transient() {
+async fn a_server_without_a_bundle_is_transient() {
     let data = DataServer::start();
     let error = Run::of(&data.url(), None).latest().await.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
@@ -188,7 +188,7 @@ async fn a_server_that_has_nothing_yet_is_transient() {
 }
 
 #[tokio::test]
-async fn what_is_no_data_server_is_told() {
+async fn a_url_that_is_not_a_data_server_is_an_error() {
     let data = DataServer::start();
     data.load(&bundle("core"));
     let url = data.url().replace("/graphql", "/elsewhere");
@@ -197,7 +197,7 @@ async fn what_is_no_data_server_is_told() {
 }
 
 #[tokio::test]
-async fn a_bundle_stays_as_long_as_it_is_leased() {
+async fn a_lease_is_created_and_released() {
     let data = DataServer::with_token("Basic right");
     let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
     let run = Run::of(&data.url(), Some("Basic right"));
@@ -206,12 +206,12 @@ async fn a_bundle_stays_as_long_as_it_is_leased() {
     assert_eq!(data.leases(), 1);
     run.server.release(permit, &sha, &lease).await.unwrap();
     assert_eq!(data.leases(), 0);
-    // Again is fine.
+    // Releasing it again succeeds.
     run.server.release(permit, &sha, &lease).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_without_leases_gives_none() {
+async fn a_server_without_leases_returns_none() {
     let data = DataServer::start();
     let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
     let run = Run::of(&data.url(), None);

@@ -1,8 +1,9 @@
-//! A child process in a group of its own, which ends with all that it started.
+//! Child processes in their own process groups, which end together with all their descendants.
 //!
-//! **Invariant:** no process of a group is left once its first process was seen to have ended, its [`Group`] was dropped, or this process
-//! has ended, even by `SIGKILL` ([`enable_watchdog`]). A process that has left its group ends with the last group that may have started it
-//! ([`adopt_orphans`]), unless this process is killed before.
+//! **Invariant:** no process of a group is left once the exit of its first process was observed, its
+//! [`Group`] was dropped, or this process has ended, even by `SIGKILL` ([`enable_watchdog`]). A process that
+//! has left its group ends with the last group that may have started it ([`adopt_orphans`]), unless this
+//! process is killed before.
 
 mod orphans;
 mod pipe;
@@ -32,31 +33,33 @@ use registry::CHILDREN;
 /// Interval between two checks whether a child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child that takes its group with it.
+/// A child process and its process group, which is killed when the child ends or this is dropped.
 #[derive(Debug)]
 pub struct Group {
     child: Child,
-    /// How it ended. Without it the child is not reaped, so that its number, and that of its group, is still its own.
+    /// The exit status; `None` until the child is reaped. Until then no other process can get its id or that
+    /// of its group.
     status: Option<ExitStatus>,
 }
 
 impl Group {
-    /// Starts a program that only reads as the first of a group.
+    /// Starts a program that only reads ([`Purpose::Read`]) as the first process of a new group.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Self::start_for(command, Purpose::Read)
     }
 
-    /// Starts a program as the first of a group. Fails with [`io::ErrorKind::Interrupted`] during a shutdown ([`stop`]).
+    /// Starts a program as the first process of a new group. Fails with [`io::ErrorKind::Interrupted`] during
+    /// a shutdown ([`stop`]).
     pub fn start_for(command: &mut Command, purpose: Purpose) -> io::Result<Self> {
         Ok(Self { child: CHILDREN.start(command, purpose)?, status: None })
     }
 
-    /// Its stdin, stdout and stderr: those that are pipes, and were not taken before.
+    /// Takes stdin, stdout and stderr: those that are pipes and have not been taken yet.
     pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// How it ended, if it has; what it started and left behind ends with it.
+    /// The exit status if the child has ended. The rest of its group is then killed.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_none() && waitid(WaitId::Pid(self.pid()), options)?.is_some() {
@@ -78,9 +81,10 @@ impl Group {
         }
     }
 
-    /// Limits the memory of the child: its heap and private writable mappings, in bytes. Files that it maps for reading do not count.
+    /// Limits the memory of the child: its heap and private writable mappings, in bytes. Files that it maps
+    /// for reading do not count.
     ///
-    /// The limit is set right after the start, so that a child could allocate more only in its first moments.
+    /// The limit is set right after the start: the child may exceed it only before that.
     #[cfg(target_os = "linux")]
     pub fn limit_memory(&self, bytes: u64) -> io::Result<()> {
         let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
@@ -94,7 +98,7 @@ impl Group {
         Ok(())
     }
 
-    /// Asks the group to end (`SIGTERM`), waits for up to `grace`, and kills what is left (`SIGKILL`).
+    /// Sends `SIGTERM` to the group, waits for up to `grace`, and kills the remaining processes (`SIGKILL`).
     pub fn terminate(mut self, grace: Duration) -> io::Result<()> {
         if self.status.is_none() {
             let _ = kill_process_group(self.pid(), Signal::TERM);
@@ -103,9 +107,9 @@ impl Group {
         Ok(())
     }
 
-    /// Kills what is left of the group and reaps the child, and then what has left the group.
+    /// Kills the rest of the group, reaps the child, and then ends orphans that have left the group.
     fn end(&mut self) -> io::Result<()> {
-        // Gone already is fine.
+        // The group may be gone already.
         let _ = kill_process_group(self.pid(), Signal::KILL);
         let status = loop {
             match CHILDREN.reap(&mut self.child)? {
@@ -140,20 +144,20 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    /// A shell with a script, and what all that it starts have as their stdout.
+    /// A shell that runs a script, and the stdout that it shares with everything it starts.
     fn shell(script: &str) -> (Group, ChildStdout) {
         let mut group = Group::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped())).unwrap();
         let stdout = group.take_pipes().1.unwrap();
         (group, stdout)
     }
 
-    /// Returns once nobody holds it any more.
+    /// Returns once no process holds the pipe open.
     fn all_are_gone(mut stdout: ChildStdout) {
         stdout.read_to_end(&mut Vec::new()).unwrap();
     }
 
     #[test]
-    fn one_that_ends_takes_along_what_it_left_behind() {
+    fn a_child_that_ends_takes_its_background_processes_with_it() {
         let (mut group, stdout) = shell("sleep 600 & exit 3");
         let status = loop {
             match group.ended().unwrap() {
@@ -163,7 +167,7 @@ mod tests {
         };
         assert_eq!(status.code(), Some(3));
         all_are_gone(stdout);
-        assert_eq!(group.ended().unwrap(), Some(status), "it is told again");
+        assert_eq!(group.ended().unwrap(), Some(status), "the status stays available");
     }
 
     #[test]
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_asked_to_end_before_it_is_killed() {
+    fn a_group_gets_sigterm_before_sigkill() {
         let (group, mut stdout) = shell("trap 'echo asked; exit' TERM; echo; while :; do sleep 0.01; done");
         stdout.read_exact(&mut [0]).unwrap();
         group.terminate(Duration::from_mins(1)).unwrap();
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_holds_is_killed_with_all_that_it_started() {
+    fn a_dropped_child_is_killed_with_its_descendants() {
         let (mut group, mut stdout) = shell("sleep 600 & echo; wait");
         stdout.read_exact(&mut [0]).unwrap();
         assert_eq!(group.ended().unwrap(), None);
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_killed_although_nobody_asked_how_it_ended() {
+    fn background_processes_are_killed_on_drop_even_if_the_exit_was_not_observed() {
         let (group, stdout) = shell("sleep 600 & exit 0");
         let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         assert!(waitid(WaitId::Pid(group.pid()), exited).unwrap().is_some());

@@ -1,10 +1,11 @@
 //! Descendants that have left their process group (`setsid`) and outlived the process that started them.
 //!
-//! As a child sub-reaper, this process becomes their parent. What it did not start itself and does not share its process group is an orphan: it is
-//! killed once every group that may have started it has ended.
+//! As a child sub-reaper, this process becomes their parent. A child that it did not start itself and that is
+//! not in its process group is an orphan: it is killed once every group that may have started it has ended.
 //!
-//! **Invariant:** only direct children are killed. A child that its parent has not reaped keeps its process id, and nothing but this module reaps
-//! orphans, so that no id is given to another process between reading `/proc` and sending the signal.
+//! **Invariant:** only direct children are killed. A child that its parent has not reaped keeps its process
+//! id, and only this module reaps orphans, so that no id is reused between reading `/proc` and sending the
+//! signal.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 
 use crate::proc::{Listing, ProcessInfo, children};
 
-/// Which orphans a sweep ends.
+/// Selects the orphans that a sweep ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepScope {
-    /// Those that no running group can have started: all running groups are younger.
+    /// Orphans that no running group can have started, because all running groups are younger.
     Unowned,
     /// All.
     All,
@@ -32,7 +33,7 @@ pub struct RunningGroup {
     pub started: u64,
 }
 
-/// What one sweep did.
+/// The result of one sweep.
 #[derive(Debug, Default)]
 pub struct Swept {
     /// Orphans that were sent `SIGKILL` and have not been reaped yet.
@@ -49,7 +50,8 @@ pub struct Adoption {
     inherited: Inherited,
 }
 
-/// Children that were there before the first orphan could be adopted, and what they may start. They are not ours to end.
+/// Children that existed before the first orphan could be adopted, and their descendants. They are left
+/// alone.
 #[derive(Debug, Default)]
 struct Inherited {
     processes: BTreeSet<i32>,
@@ -57,7 +59,7 @@ struct Inherited {
     sessions: BTreeSet<i32>,
 }
 
-/// What is done with a child.
+/// The action of a sweep on one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Keep,
@@ -68,14 +70,14 @@ enum Verdict {
     KillGroup,
 }
 
-/// What a sweep leaves alone, besides what was inherited.
+/// Selects the processes that a sweep leaves alone, besides inherited ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Spared<'a> {
     /// The registered groups.
     pub groups: &'a [RunningGroup],
     /// The process id of the watchdog.
     pub watchdog: Option<i32>,
-    /// Which orphans are ended.
+    /// Selects the orphans to end.
     pub scope: SweepScope,
 }
 
@@ -98,7 +100,8 @@ impl Adoption {
     /// Kills and reaps the orphans that are there now. The caller prevents starts meanwhile.
     pub fn sweep(&self, spared: Spared<'_>) -> Swept {
         let mut swept = Swept::default();
-        // The lists of threads may lack a child while others end, which the next sweep makes up for. After the last one there is none.
+        // The per-thread lists may lack a child while others end. The next sweep finds it; the last sweep has
+        // no successor, so that it lists all processes.
         let listing = if spared.scope == SweepScope::All { Listing::AllProcesses } else { Listing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {
             let Some(pid) = Pid::from_raw(process.pid) else { continue };
@@ -138,7 +141,7 @@ impl Adoption {
         if is_registered || (scope == SweepScope::Unowned && may_be_owned) {
             return Verdict::Keep;
         }
-        // A group of our own session that it does not lead may be one that it joined: that of a shell, for example.
+        // It may have joined a group of our session that it does not lead, for example that of a shell.
         if group > 1 && (group == pid || session != self.own.session) {
             return Verdict::KillGroup;
         }
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_its_group_is_killed_and_all_else_is_left_alone() {
+    fn a_process_that_left_its_group_is_killed_and_others_are_left_alone() {
         let check = |process: ProcessInfo, expect| {
             let spared = Spared {
                 groups: &[RunningGroup { id: 20, started: 600 }],
@@ -209,7 +212,7 @@ mod tests {
         // The member of a session whose leader has ended.
         check(process(41, 40, 40), Verdict::KillGroup);
         check(process(41, 41, 10), Verdict::KillGroup);
-        // It joined a group of our session, which others may be in.
+        // It joined a group of our session, which may have other members.
         check(process(41, 7, 10), Verdict::Kill);
         check(process(41, 30, 10), Verdict::Kill);
         check(process(41, 1, 40), Verdict::Kill);
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn children_from_before_and_what_they_start_are_left_alone() {
+    fn inherited_children_and_their_descendants_are_left_alone() {
         let adoption = adoption(&[process(50, 51, 52), process(60, 10, 10)]);
         let check = |process: ProcessInfo, expect| {
             let spared = Spared { groups: &[], watchdog: None, scope: SweepScope::All };

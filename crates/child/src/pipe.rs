@@ -52,7 +52,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn what_is_written_is_read_up_to_the_end() {
+    fn a_pipe_is_read_until_it_is_closed() {
         let (pipe, mut writer) = io::pipe().unwrap();
         writer.write_all(b"abc").unwrap();
         drop(writer);

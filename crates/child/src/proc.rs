@@ -26,7 +26,8 @@ impl ProcessInfo {
         Self::parse(&String::from_utf8_lossy(&fs::read(file).ok()?))
     }
 
-    /// Reads `PID (NAME) STATE PPID PGRP SESSION …`, in which the name may contain anything, and the start is the 22nd field.
+    /// Reads `PID (NAME) STATE PPID PGRP SESSION …`, in which the name may contain anything, and the start is
+    /// the 22nd field.
     fn parse(stat: &str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (pid, _) = before.split_once(" (")?;
@@ -43,12 +44,12 @@ impl ProcessInfo {
     }
 }
 
-/// Where children are looked for.
+/// The source from which children are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// In the lists of our threads where the kernel has them, and else among all processes.
+    /// The per-thread lists of children where the kernel has them, else all processes.
     Threads,
-    /// Among all processes.
+    /// All processes.
     AllProcesses,
 }
 
@@ -60,7 +61,8 @@ pub fn children(proc: &Path, own: i32, listing: Listing) -> Vec<ProcessInfo> {
     pids.iter().filter_map(read).filter(|process| process.parent == own).collect()
 }
 
-/// The children of each thread of this process (`CONFIG_PROC_CHILDREN`); `None` if one of the lists cannot be read.
+/// The children of each thread of this process (`CONFIG_PROC_CHILDREN`); `None` if one of the lists cannot be
+/// read.
 fn listed_children(proc: &Path) -> Option<Vec<i32>> {
     let folder = proc.join("self/task");
     let mut pids = Vec::new();
@@ -146,7 +148,7 @@ mod tests {
         proc.write("self/task/10/children", "20 ");
         proc.write("self/task/11/children", "99 21\n");
         assert_eq!(listed_children(&proc.0).map(|pids| pids.len()), Some(3));
-        // What is gone, or not a direct child, is left out.
+        // Processes that are gone or not direct children are left out.
         check(Listing::Threads, &[20]);
         check(Listing::AllProcesses, &[20, 22]);
         proc.write("self/task/12/stat", "");

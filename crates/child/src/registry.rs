@@ -1,8 +1,9 @@
-//! The child processes of this process: the groups that it has started and that are still running, so that a shutdown can end all of them, and the
-//! orphans that it has adopted.
+//! Registry of the child processes: the process groups that were started and still run, so that a shutdown
+//! can end all of them, and the orphans that were adopted.
 //!
-//! The registry is global because a process has one set of children. Its lock is held while a child is started or reaped. **Invariant:** a
-//! registered group is not reaped, so that its id is its own and a signal to it cannot reach another process.
+//! The registry is global because a process has one set of children. Its lock is held while a child is
+//! started or reaped. **Invariant:** a registered group is not reaped, so that its id is not reused and a
+//! signal cannot reach another process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,31 +19,31 @@ use crate::POLL_INTERVAL;
 use crate::orphans::{Adoption, RunningGroup, Spared, SweepScope, Swept};
 use crate::watchdog::Watchdog;
 
-/// How long a group that was asked to end (`SIGTERM`) has before it is killed (`SIGKILL`).
+/// Time between `SIGTERM` and `SIGKILL` for a group.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a sweep waits for killed orphans to end.
+/// Time that a sweep waits for killed orphans to end.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a child process is for, which decides when a shutdown ends it.
+/// The purpose of a child process, which decides when a shutdown ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// It only reads: a shutdown ends it at once.
     Read,
-    /// It changes something: a shutdown lets it finish, until it is forced.
+    /// It changes something: a shutdown lets it finish, unless the shutdown is forced.
     Write,
 }
 
 /// The children of this process.
 pub(crate) static CHILDREN: Children = Children::new();
 
-/// Children with the lock that every start and every reaping holds.
+/// The registry behind its lock, which is held while a child is started or reaped.
 pub(crate) struct Children(Mutex<Registry>);
 
 struct Registry {
     /// Groups by the id of their first process.
     groups: BTreeMap<i32, GroupEntry>,
-    /// Groups up to this purpose are being ended, and no other is started.
+    /// Groups up to this purpose are being ended, and no new ones are started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
     /// Whether orphans are adopted from the first child on.
@@ -100,14 +101,17 @@ impl Children {
         self.0.lock()
     }
 
-    /// The lock, if it is free within `timeout`: a start that hangs, on a file system that does not answer, holds it.
+    /// Takes the lock if it is free within `timeout`: a start that hangs on an unresponsive file system holds
+    /// it.
     fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Registry>> {
         self.0.try_lock_for(timeout)
     }
 
-    /// Starts a command as the first process of a group, unless a shutdown ends such groups ([`io::ErrorKind::Interrupted`]).
+    /// Starts a command as the first process of a group, unless a shutdown ends such groups
+    /// ([`io::ErrorKind::Interrupted`]).
     ///
-    /// The lock is held from the check to the registration: a shutdown ends this group or prevents it, and a sweep never takes it for an orphan.
+    /// The lock is held from the check to the registration: a shutdown ends this group or prevents it, and a
+    /// sweep never takes it for an orphan.
     pub(crate) fn start(&self, command: &mut Command, purpose: Purpose) -> io::Result<Child> {
         let mut registry = self.lock();
         if is_stopped(registry.stopping, purpose) {
@@ -117,7 +121,7 @@ impl Children {
             registry.adoption = Adoption::begin();
         }
         let groups = registry.up_to(Purpose::Write);
-        // There is a watchdog before there is a child.
+        // The watchdog starts before the first child.
         registry.watchdog.ensure(&groups);
         let child = command.process_group(0).spawn()?;
         let group = Pid::from_child(&child);
@@ -127,7 +131,8 @@ impl Children {
         Ok(child)
     }
 
-    /// Reaps the first process of a group if it has ended, and removes the group from the registry at the same time.
+    /// Reaps the first process of a group if it has ended, and removes the group from the registry at the
+    /// same time.
     pub(crate) fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
         let group = Pid::from_child(child);
         let mut registry = self.lock();
@@ -135,7 +140,7 @@ impl Children {
             return Ok(None);
         }
         registry.groups.remove(&group.as_raw_nonzero().get());
-        // Before it is reaped: the watchdog never signals an id that may be another process's.
+        // Before the child is reaped: the watchdog never signals an id that may belong to another process.
         registry.watchdog.remove(group);
         child.try_wait()
     }
@@ -166,7 +171,7 @@ impl Children {
     pub(crate) fn shut_down(&self, grace: Duration) {
         self.stop(Purpose::Write, grace);
         let deadline = Instant::now() + SWEEP_TIMEOUT;
-        // What a group started becomes an orphan once the process that started it is dead.
+        // A descendant becomes an orphan once the process that started it is dead.
         while !self.have_ended(Purpose::Write) && Instant::now() < deadline {
             thread::sleep(POLL_INTERVAL);
         }
@@ -180,7 +185,7 @@ impl Children {
             let mut registry = self.lock();
             let swept = registry.sweep_once(scope);
             let is_pending = swept.killed.iter().any(|pid| !registry.lingering.contains(pid));
-            // What had ended may have left children, who are orphans only since then.
+            // A process that has ended may have left children, which are orphans only since then.
             if !is_pending && swept.reaped.is_empty() {
                 return;
             }
@@ -194,24 +199,27 @@ impl Children {
     }
 }
 
-/// Starts a watchdog process with the first child from now on: it ends all groups when this process dies, even by `SIGKILL`.
+/// Starts a watchdog process with the first child from now on: it ends all groups when this process dies,
+/// even by `SIGKILL`.
 ///
-/// The watchdog is this executable with [`crate::WATCHDOG_ARGUMENT`] as its only argument, which must call [`crate::watch`].
+/// The watchdog is this executable with [`crate::WATCHDOG_ARGUMENT`] as its only argument, which must call
+/// [`crate::watch`].
 pub fn enable_watchdog() {
     CHILDREN.lock().watchdog.enable();
 }
 
-/// Ends the watchdog process and all orphans, before another program replaces this one. No child is running then.
+/// Ends the watchdog process and all orphans before `exec` replaces this program. No child may be running.
 pub fn retire_watchdog() {
     CHILDREN.sweep(SweepScope::All);
     CHILDREN.lock().watchdog.retire();
 }
 
-/// Makes this process the parent of every descendant whose own parent has ended, and ends those that have left their process group: when the groups
-/// that may have started them have ended, and in [`shut_down`].
+/// Makes this process the parent of every descendant whose own parent has ended, and ends those that have
+/// left their process group: when the groups that may have started them have ended, and in [`shut_down`].
 ///
-/// It takes effect with the first child. Processes that are children of this process by then, as those of a shell that executed it, are left alone,
-/// and so are children in our own process group. Without `/proc`, and on systems other than Linux, nothing is adopted.
+/// It takes effect with the first child. Processes that are already children of this process, such as those
+/// of a shell that executed it, are left alone, and so are children in our own process group. Without
+/// `/proc`, and on systems other than Linux, nothing is adopted.
 pub fn adopt_orphans() {
     CHILDREN.lock().adopts_orphans = true;
 }
@@ -221,14 +229,16 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups up to a purpose, and lets no other start: asks with `SIGTERM`, waits up to [`GRACE`], and kills what is left.
+/// Ends all groups up to a purpose and prevents new ones: sends `SIGTERM`, waits up to [`GRACE`], and kills
+/// the rest.
 ///
-/// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners reap them.
+/// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners
+/// reap them.
 pub fn stop(purpose: Purpose) {
     CHILDREN.stop(purpose, GRACE);
 }
 
-/// Ends every child before this process exits: all groups, and what has left its group.
+/// Ends every child before this process exits: all groups, and processes that have left their group.
 pub fn shut_down() {
     CHILDREN.shut_down(GRACE);
 }
@@ -237,7 +247,7 @@ fn is_stopped(stopping: Option<Purpose>, purpose: Purpose) -> bool {
     stopping.is_some_and(|last| purpose <= last)
 }
 
-/// Whether the first process of a group has ended. What it left behind in the group is killed then.
+/// Whether the first process of a group has ended. The rest of the group is then killed.
 fn has_ended(group: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     // An error means that it is not our child any more.

@@ -1,7 +1,8 @@
-//! A process that outlives ours by a moment: it ends the process groups that we leave behind when we are killed.
+//! Watchdog: a helper process that outlives this one and ends its process groups if it is killed.
 //!
-//! We hold the writing end of a pipe to it, which the kernel closes when we die, in whichever way. Before that, a line is written for each group
-//! that is started (`+ID`) and for each that has ended (`-ID`). See `docs/adr/0030-stopping.md`.
+//! This process holds the write end of a pipe to the watchdog, which the kernel closes however this process
+//! ends. Until then it writes a line for each group that it starts (`+ID`) and for each that has ended
+//! (`-ID`). See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -20,7 +21,7 @@ use crate::registry::GRACE;
 /// The only argument of the watchdog process.
 pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
 
-/// Our side of the watchdog.
+/// The watchdog as this process sees it.
 #[derive(Debug)]
 pub struct Watchdog {
     is_enabled: bool,
@@ -28,7 +29,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// No watchdog is started: for tests, whose executable is not ours.
+    /// Never starts a watchdog: for tests, whose executable does not call [`watch`].
     pub const fn disabled() -> Self {
         Self { is_enabled: false, process: None }
     }
@@ -53,7 +54,7 @@ impl Watchdog {
 
     /// Starts the watchdog if none is running. `groups` are those that are running.
     ///
-    /// Without a watchdog children still end whenever we can end them ourselves, so that a failure to start it stops nothing.
+    /// A failure to start it is ignored: without a watchdog, children still end in every regular exit.
     pub fn ensure(&mut self, groups: &[Pid]) {
         let is_running = self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)));
         if !self.is_enabled || is_running {
@@ -65,19 +66,20 @@ impl Watchdog {
         }
     }
 
-    /// Tells it of a group that was started.
+    /// Registers a group that was started.
     pub fn add(&mut self, group: Pid) {
         self.write(&format!("+{}\n", group.as_raw_nonzero()));
     }
 
-    /// Tells it of a group that has ended.
+    /// Removes a group that has ended.
     pub fn remove(&mut self, group: Pid) {
         self.write(&format!("-{}\n", group.as_raw_nonzero()));
     }
 
     fn write(&mut self, line: &str) {
         let Some(stdin) = self.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
-        // Lines are shorter than what a pipe takes as one. One that does not read any more is killed: the next child brings a new one.
+        // Lines are short enough for an atomic write to a pipe. A watchdog that no longer reads is killed;
+        // the next child starts another one.
         if stdin.write_all(line.as_bytes()).is_err()
             && let Some(mut process) = self.process.take()
         {
@@ -92,7 +94,7 @@ fn start() -> io::Result<Child> {
     let own = PathBuf::from("/proc/self/exe");
     let own = if own.exists() { own } else { std::env::current_exe()? };
     let mut command = Command::new(own);
-    // A group of its own, so that Ctrl-C does not reach it; nothing of ours is held open.
+    // Its own group, so that Ctrl-C does not reach it; it holds none of our files open.
     command.arg(WATCHDOG_ARGUMENT).env_clear().current_dir("/").process_group(0);
     let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     if let Some(stdin) = &process.stdin {
@@ -101,7 +103,8 @@ fn start() -> io::Result<Child> {
     Ok(process)
 }
 
-/// What the watchdog process does: reads until its input ends, then ends the groups that are still listed.
+/// Main function of the watchdog process: reads until its input ends, then ends the groups that are still
+/// registered.
 pub fn watch(input: impl Read) {
     watch_with(input, GRACE);
 }
@@ -111,7 +114,7 @@ fn watch_with(input: impl Read, grace: Duration) {
     end(&groups, grace);
 }
 
-/// Asks groups to end, waits until all have or the time is over, and kills what is left of them.
+/// Sends `SIGTERM` to groups, waits until all have ended or `grace` has passed, and kills the rest.
 fn end(groups: &[Pid], grace: Duration) {
     let signal = |signal| {
         for group in groups {
@@ -152,7 +155,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_has_not_ended_is_listed() {
+    fn groups_that_have_not_ended_are_listed() {
         let check = |lines: &str, expect: &[i32]| {
             assert_eq!(listed(lines.as_bytes()).into_iter().collect::<Vec<_>>(), expect, "{lines}");
         };
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_ignores_the_request_to_end_is_killed_at_the_end_of_the_input() {
+    fn a_group_that_ignores_sigterm_is_killed_at_the_end_of_the_input() {
         let script = "trap '' TERM; sleep 600 & echo; wait";
         let mut command = Command::new("sh");
         let mut group =

@@ -1,4 +1,4 @@
-//! Object stores that a repository borrows from.
+//! Checks the alternate object stores of a repository.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,8 +9,7 @@ use std::path::Path;
 use crate::location::{Location, refused};
 use crate::{GitError, file};
 
-/// Makes sure that the objects of a repository are its own: neither its object store nor one that it borrows from is outside of its
-/// common directory.
+/// Fails if the object store of a repository, or one of its alternates, is outside of its common directory.
 pub fn check(location: &Location) -> Result<(), GitError> {
     let Location { common_dir, .. } = location;
     let refuse = |reason: String| refused(common_dir.clone(), &reason);

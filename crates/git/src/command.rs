@@ -12,7 +12,8 @@ use crate::location::Location;
 use crate::private_dir::PrivateDir;
 use crate::{GitError, Limits, alternates};
 
-/// Settings on the command line. The private directory rules each of them out as well, but for what is among the objects.
+/// Settings on the command line. The private directory has the same effect, except for files among the
+/// objects.
 const SETTINGS: [&str; 8] = [
     // No program is run on behalf of the repository.
     "core.hooksPath=/dev/null",
@@ -20,16 +21,16 @@ const SETTINGS: [&str; 8] = [
     "core.alternateRefsCommand=",
     // A bare repository is never discovered.
     "safe.bareRepository=explicit",
-    // Nothing is fetched, and no submodule is looked at.
+    // Nothing is fetched, and submodules are ignored.
     "protocol.allow=never",
     "submodule.recurse=false",
-    // Objects are what they are named after.
+    // Objects are not replaced.
     "core.useReplaceRefs=false",
-    // `merge-base` reads commits, and not a graph of them that lies beside the objects and may say something else.
+    // `merge-base` reads commits, not the commit-graph file, which may be inconsistent with them.
     "core.commitGraph=false",
 ];
 
-/// The environment, besides `PATH` and what names directories.
+/// The environment, besides `PATH` and variables that name directories.
 const ENVIRONMENT: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
     // Neither the machine's nor the user's configuration and attributes.
@@ -46,11 +47,11 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
 
-/// Most bytes of standard error that are read.
+/// Maximum number of bytes of standard error that are read.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
-/// Most bytes of standard error that are part of an error message.
+/// Maximum number of bytes of standard error in an error message.
 const MAX_SHOWN_BYTES: usize = 500;
-/// Time that standard error is waited for after the process has ended.
+/// Time to wait for standard error after the process has ended.
 const LAST_ERRORS: Duration = Duration::from_secs(1);
 
 /// Runs `git` on one repository.
@@ -64,20 +65,20 @@ pub struct Git {
 pub type Output = BufReader<DeadlineReader<ChildStdout>>;
 
 impl Git {
-    /// Prepares the repository at a location; one that must not be used is an error.
+    /// Prepares the repository at a location; fails if it must not be used.
     pub fn new(location: &Location, limits: Limits) -> Result<Self, GitError> {
         alternates::check(location)?;
         Ok(Self { private_dir: Arc::new(PrivateDir::new(location)?), limits })
     }
 
-    /// The limits that hold.
+    /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// Runs a subcommand with `input` on its standard input, and reads its output with `read`.
     ///
-    /// `arguments` are constants and object ids; what a user or data names goes into `input`.
+    /// `arguments` are constants and object ids; names from users or data go into `input`.
     pub fn run<T>(
         &self,
         subcommand: &'static str,
@@ -91,7 +92,8 @@ impl Git {
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(GitError::Answer(subcommand));
         };
-        // Both threads end with the process group at the latest. A process that does not read its input to the end has its reasons.
+        // Both threads end with the process group at the latest. A process may end before it has read all of
+        // its input.
         thread::spawn(move || stdin.write_all(input.as_bytes()));
         let (sender, errors) = mpsc::channel();
         thread::spawn(move || {
@@ -135,12 +137,12 @@ impl Git {
     }
 }
 
-/// Output that was not read to the end.
+/// The reason why output was not read to its end.
 #[derive(Debug)]
 pub enum ReadError {
     /// The pipe failed, or the deadline passed.
     Io(io::Error),
-    /// It is not what the subcommand is documented to answer.
+    /// It is not in the documented format of the subcommand.
     Form,
     /// It is more than a limit allows.
     TooLarge(String),
@@ -152,7 +154,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// The beginning of what was written to standard error, as text.
+/// The start of standard error, as text.
 fn message(errors: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(errors).trim().to_owned();
     let end = (0..=MAX_SHOWN_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));

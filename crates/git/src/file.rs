@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Most bytes of a file of a Git directory that is read here.
+/// Maximum size in bytes of a file of a Git directory.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The bytes of a regular file; a link, a FIFO, a device or a file that is too large is an error.

@@ -1,15 +1,17 @@
 //! Reads Git repositories that may be hostile.
 //!
-//! Every `git` process of the workspace is built and run by this crate. The program is used for what only it can do well (resolving
-//! revisions, reading packed objects, finding common ancestors: `cat-file`, `ls-tree` and `merge-base`); everything that could make it run code or reach out is kept away from it:
+//! Every `git` process of the workspace is built and run by this crate. The program is used only to resolve
+//! revisions, read packed objects and find common ancestors (`cat-file`, `ls-tree` and `merge-base`).
+//! Everything that could make it run code or use the network is disabled:
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
-//! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private Git directory
-//!   (`private_dir`) that holds a configuration of ours and refers only to the refs and the objects of the repository.
+//! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private
+//!   Git directory (`private_dir`) that holds a configuration of ours and refers only to the refs and the
+//!   objects of the repository.
 //! - Its environment is cleared, no transport protocol is allowed, and nothing is fetched lazily.
-//! - Revisions and paths are lines on its standard input and never arguments, so that they cannot become options. Arguments are constants
-//!   and object ids.
-//! - Each command has a deadline, a process group, a memory limit and limits on what it may answer.
+//! - Revisions and paths are lines on its standard input and never arguments, so that they cannot become
+//!   options. Arguments are constants and object ids.
+//! - Each command has a deadline, a process group, a memory limit and limits on its output.
 
 mod alternates;
 mod command;
@@ -30,20 +32,20 @@ use location::Location;
 pub use object::{Commit, ObjectId};
 pub use tree::{EntryKind, TreeEntry, TreePath};
 
-/// Limits on what `git` may take and answer.
+/// Limits of `git` commands and their output.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time that one command may take.
+    /// Time limit of one command.
     pub deadline: Duration,
-    /// Most bytes of a commit object.
+    /// Maximum number of bytes of a commit object.
     pub commit_bytes: u64,
-    /// Most entries of a tree, with those of the trees below it.
+    /// Maximum number of entries of a tree, with those of the trees below it.
     pub entries: usize,
-    /// Most bytes of the listing of a tree.
+    /// Maximum number of bytes of the listing of a tree.
     pub listing_bytes: u64,
-    /// Most bytes of all objects that are read at once.
+    /// Maximum number of bytes of all objects that are read at once.
     pub total_bytes: u64,
-    /// Most memory of the `git` process, besides the files that it maps.
+    /// Maximum memory of the `git` process, without the files that it maps.
     pub memory: u64,
 }
 
@@ -60,14 +62,14 @@ impl Default for Limits {
     }
 }
 
-/// A Git repository that cannot be read, or lacks what was requested.
+/// Errors of reading a Git repository.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// `git` could not be started.
     #[error("cannot run `git`")]
     Start(#[source] io::Error),
-    /// The private Git directory could not be made.
-    #[error("cannot make a temporary folder for `git`")]
+    /// The private Git directory could not be created.
+    #[error("cannot create a temporary folder for `git`")]
     PrivateDir(#[source] io::Error),
     /// The folder is not in a Git repository.
     #[error("`{}` is not in a Git repository", .0.display())]
@@ -77,7 +79,7 @@ pub enum GitError {
     Refused {
         /// The Git directory, or the file that names it.
         git_dir: PathBuf,
-        /// Why, and what to do.
+        /// The reason, and how to fix it.
         reason: String,
     },
     /// `git` failed.
@@ -96,26 +98,26 @@ pub enum GitError {
         /// Its deadline.
         deadline: Duration,
     },
-    /// The repository holds more than is read.
+    /// The repository exceeds a limit.
     #[error("the Git repository is too large: {0}")]
     TooLarge(String),
     /// There is no such revision.
-    #[error("there is no Git revision `{0}`")]
+    #[error("no such Git revision: `{0}`")]
     NoRevision(String),
     /// There is no such folder in the revision.
-    #[error("there is no folder `{path}` in the Git revision `{revision}`")]
+    #[error("no folder `{path}` in the Git revision `{revision}`")]
     NoFolder {
         /// The revision.
         revision: String,
         /// The folder.
         path: String,
     },
-    /// `git` answered in an unexpected form.
-    #[error("`git {0}` answered something unexpected")]
+    /// The output of `git` is not in the documented format.
+    #[error("unexpected output of `git {0}`")]
     Answer(&'static str),
 }
 
-/// A Git repository, and the folder of it that is of interest.
+/// A Git repository, and a folder in it.
 #[derive(Clone, Debug)]
 pub struct Repository {
     git: Git,
@@ -131,12 +133,13 @@ impl Repository {
 
     /// The repository whose work tree contains `folder`, or the bare repository that `folder` itself is.
     ///
-    /// A folder in a work tree is part of that work tree, even if it looks like a bare repository: a commit can bring such a folder.
+    /// A folder in a work tree is part of that work tree, even if it looks like a bare repository: a commit
+    /// can contain such a folder.
     pub fn open(folder: &Path) -> Result<Self, GitError> {
         Self::open_within(folder, Limits::default())
     }
 
-    /// The repository of `folder` as by [`Self::open`], read within these limits.
+    /// Like [`Self::open`], with these limits.
     pub fn open_within(folder: &Path, limits: Limits) -> Result<Self, GitError> {
         match location::discover(folder) {
             Err(GitError::NoRepository(_)) => Self::at(&location::bare(folder)?, limits),
@@ -158,12 +161,14 @@ impl Repository {
         object::commit(&self.git, revision)
     }
 
-    /// The best common ancestor of two commits; none if they have none, or if the history that is here does not tell.
+    /// The best common ancestor of two commits; `None` without one, or if the local history does not contain
+    /// it.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<ObjectId>, GitError> {
         object::merge_base(&self.git, &one.id, &other.id)
     }
 
-    /// The tree at `path` of a commit; the whole tree if the path is empty. `revision` is how the user calls the commit.
+    /// The tree at `path` of a commit; the whole tree if the path is empty. `revision` is the user's name of
+    /// the commit, for errors.
     pub fn tree(&self, commit: &Commit, path: &str, revision: &str) -> Result<ObjectId, GitError> {
         let none = || GitError::NoFolder { revision: revision.to_owned(), path: path.to_owned() };
         object::tree(&self.git, &commit.id, path)?.ok_or_else(none)
@@ -174,7 +179,8 @@ impl Repository {
         tree::list(&self.git, tree)
     }
 
-    /// The contents of blobs, in order. An entry that is not a blob of the size that the listing states is an error.
+    /// The contents of blobs, in order. An entry that is not a blob of the size that the listing states is an
+    /// error.
     pub fn blobs(&self, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError> {
         object::blobs(&self.git, entries)
     }

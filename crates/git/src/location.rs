@@ -1,14 +1,14 @@
 //! Finds the Git repository of a folder.
 //!
-//! `git` would also take a folder for a bare repository if it has the right files, and those can come with a commit. Here only a `.git` counts,
-//! which no commit can bring.
+//! `git` would also treat a folder as a bare repository if it has the right files, which a commit can
+//! contain. Here only a `.git` counts, which a commit cannot contain.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::{GitError, file, settings};
 
-/// Where a repository is.
+/// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The directory with `HEAD`; of a linked work tree its own.
@@ -21,7 +21,8 @@ pub struct Location {
 
 /// The repository whose work tree contains `folder`.
 ///
-/// As `git` does, this stops at the border of a file system and at the folders that `GIT_CEILING_DIRECTORIES` lists.
+/// As in `git`, the search stops at the boundary of a file system and at the folders that
+/// `GIT_CEILING_DIRECTORIES` lists.
 pub fn discover(folder: &Path) -> Result<Location, GitError> {
     let none = || GitError::NoRepository(folder.to_owned());
     let folder = folder.canonicalize().map_err(|_| none())?;
@@ -72,7 +73,8 @@ fn git_dirs(top: &Path) -> Result<Option<(PathBuf, PathBuf)>, GitError> {
     named_by_file(top, &dot_git).map(Some)
 }
 
-/// The directories that a `.git` file names. Anybody can write such a file, so the Git directory has to name the work tree, too.
+/// The directories that a `.git` file names. Anyone can write such a file, so that the Git directory has to
+/// name the work tree, too.
 fn named_by_file(top: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     let refuse = |reason: &str| refused(dot_git.to_owned(), reason);
     let line = file::first_line(dot_git).map_err(|error| refuse(&error.to_string()))?;
@@ -106,7 +108,8 @@ fn linked_work_tree(dot_git: &Path, git_dir: &Path, common: &str) -> Result<Path
     Ok(common_dir)
 }
 
-/// The Git directory of a submodule or of a separate Git directory, whose `core.worktree` names the work tree.
+/// The Git directory of a submodule or of a separate Git directory, whose `core.worktree` names the work
+/// tree.
 fn separate_git_dir(top: &Path, dot_git: &Path, git_dir: &Path) -> Result<PathBuf, GitError> {
     let config = file::read(&git_dir.join("config")).unwrap_or_default();
     let work_tree = settings::parse(&String::from_utf8_lossy(&config)).work_tree;
@@ -128,7 +131,7 @@ fn is_git_dir(git_dir: &Path, common_dir: &Path) -> bool {
         && common_dir.join("refs").is_dir()
 }
 
-/// A repository that must not be used.
+/// The error for a repository that must not be used.
 pub fn refused(git_dir: PathBuf, reason: &str) -> GitError {
     GitError::Refused { git_dir, reason: reason.to_owned() }
 }

@@ -10,9 +10,9 @@ use crate::{EntryKind, GitError};
 /// The subcommand.
 const CAT_FILE: &str = "cat-file";
 
-/// The most bytes of a line with an object id.
+/// Maximum number of bytes of a line with an object id.
 const MAX_ID_BYTES: u64 = 256;
-/// Most bytes of a line before an object: names are limited to what a path may have, twice.
+/// Maximum number of bytes of a line before an object: twice the maximum length of a path.
 const MAX_HEADER_BYTES: u64 = 16 << 10;
 
 /// The name of an object: a hexadecimal hash.
@@ -20,7 +20,7 @@ const MAX_HEADER_BYTES: u64 = 16 << 10;
 pub struct ObjectId(String);
 
 impl ObjectId {
-    /// The id that is written like this, if it is one.
+    /// Parses an id.
     pub fn parse(text: &str) -> Option<Self> {
         let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         (is_hex && [40, 64].contains(&text.len())).then(|| Self(text.to_owned()))
@@ -43,11 +43,11 @@ impl fmt::Display for ObjectId {
 pub struct Commit {
     /// Its id.
     pub id: ObjectId,
-    /// When it was committed, in seconds since 1970.
+    /// The commit time, in seconds since 1970.
     pub time: String,
 }
 
-/// What `git cat-file` states about an object, before its bytes.
+/// The header that `git cat-file` prints before the bytes of an object.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     id: ObjectId,
@@ -111,7 +111,7 @@ pub fn blobs(git: &Git, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError
     let limit = git.limits().total_bytes;
     let total = entries.iter().fold(0_u64, |total, entry| total.saturating_add(entry.size));
     if total > limit {
-        return Err(GitError::TooLarge(format!("its files have {total} bytes, and {limit} are allowed")));
+        return Err(GitError::TooLarge(format!("its files have {total} bytes; the maximum is {limit}")));
     }
     let request = entries.iter().flat_map(|entry| [entry.id.as_str(), "\n"]).collect();
     git.run(CAT_FILE, &["--batch"], request, |output| {

@@ -1,8 +1,8 @@
-//! A Git directory of our own that stands in for that of a repository.
+//! A private Git directory that replaces that of a repository.
 //!
-//! `git` reads the configuration of the directory it runs on, and many settings name programs to run. This directory has a configuration that
-//! we write, and refers to the refs of the repository; the objects are named by `GIT_OBJECT_DIRECTORY`. Hooks, attributes, grafts,
-//! remotes and partial clones do not exist in it.
+//! `git` reads the configuration of the directory it runs on, and many settings name programs to run. This
+//! directory has its own generated configuration and links to the refs of the repository; the objects are
+//! named by `GIT_OBJECT_DIRECTORY`. It has no hooks, attributes, grafts, remotes or partial clones.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ pub struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Makes a directory for the repository.
+    /// Creates a directory for the repository.
     pub fn new(location: &Location) -> Result<Self, GitError> {
         let Location { git_dir, common_dir, .. } = location;
         let settings = read_settings(common_dir)?;
@@ -44,7 +44,7 @@ impl PrivateDir {
         Ok(private)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

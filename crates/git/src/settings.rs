@@ -1,4 +1,4 @@
-//! The few settings of a repository that decide how its refs and objects are laid out.
+//! The settings of a repository that decide the layout of its refs and objects.
 
 /// Settings of a repository's configuration. Everything else in it is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn parse(config: &str) -> Settings {
     settings
 }
 
-/// Whether a value is one word that can stand in a configuration file as it is.
+/// Whether a value is one word that needs no quoting in a configuration file.
 pub fn is_word(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -6,17 +6,17 @@ use crate::GitError;
 use crate::command::{Git, ReadError};
 use crate::object::ObjectId;
 
-/// Most bytes of one line: file systems do not have longer paths.
+/// Maximum number of bytes of one line: file systems do not have longer paths.
 const MAX_LINE_BYTES: u64 = 16 << 10;
 
 /// An entry of a tree that is not a tree itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// The object that it names.
     pub id: ObjectId,
-    /// How many bytes the object has; 0 for a submodule.
+    /// The size of the object in bytes; 0 for a submodule.
     pub size: u64,
 }
 
@@ -31,7 +31,7 @@ pub enum EntryKind {
     Submodule,
 }
 
-/// A path in a tree, or as much of it as can be shown if it is not UTF-8.
+/// A path in a tree, or its lossy conversion if it is not UTF-8.
 pub type TreePath = Result<String, String>;
 
 /// Every entry of a tree and of the trees below it.

@@ -1,4 +1,4 @@
-//! Which repository is read, and what is read of it.
+//! Discovery of repositories, and reading commits, trees and blobs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -80,7 +80,7 @@ fn a_linked_work_tree_is_read_and_a_forged_one_is_refused() {
     let second = scratch.commit_all("second");
     assert_eq!((commit(&folder, "HEAD"), commit(&folder, "main")), (Ok(first.clone()), Ok(second)));
     assert_eq!(Repository::discover(&folder.join("sub")).unwrap().prefix(), "sub");
-    // A copy of its `.git` file, in a folder that the repository does not know.
+    // A copy of its `.git` file, in a folder that the repository does not list.
     linked.write("forged/.git", std::fs::read(folder.join(".git")).unwrap());
     assert!(refusal(&linked.path().join("forged")).contains("another work tree"));
     // A Git directory that names the folder, and another repository as its own.
@@ -109,7 +109,7 @@ fn a_git_directory_elsewhere_has_to_name_the_work_tree() {
 }
 
 #[test]
-fn a_dot_git_that_is_no_repository_is_refused_or_passed_over() {
+fn a_dot_git_that_is_not_a_repository_is_refused_or_ignored() {
     let check = |make: &dyn Fn(&Scratch), expect: &str| {
         let scratch = Scratch::new();
         std::fs::create_dir(scratch.path().join("folder")).unwrap();
@@ -120,7 +120,7 @@ fn a_dot_git_that_is_no_repository_is_refused_or_passed_over() {
     check(&|scratch| drop(scratch.write("folder/.git", "something")), "does not name a Git directory");
     check(&|scratch| drop(scratch.write("folder/.git", "gitdir: /none")), "does not exist");
     check(&|scratch| fifo(&scratch.path().join("folder/.git")), "neither a folder nor a file");
-    // As `git` does, an empty folder is passed over.
+    // As in `git`, an empty folder is ignored.
     let scratch = Scratch::new();
     let head = repository(&scratch);
     std::fs::create_dir_all(scratch.path().join("sub/.git")).unwrap();
@@ -151,7 +151,7 @@ fn objects_outside_of_the_repository_are_refused() {
     let clone = other.path().join("clone");
     scratch.git(&["clone", "--quiet", "--shared", ".", &clone.display().to_string()]);
     assert!(refusal(&clone).contains("git repack -a -d"));
-    // Within it they are read, as long as these do not lead outside.
+    // Alternates within the repository are read, as long as they do not lead outside.
     let inner = Scratch::new();
     repository(&inner);
     inner.git(&["-c", "init.defaultBranch=main", "init", "--quiet", "--bare", ".git/inner"]);
@@ -184,7 +184,7 @@ fn revisions_are_names_and_never_options() {
         ["", "HEAD\nHEAD", "HEAD\0", "HEAD\rHEAD", "none", "HEAD~1", "HEAD^{tree}", "HEAD:sub", " ", "a b"];
     for revision in options.into_iter().chain(odd) {
         let error = commit(scratch.path(), revision).unwrap_err();
-        assert_eq!(error, format!("there is no Git revision `{revision}`"));
+        assert_eq!(error, format!("no such Git revision: `{revision}`"));
     }
     scratch.git(&["symbolic-ref", "HEAD", "refs/heads/-x"]);
     assert_eq!(commit(scratch.path(), "HEAD"), Ok(head.clone()));
@@ -213,7 +213,7 @@ fn a_command_that_waits_ends_with_its_deadline() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn a_repository_above_a_limit_is_refused() {
     let scratch = Scratch::new();
     scratch.write("a", "12345");
     scratch.write("b", "12345");
@@ -247,20 +247,20 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
-fn a_folder_in_no_repository_is_told_so() {
+fn a_folder_outside_of_a_repository_is_an_error() {
     let scratch = Scratch::new();
     assert!(matches!(Repository::open(scratch.path()), Err(GitError::NoRepository(_))));
     assert!(matches!(Repository::open(Path::new("/none")), Err(GitError::NoRepository(_))));
 }
 
-/// The place of a chunk in a commit-graph file.
+/// The offset of a chunk in a commit-graph file.
 fn chunk(graph: &[u8], name: [u8; 4]) -> usize {
     let entry = graph[8..].chunks(12).find(|entry| entry[..4] == name).unwrap();
     usize::try_from(u64::from_be_bytes(entry[4..12].try_into().unwrap())).unwrap()
 }
 
 #[test]
-fn a_commit_graph_that_claims_other_parents_is_not_believed() {
+fn a_commit_graph_with_other_parents_is_not_used() {
     let scratch = Scratch::new();
     let first = repository(&scratch);
     scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "second"]);
@@ -280,7 +280,7 @@ fn a_commit_graph_that_claims_other_parents_is_not_believed() {
     };
     // The commits that are named are read as they are; those before them are looked up in the graph.
     let (second, side) = (position("main-line~1"), position("side"));
-    // Of each commit: its tree, two parents, generation and time.
+    // For each commit: its tree, two parents, generation and time.
     let parent = data + second * 36 + 20;
     graph[parent..parent + 4].copy_from_slice(&u32::try_from(side).unwrap().to_be_bytes());
     std::fs::remove_file(&file).unwrap();

@@ -1,24 +1,24 @@
-//! AWS for tests: moto, a server that is not ours, in the Python of the tests.
+//! AWS for tests: a moto server, run with the Python of the tests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
 use crate::{Process, Scratch, free_port, tool};
 
-/// A running moto; dropped, it is gone.
+/// A running moto server; stopped on drop.
 pub struct TestAws {
     port: u16,
-    // in this order: the folder is removed when nobody writes into it any more
+    // in this order: the directory is removed after the process has ended
     _process: Process,
     _folder: Scratch,
 }
 
 impl TestAws {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
     ///
-    /// If the variable `QONTRACT_PYTHON` names no Python with moto; `cargo xtask test` sets it.
+    /// If the variable `QONTRACT_PYTHON` does not name a Python with moto; `cargo xtask test` sets it.
     pub fn start() -> Self {
         let (folder, port) = (Scratch::new(), free_port());
         let arguments = ["-m", "moto.server", "-H", "127.0.0.1", "-p"].map(str::to_owned);
@@ -28,12 +28,12 @@ impl TestAws {
         Self { port, _process: process, _folder: folder }
     }
 
-    /// Its address.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub fn bucket(&self, name: &str) {
         self.send("PUT", &format!("/{name}"), "");
     }
@@ -43,7 +43,7 @@ impl TestAws {
         self.send("PUT", &format!("/{bucket}/{key}"), text);
     }
 
-    /// Forgets everything.
+    /// Removes all buckets and objects.
     pub fn reset(&self) {
         self.send("POST", "/moto-api/reset", "");
     }

@@ -1,19 +1,20 @@
-//! Cases of rooms: Markdown files that tell data, the world before, the plan, and the world after.
+//! Cases of integrations: Markdown files with data, the sandbox before, the expected plan, and the sandbox
+//! after.
 //!
-//! A case is a heading and fenced blocks. The words behind the fence say what a block is:
+//! A case is a heading and fenced code blocks. The info string of a block determines its meaning:
 //!
-//! | block | what |
+//! | block | meaning |
 //! |---|---|
 //! | `yaml data/PATH` | a datafile; `resources/PATH` is a resource |
 //! | `yaml base data/PATH` | the file before the proposed change; with any of these, the run is compared with base |
-//! | `text base without` | files that base has not, a line each |
+//! | `text base without` | files that base does not have, one per line |
 //! | `yaml world` | the sandbox before: file ↦ content |
-//! | `toml config` | what the operator configured, in place of what the harness does |
-//! | `text flags` | flags of the run, a line each |
-//! | `text plan` | what a dry run shows; empty by default |
-//! | `text notes` | what a dry run says besides, if the case is about that |
+//! | `toml config` | the configuration file, instead of that of the harness |
+//! | `text flags` | flags of the run, one per line |
+//! | `text plan` | the plan of a dry run; empty by default |
+//! | `text notes` | the notes of a dry run, if the case checks them |
 //! | `text exit` | the exit codes of the dry run and, if it differs, of the real run; 0 by default |
-//! | `yaml after` | the sandbox after; the one before by default |
+//! | `yaml after` | the sandbox after; by default the same as before |
 
 use std::collections::BTreeMap;
 
@@ -24,28 +25,28 @@ pub struct Case {
     pub title: String,
     /// Files of the data repo.
     pub files: BTreeMap<String, String>,
-    /// Files that are different in base.
+    /// Files that differ in base.
     pub base: BTreeMap<String, String>,
-    /// Files that base has not.
+    /// Files that base does not have.
     pub base_without: Vec<String>,
-    /// The world before.
+    /// The sandbox before.
     pub world: String,
-    /// What the operator configured, in place of what the harness does.
+    /// The configuration file, instead of that of the harness.
     pub config: Option<String>,
     /// Flags of the run.
     pub flags: Vec<String>,
-    /// What a dry run shows.
+    /// The plan of a dry run.
     pub plan: String,
-    /// What a dry run says besides.
+    /// The notes of a dry run.
     pub notes: Option<String>,
     /// The exit codes of the dry run and of the real run.
     pub exit: (i32, i32),
-    /// The world after.
+    /// The sandbox after.
     pub after: Option<String>,
 }
 
 impl Case {
-    /// Reads a case.
+    /// Parses a case.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut case = Self::default();
         let mut lines = text.lines();
@@ -57,7 +58,7 @@ impl Case {
             let mut body = String::new();
             loop {
                 match lines.next() {
-                    None => return Err(format!("the block `{words}` has no end")),
+                    None => return Err(format!("the block `{words}` is not closed")),
                     Some("```") => break,
                     Some(line) => body = body + line + "\n",
                 }
@@ -65,7 +66,7 @@ impl Case {
             case.block(words, body)?;
         }
         if case.title.is_empty() {
-            return Err("a case has a heading: `# what happens`".to_owned());
+            return Err("the case has no heading: `# what happens`".to_owned());
         }
         Ok(case)
     }
@@ -84,19 +85,19 @@ impl Case {
             ["notes"] => self.notes = Some(body),
             ["exit"] => {
                 let codes: Result<Vec<i32>, _> = body.split_whitespace().map(str::parse).collect();
-                let codes = codes.map_err(|error| format!("an exit code: {error}"))?;
+                let codes = codes.map_err(|error| format!("not an exit code: {error}"))?;
                 let (Some(dry), Some(real)) = (codes.first(), codes.last()) else {
-                    return Err("which exit code?".to_owned());
+                    return Err("the block `exit` is empty".to_owned());
                 };
                 self.exit = (*dry, *real);
             }
             [path] if path.contains('/') => drop(self.files.insert(path.to_owned(), body)),
-            _ => return Err(format!("a block `{}` is not known", words.join(" "))),
+            _ => return Err(format!("unknown block `{}`", words.join(" "))),
         }
         Ok(())
     }
 
-    /// Whether it is compared with base.
+    /// Whether the run is compared with base.
     pub fn has_base(&self) -> bool {
         !self.base.is_empty() || !self.base_without.is_empty()
     }

@@ -1,23 +1,23 @@
-//! Chance from a seed: the same seed, the same events.
+//! Seeded random numbers for tests: the same seed gives the same sequence.
 
 use fastrand::Rng;
 
-/// A stream of numbers.
+/// A seeded random number generator.
 #[derive(Debug)]
 pub struct Chance(Rng);
 
 impl Chance {
-    /// The stream of a seed.
+    /// The generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(Rng::with_seed(seed))
     }
 
-    /// A number below `limit`, or 0 if there is none.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0.usize(..limit.max(1))
     }
 
-    /// True so many times of a hundred.
+    /// True with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,12 +1,12 @@
 //! A Kubernetes API server on the loopback interface, for tests: real `etcd`, `kube-apiserver` and
 //! `kube-controller-manager`, without nodes.
 //!
-//! `cargo xtask test` gets the programs and starts one server for all tests of a run: [`shared`] is that one. A test
-//! makes namespaces of its own in it, named by [`unique_name`]. A test that stops or restarts a server takes one of its
-//! own, [`TestCluster::start`].
+//! `cargo xtask test` installs the programs and starts one server for all tests of a run: [`shared`] returns
+//! it. A test creates its own namespaces in it, named by [`unique_name`]. A test that stops or restarts a
+//! server starts its own with [`TestCluster::start`].
 //!
-//! A test that needs a server has `real_cluster` in its name, or in that of its module or file: by that word it is left
-//! out of `cargo xtask test --without-kube`.
+//! A test that needs a server has `real_cluster` in its name, or in the name of its module or file;
+//! `cargo xtask test --without-kube` skips these tests.
 
 mod api;
 mod binaries;
@@ -20,10 +20,10 @@ pub use error::Error;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The variable that is set where tests of real servers are left out by choice.
+/// The variable that is set if tests of real servers are skipped.
 pub const WITHOUT: &str = "QONTRACT_WITHOUT_KUBE";
 
-/// A name that no other test of this run has: for namespaces, and for what is not in a namespace.
+/// A name that is unique in this test run: for namespaces and cluster-scoped objects.
 pub fn unique_name(prefix: &str) -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -34,7 +34,7 @@ mod tests {
     use super::unique_name;
 
     #[test]
-    fn names_begin_as_asked_and_differ() {
+    fn names_are_unique_and_have_the_prefix() {
         let (first, second) = (unique_name("quota"), unique_name("quota"));
         assert!(first.starts_with("quota-") && second.starts_with("quota-"));
         assert_ne!(first, second);

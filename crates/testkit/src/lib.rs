@@ -1,5 +1,6 @@
-//! What tests share: recorded vectors, scratch folders, Git repositories, permits, processes, and servers: a Kubernetes API server ([`cluster`]), AWS
-//! ([`aws`]) and Vault (`vault`, a feature). Only ever a dev-dependency.
+//! Shared test support: recorded vectors, scratch directories, Git repositories, permits, processes, and
+//! servers: a Kubernetes API server ([`cluster`]), AWS ([`aws`]) and Vault (`vault`, a feature). Only used as
+//! a dev-dependency, and by `xtask`.
 
 pub mod aws;
 mod case;
@@ -25,17 +26,17 @@ pub use scratch::Scratch;
 pub use wait::eventually;
 
 /// The permits of a run of this mode.
-#[expect(clippy::disallowed_methods, reason = "a test plays the runner")]
+#[expect(clippy::disallowed_methods, reason = "a test acts as the runner")]
 pub fn permits(mode: Mode) -> Permits {
     qontract_access::mint(mode)
 }
 
-/// How many cases a randomised test runs: `sample` in the suite, what `cargo xtask chaos` says there.
+/// Number of cases of a randomised test: `sample` in the test suite, more in `cargo xtask chaos`.
 pub fn chaos_count(sample: u64) -> u64 {
     std::env::var("QONTRACT_CHAOS_COUNT").map_or(sample, |count| count.parse().expect("a number of cases"))
 }
 
-/// The folder of recorded vectors; its README says what they are.
+/// The directory of recorded vectors; see its README.
 pub fn vectors() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/vectors"))
 }
@@ -45,9 +46,9 @@ pub fn example() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/app-interface"))
 }
 
-/// The public schemas (`schemas/` and `graphql-schemas/`), where they lie beside the checkout.
+/// The public schemas (`schemas/` and `graphql-schemas/`), if they are next to the checkout.
 ///
-/// They are not part of the project, so a test that wants them says loudly when they are absent.
+/// They are not part of the project, so a test that needs them calls [`not_tested`] if they are missing.
 pub fn public_schemas() -> Option<PathBuf> {
     let folder = std::env::var_os("QONTRACT_PUBLIC_SCHEMAS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference/schemas")),
@@ -56,18 +57,18 @@ pub fn public_schemas() -> Option<PathBuf> {
     folder.join("graphql-schemas/schema.yml").is_file().then_some(folder)
 }
 
-/// Says loudly that a test did not test, and why.
-#[expect(clippy::print_stderr, reason = "whoever reads the run has to see it")]
+/// Prints that a test was skipped, and why.
+#[expect(clippy::print_stderr, reason = "it must be visible in the test output")]
 pub fn not_tested(why: &str) {
     eprintln!("NOT TESTED: {why}");
 }
 
-/// Compares `actual` with the text kept in `file`; with `UPDATE=1` the file is rewritten instead.
+/// Compares `actual` with the content of `file`; with `UPDATE=1` the file is rewritten instead.
 #[track_caller]
 pub fn snapshot(file: &std::path::Path, actual: &str) {
     if std::env::var_os("UPDATE").is_some() {
         if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder).expect("a folder for the snapshot");
+            std::fs::create_dir_all(folder).expect("a directory for the snapshot");
         }
         std::fs::write(file, actual).expect("the snapshot can be written");
         return;

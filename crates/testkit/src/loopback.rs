@@ -1,4 +1,4 @@
-//! A web server on the loopback interface that answers by a script, well or badly, and remembers what it was asked.
+//! A scripted HTTP server on the loopback interface that records the requests it receives. It can misbehave.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How a request is answered.
+/// The reply to a request.
 pub enum Reply {
     /// Status, further headers, body.
     Full(&'static str, String, String),
-    /// Not ever.
+    /// No reply, ever.
     Never,
-    /// Status, further headers, the start of a chunked body, and a part of it that is repeated until the client closes the connection.
+    /// Status, further headers, the start of a chunked body, and a part that is repeated until the client
+    /// closes the connection.
     Endless(&'static str, String, String, String),
     /// Status, then a byte of a chunked body every 20 ms until the client closes the connection.
     Drip(&'static str),
 }
 
-/// The server; it ends with the process of the test.
+/// The server; it ends with the test process.
 pub struct Loopback {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -28,7 +29,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Answers as `script` says, which gets the request line.
+    /// Starts a server that replies with the result of `script`, which gets the request line.
     pub fn start(script: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -49,23 +50,23 @@ impl Loopback {
         Self { url, seen, sent }
     }
 
-    /// Its address, without a slash at the end.
+    /// Its URL, without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The heads of the requests so far.
+    /// The request heads received so far.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().clone()
     }
 
-    /// How many bytes of endless bodies were sent so far.
+    /// Number of bytes of endless bodies sent so far.
     pub fn sent(&self) -> usize {
         self.sent.load(Ordering::Relaxed)
     }
 }
 
-/// Reads a request as a whole, and asks the script.
+/// Reads a whole request and calls the script.
 fn read(stream: &TcpStream, seen: &Mutex<Vec<String>>, script: &dyn Fn(&str) -> Reply) -> Option<Reply> {
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") {
@@ -93,7 +94,7 @@ fn answer(mut stream: &TcpStream, reply: Reply, sent: &AtomicUsize) -> std::io::
                 "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
             )
         }
-        // Until the client has waited long enough.
+        // Blocks until the client closes the connection.
         Reply::Never => stream.read(&mut [0]).map(drop),
         Reply::Endless(status, headers, start, part) => {
             write!(stream, "HTTP/1.1 {status}\r\n{headers}{chunked}{:x}\r\n{start}\r\n", start.len().max(1))?;

@@ -4,19 +4,20 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the ports that systems give to outgoing connections, so that a server which is stopped for a while finds its
-/// own still free.
+/// Below the ephemeral ports of outgoing connections, so that the port of a stopped server is still free when
+/// it restarts.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
-/// As many different ports that nobody listens on.
+/// `N` different free ports.
 ///
-/// Each call in each process begins to look elsewhere, so that servers which start at the same time do not meet.
+/// Each call in each process starts the search at another port, so that servers that start concurrently do
+/// not collide.
 pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed) * 31);
     let mut candidates = (0..COUNT).map(|step| FIRST + start.wrapping_add(step) % COUNT);
-    // held until all are found
+    // bound until all are found
     let mut held: Vec<TcpListener> = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {
@@ -35,7 +36,7 @@ pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
 ///
 /// # Panics
 ///
-/// If all are taken.
+/// If no port is free.
 pub fn free_port() -> u16 {
     let [port] = free_ports().expect("a free port");
     port
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_passed_over() {
+    fn a_port_in_use_is_skipped() {
         let [port] = free_ports().expect("a port is free");
         let _taken = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! A server that is a process of its own, and does not outlive the one who started it.
+//! A server process that does not outlive the process that started it.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Watches over a server; see there.
+/// The supervisor script.
 const SUPERVISE: &str = include_str!("supervise.sh");
-/// How long a server may take to listen: long, since the machine may be busy.
+/// Timeout until a server listens: long, since the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(1);
-/// How many lines of a log are shown.
+/// Number of log lines that are shown.
 const TAIL_LINES: usize = 20;
 
-/// A running server. **Invariant:** it ends when this value or this process does, in whichever way.
+/// A running server. **Invariant:** it ends when this value is dropped or this process ends, even by SIGKILL.
 #[derive(Debug)]
 pub struct Process {
     program: PathBuf,
@@ -23,17 +23,17 @@ pub struct Process {
     supervisor: Child,
 }
 
-/// What stays when a server is ended.
+/// The files that remain when a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leftover {
-    /// All that it wrote.
+    /// Its directory.
     Folder,
-    /// Nothing: its folder is removed with it.
+    /// Nothing: its directory is removed.
     Nothing,
 }
 
 impl Process {
-    /// Starts a program in `folder`, with its output in a log there. The folder stays when it ends.
+    /// Starts a program in `folder`, with its output in a log there. The directory remains when it ends.
     ///
     /// # Panics
     ///
@@ -74,7 +74,7 @@ impl Process {
         self.program.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Whether it has not ended.
+    /// Whether the process is running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.supervisor.try_wait(), Ok(None))
     }
@@ -83,7 +83,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// With the end of its log, if it ends or does not listen within a minute.
+    /// If it ends or does not listen within a minute; the message contains the end of its log.
     pub fn wait_for(&mut self, port: u16) {
         let start = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -104,21 +104,21 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // the supervisor ends its server at the end of its stdin, and then itself
+        // at the end of its stdin, the supervisor kills the server and exits
         drop(self.supervisor.stdin.take());
         let _ = self.supervisor.wait();
     }
 }
 
-/// The program that a variable of the environment names, as `cargo xtask test` sets it.
+/// The program that an environment variable names; `cargo xtask test` sets it.
 ///
 /// # Panics
 ///
-/// In one line that tells what to do, if there is none.
+/// If the variable is not set or does not name a file; the message says what to do.
 pub fn tool(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable).map(PathBuf::from);
     let path = path.unwrap_or_else(|| panic!("{variable} is not set: run `cargo xtask test`, or set it"));
-    assert!(path.is_file(), "{variable} names no file: run `cargo xtask setup`");
+    assert!(path.is_file(), "{variable} does not name a file: run `cargo xtask setup`");
     path
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_ends_with_its_value_and_its_folder_goes_if_it_is_to() {
+    fn a_server_ends_on_drop_and_its_directory_is_removed_if_requested() {
         for leftover in [Leftover::Folder, Leftover::Nothing] {
             let (scratch, process) = start("echo $$ > pid.new; mv pid.new pid; exec sleep 600", leftover);
             let pid = loop {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the server ended:\nno such thing")]
-    fn the_log_of_a_server_that_ends_by_itself_is_shown() {
+    fn the_log_of_a_server_that_exits_is_shown() {
         let (_scratch, mut process) = start("echo no such thing; exit 3", Leftover::Nothing);
         process.wait_for(free_port());
     }

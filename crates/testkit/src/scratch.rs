@@ -1,10 +1,10 @@
-//! A folder of a test's own, gone when the test ends.
+//! A temporary directory for a test, removed when the test ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A temporary folder with ways to fill it.
+/// A temporary directory with methods to fill it.
 pub struct Scratch {
     folder: tempfile::TempDir,
 }
@@ -16,32 +16,32 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// An empty folder.
+    /// An empty directory.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("qontract-test-").tempdir();
         Self { folder: folder.expect("a temporary folder") }
     }
 
-    /// A folder with a copy of all files below `from`.
+    /// A directory with a copy of all files below `from`.
     pub fn copy_of(from: &Path) -> Self {
         let scratch = Self::new();
         copy(from, scratch.path());
         scratch
     }
 
-    /// Copies all files below `from` into a folder of this one.
+    /// Copies all files below `from` into a subdirectory.
     pub fn copy(&self, from: &Path, to: &str) {
         let folder = self.path().join(to);
         fs::create_dir_all(&folder).expect("folders can be made");
         copy(from, &folder);
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes a file, and the folders above it.
+    /// Writes a file and creates its parent directories.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
@@ -49,7 +49,7 @@ impl Scratch {
         path
     }
 
-    /// Gives a sandbox that a test fills by hand a journal that remembers nothing, as `qontract journal init` does.
+    /// Creates an empty journal in a sandbox that a test fills by hand, as `qontract journal init` does.
     pub fn init_journal(&self, sandbox: &str) {
         self.write(&format!("{sandbox}/journal/format.blob"), r#"{"format": 1, "ledgers": []}"#);
     }
@@ -64,14 +64,14 @@ impl Scratch {
         fs::remove_file(self.path().join(name)).expect("a file to remove");
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub fn link(&self, name: &str, target: &str) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a link is in a folder")).expect("folders can be made");
         std::os::unix::fs::symlink(target, path).expect("a link can be made");
     }
 
-    /// Runs `git` in the folder and returns what it prints.
+    /// Runs `git` in the directory and returns its output.
     pub fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .current_dir(self.path())
@@ -85,7 +85,7 @@ impl Scratch {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Makes the folder a Git repository with one commit of all that is in it; returns the commit.
+    /// Commits all files, and initialises the Git repository if needed; returns the commit.
     pub fn commit_all(&self, message: &str) -> String {
         if !self.path().join(".git").exists() {
             self.git(&["init", "--quiet", "--initial-branch=main"]);

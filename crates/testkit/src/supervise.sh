@@ -1,5 +1,5 @@
-# Runs a server for as long as somebody holds the other end of stdin: if that process dies, even by SIGKILL, the server
-# is ended, too. $1 is the folder to remove with it, or nothing; then the server and its arguments.
+# Runs a server for as long as the other end of stdin is open: if the parent process dies, even by SIGKILL, the server is
+# killed, too. $1 is the directory to remove at the end, or empty; then the server and its arguments.
 trap '' HUP INT TERM
 exec 3<&0
 folder=$1
@@ -14,7 +14,7 @@ watcher=$!
 wait "$server"
 status=$?
 kill -KILL "$watcher" 2>/dev/null
-# 137: it was ended by the watcher; a server that ended by itself leaves its log behind
+# 137: killed by the watcher; the log of a server that exited is left behind
 if [ "$status" -eq 137 ] && [ -n "$folder" ]; then
     rm -rf "$folder" || rm -rf "$folder"
 fi

@@ -1,7 +1,8 @@
-//! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a server that is not ours. //!
-//! The emulator has one mount of KV 2, `secret/`, and logins by token, role and Kubernetes. It answers as Vault does where
-//! a client can tell; `tests/hvac.rs` lets a real client judge that. It lives in a thread with a runtime of its own, and
-//! its clock stands still unless a test moves it.
+//! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a `RustyVault` server.
+//!
+//! The emulator has one KV 2 mount, `secret/`, and logins by token, role and Kubernetes. Its responses match
+//! those of Vault as far as clients depend on them; `tests/hvac.rs` checks that with a real client. It runs
+//! in a thread with its own runtime, and its clock only advances when a test advances it.
 
 mod answers;
 mod faults;
@@ -27,10 +28,10 @@ pub use real::RealVault;
 pub use tokens::Role;
 use world::World;
 
-/// The token that may do everything and never ends.
+/// The root token, which has all permissions and never expires.
 pub const ROOT: &str = "root";
 
-/// A running emulator; dropped, it is gone.
+/// A running emulator; stopped on drop.
 pub struct TestVault {
     address: SocketAddr,
     state: Arc<State>,
@@ -38,15 +39,15 @@ pub struct TestVault {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What requests and tests share.
+/// The state shared by the request handlers and the test.
 struct State {
     world: Mutex<World>,
-    /// Whether answers are held back.
+    /// Whether responses are held back.
     held: watch::Sender<bool>,
 }
 
 impl TestVault {
-    /// Starts an empty one.
+    /// Starts an empty emulator.
     pub fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("a listener for the runtime");
@@ -59,19 +60,19 @@ impl TestVault {
             runtime.expect("a runtime").block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 tokio::spawn(async { axum::serve(listener, router).await });
-                // Whatever comes, it is over: connections end with the runtime.
+                // Open connections end with the runtime.
                 let _ = stopped.await;
             });
         });
         Self { address, state, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Its address.
+    /// The URL of the emulator.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Adds a role that is let in by this secret: an identifier and its password, or a name and a pod's token.
+    /// Adds a role that can log in.
     pub fn add(&self, role: Role) {
         self.world().tokens.add(role);
     }
@@ -91,40 +92,40 @@ impl TestVault {
         world.secrets.change(path, None, Fate::Delete, &now);
     }
 
-    /// The token that this login is answered with.
+    /// Logs in with `shown` as the request body; returns the token.
     pub fn token(&self, mount: &str, shown: &Value) -> String {
         let mut world = self.world();
         let now = world.clock;
-        let token = world.tokens.log_in(mount, shown, now).expect("a role that is let in");
+        let token = world.tokens.log_in(mount, shown, now).expect("a role that can log in");
         token.granted(now)["client_token"].as_str().expect("a text").to_owned()
     }
 
-    /// Lets time pass, for the emulator alone.
+    /// Advances the clock of the emulator.
     pub fn advance(&self, time: Duration) {
         self.world().clock += time;
     }
 
-    /// Ends all tokens but the root's.
+    /// Revokes all tokens except the root token.
     pub fn revoke_all(&self) {
         self.world().tokens.revoke_all();
     }
 
-    /// Denies all paths that begin so, such as `secret/data/hidden`, to everyone but the root.
+    /// Denies all paths with this prefix, such as `secret/data/hidden`, to all tokens except the root token.
     pub fn deny(&self, prefix: &str) {
         self.world().denied.push(prefix.to_owned());
     }
 
-    /// What every answer is from now on.
+    /// Sets or clears the fault of all further responses.
     pub fn fail(&self, fault: Option<Fault>) {
         self.world().fault = fault;
     }
 
-    /// Holds all answers back until the value is dropped.
+    /// Holds all responses back until the value is dropped.
     pub fn hold(&self) -> Held {
         Held::new(self.state.held.clone())
     }
 
-    /// How many requests there were that begin so, such as `GET /v1/secret/`.
+    /// Number of requests with this prefix, such as `GET /v1/secret/`.
     pub fn requests(&self, prefix: &str) -> usize {
         self.world().requests.iter().filter(|request| request.starts_with(prefix)).count()
     }
@@ -138,7 +139,8 @@ impl Drop for TestVault {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the server has been printed; a second one while dropping would hide the test's own.
+            // A panic of the server is already printed; a second panic during drop would hide that of the
+            // test.
             let _ = thread.join();
         }
     }

@@ -1,25 +1,25 @@
-//! Waiting for what a server does in its own time.
+//! Waits for asynchronous effects of a server.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often is looked.
+/// Polling interval.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
-/// How long a test waits: long, since the machine may be busy.
+/// Timeout: long, since the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Looks again and again until there is something to return.
+/// Polls until `look` returns a value.
 ///
 /// # Panics
 ///
-/// After a minute, with what was waited for.
+/// After a minute; the message contains `what`.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < LIMIT, "after {} s still not: {what}", LIMIT.as_secs());
+        assert!(start.elapsed() < LIMIT, "timed out after {} s waiting for: {what}", LIMIT.as_secs());
         thread::sleep(POLL);
     }
 }
@@ -29,7 +29,7 @@ mod tests {
     use super::eventually;
 
     #[test]
-    fn it_is_looked_until_something_is_there() {
+    fn polling_ends_at_the_first_value() {
         let mut looks = 0;
         let found = eventually("the third look", || {
             looks += 1;

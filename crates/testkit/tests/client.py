@@ -1,4 +1,4 @@
-"""What a real client of Vault expects, one function each. Arguments: the server, the root's token."""
+"""Checks of the Vault emulator with hvac, one function each. Arguments: the server URL, the root token."""
 
 import sys
 
@@ -37,11 +37,11 @@ def login_by_kubernetes():
     refused(exceptions.InvalidRequest, client().auth.kubernetes.login, "nobody", "a.b.c")
 
 
-def tokens_are_looked_up_and_prolonged():
+def tokens_are_looked_up_and_renewed():
     one = client()
     one.auth.approle.login("role", "password")
-    told = one.auth.token.lookup_self()["data"]
-    assert told["id"] == one.token and told["ttl"] == 600 and told["renewable"], told
+    data = one.auth.token.lookup_self()["data"]
+    assert data["id"] == one.token and data["ttl"] == 600 and data["renewable"], data
     renewed = one.auth.token.renew_self()["auth"]
     assert renewed["client_token"] == one.token and renewed["lease_duration"] == 600, renewed
     root = client(ROOT).auth.token.lookup_self()["data"]
@@ -75,7 +75,7 @@ def writes_have_a_precondition():
     assert kv.create_or_update_secret("c", {"x": "2"}, cas=1)["data"]["version"] == 2
 
 
-def versions_are_deleted_and_brought_back():
+def versions_are_deleted_and_undeleted():
     kv = client(ROOT).secrets.kv.v2
     kv.create_or_update_secret("d", {"x": "1"})
     kv.delete_latest_version_of_secret("d")
@@ -91,13 +91,13 @@ def versions_are_deleted_and_brought_back():
     assert kv.read_secret_metadata("d")["data"]["versions"]["1"]["destroyed"]
 
 
-def metadata_tells_and_is_deleted():
+def metadata_is_read_and_deleted():
     kv = client(ROOT).secrets.kv.v2
     for number in range(12):
         kv.create_or_update_secret("e/f", {"x": str(number)})
-    told = kv.read_secret_metadata("e/f")["data"]
-    assert told["current_version"] == 12 and told["oldest_version"] == 3, told
-    assert sorted(map(int, told["versions"])) == list(range(3, 13)), told
+    data = kv.read_secret_metadata("e/f")["data"]
+    assert data["current_version"] == 12 and data["oldest_version"] == 3, data
+    assert sorted(map(int, data["versions"])) == list(range(3, 13)), data
     assert kv.list_secrets("e")["data"]["keys"] == ["f"]
     assert "e/" in kv.list_secrets("")["data"]["keys"]
     kv.delete_metadata_and_all_versions("e/f")
@@ -105,13 +105,13 @@ def metadata_tells_and_is_deleted():
     refused(exceptions.InvalidPath, kv.list_secrets, "e")
 
 
-def the_engine_is_told():
+def the_engine_is_reported():
     assert client(ROOT).secrets.kv.v2.read_configuration()["data"]["max_versions"] == 0
-    told = client(ROOT).read("sys/internal/ui/mounts/secret/a")["data"]
-    assert told["path"] == "secret/" and told["options"]["version"] == "2", told
+    data = client(ROOT).read("sys/internal/ui/mounts/secret/a")["data"]
+    assert data["path"] == "secret/" and data["options"]["version"] == "2", data
 
 
-def strangers_are_refused():
+def unknown_tokens_are_refused():
     kv = client("wrong").secrets.kv.v2
     refused(exceptions.Forbidden, kv.read_secret_version, "a/b", raise_on_deleted_version=True)
     refused(exceptions.Forbidden, client().secrets.kv.v2.create_or_update_secret, "a/b", {})
@@ -120,14 +120,14 @@ def strangers_are_refused():
 CHECKS = [
     login_by_role,
     login_by_kubernetes,
-    tokens_are_looked_up_and_prolonged,
+    tokens_are_looked_up_and_renewed,
     it_is_not_sealed,
     secrets_have_versions,
     writes_have_a_precondition,
-    versions_are_deleted_and_brought_back,
-    metadata_tells_and_is_deleted,
-    the_engine_is_told,
-    strangers_are_refused,
+    versions_are_deleted_and_undeleted,
+    metadata_is_read_and_deleted,
+    the_engine_is_reported,
+    unknown_tokens_are_refused,
 ]
 
 for check in CHECKS:

@@ -1,4 +1,5 @@
-//! The emulator as a real client sees it: hvac, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! Tests the emulator with a real client, hvac, in a Python process (`QONTRACT_PYTHON`, set by `cargo xtask
+//! test`).
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use qontract_testkit::tool;
 use qontract_testkit::vault::{ROOT, Role, TestVault};
 
 #[test]
-fn a_real_client_finds_what_it_expects() {
+fn hvac_works_with_the_emulator() {
     let vault = TestVault::start();
     let lives = [Duration::from_mins(10), Duration::from_mins(25)];
     vault.add(Role::AppRole { role_id: "role".to_owned(), secret_id: "password".to_owned(), lives });
@@ -18,8 +19,8 @@ fn a_real_client_finds_what_it_expects() {
         .env("NO_PROXY", "127.0.0.1")
         .output()
         .expect("Python starts");
-    let told =
+    let output_text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("10 checks"), "{told}");
+    assert!(output.status.success(), "{output_text}");
+    assert!(output_text.contains("10 checks"), "{output_text}");
 }

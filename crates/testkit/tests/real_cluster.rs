@@ -1,4 +1,4 @@
-//! What the other tests rely on: a real server does what it is there for, and nothing of it is left.
+//! Tests of the test cluster: the server works, and nothing of it is left behind.
 
 use qontract_testkit::cluster::{Api, TestCluster, User, shared, unique_name};
 use qontract_testkit::eventually;
@@ -23,27 +23,27 @@ spec:
         properties: {spec: {type: object, properties: {size: {type: integer}}}}
 ";
 
-/// A namespace of this test's own.
+/// Creates a namespace for this test.
 fn namespace(api: &Api) -> String {
     let name = unique_name("testcluster");
     api.kubectl(&["create", "namespace", &name], "").text();
     name
 }
 
-/// The command lines of all processes that name the folder of this server.
+/// The command lines of all processes that contain the directory of this server.
 fn processes(api: &Api) -> Vec<String> {
-    let folder = api.kubeconfig.parent().expect("it lies in the folder").display().to_string();
+    let folder = api.kubeconfig.parent().expect("it is in the directory").display().to_string();
     let output = Command::new("ps").args(["-A", "-o", "args"]).output().expect("`ps` runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().filter(|line| line.contains(&folder)).map(ToOwned::to_owned).collect()
 }
 
 #[test]
-fn a_namespace_is_made_and_wholly_removed() {
+fn a_namespace_is_created_and_removed() {
     let api = shared();
     let name = namespace(api);
     api.kubectl(&["-n", &name, "create", "configmap", "a"], "").text();
-    // returns when it is gone, which takes a controller
+    // waits until the namespace controller has removed it
     api.kubectl(&["delete", "namespace", &name, "--timeout=60s"], "").text();
     let complaint = api.kubectl(&["get", "namespace", &name], "").complaint();
     assert!(complaint.contains("NotFound"), "{complaint}");
@@ -56,7 +56,7 @@ fn the_plain_user_may_do_nothing() {
 }
 
 #[test]
-fn custom_resources_are_kept_by_their_definition() {
+fn custom_resources_are_validated_by_their_definition() {
     let api = shared();
     let name = namespace(api);
     let kind = unique_name("thing").replace('-', "");
@@ -78,18 +78,18 @@ fn custom_resources_are_kept_by_their_definition() {
 }
 
 #[test]
-fn a_deployment_leads_to_a_replica_set_and_its_pods() {
+fn a_deployment_creates_a_replica_set_and_pods() {
     let api = shared();
     let name = namespace(api);
-    let ask = |arguments: &[&str]| api.kubectl(&[&["-n", &name], arguments].concat(), "").text();
-    ask(&["create", "deployment", "a", "--image=nothing", "--replicas=2"]);
+    let kubectl = |arguments: &[&str]| api.kubectl(&[&["-n", &name], arguments].concat(), "").text();
+    kubectl(&["create", "deployment", "a", "--image=nothing", "--replicas=2"]);
     let pods = eventually("two pods", || {
         let owners = "jsonpath={.items[*].metadata.ownerReferences[0].kind}";
-        let owners = ask(&["get", "pods", "-l", "app=a", "-o", owners]);
+        let owners = kubectl(&["get", "pods", "-l", "app=a", "-o", owners]);
         (owners.split_whitespace().count() == 2).then_some(owners)
     });
     assert_eq!(pods, "ReplicaSet ReplicaSet");
-    assert_eq!(ask(&["get", "replicasets", "-o", "jsonpath={.items[*].spec.replicas}"]), "2");
+    assert_eq!(kubectl(&["get", "replicasets", "-o", "jsonpath={.items[*].spec.replicas}"]), "2");
 }
 
 #[test]
@@ -121,11 +121,11 @@ fn nothing_outlives_a_process_that_is_killed() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let told = BufReader::new(holder.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let told: Vec<String> = told.take_while(|line| !line.contains("KUBECONFIG")).collect();
+    let lines = BufReader::new(holder.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines: Vec<String> = lines.take_while(|line| !line.contains("KUBECONFIG")).collect();
     let find = |name: &str| {
-        let value = told.iter().find_map(|line| line.strip_prefix(&format!("export {name}='")));
-        value.unwrap_or_else(|| panic!("{name} is told: {told:?}")).trim_end_matches('\'').to_owned()
+        let value = lines.iter().find_map(|line| line.strip_prefix(&format!("export {name}='")));
+        value.unwrap_or_else(|| panic!("{name} is printed: {lines:?}")).trim_end_matches('\'').to_owned()
     };
     let api = Api { kubeconfig: find("QONTRACT_KUBE_CONFIG").into(), ..shared().clone() };
     assert!(processes(&api).len() >= 3);

@@ -1,9 +1,10 @@
-//! A data server on the loopback interface: what clients and runners are tested against. Only ever a dev-dependency.
+//! A data server on the loopback interface, for tests of clients and runners. Only used as a dev-dependency.
 //!
-//! It is the real one, held by a test: the test loads bundles into it and asks what it was asked. It lives in a thread with
-//! a runtime of its own, so that tests with and without one can use it.
+//! It is the real server, controlled by a test: the test loads bundles and inspects the requests. It runs in
+//! a thread with its own runtime, so that tests with and without a runtime can use it.
 //!
-//! **Invariant:** a bundle answers under its sha until it is forgotten, whatever is the latest.
+//! **Invariant:** a bundle can be queried by its sha until the test removes it, whichever bundle is the
+//! latest.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -20,7 +21,7 @@ use qontract_telemetry::served::ServerMetrics;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// A running server; dropped, it is gone.
+/// A running server; stopped on drop.
 pub struct DataServer {
     address: SocketAddr,
     bundles: Arc<Bundles>,
@@ -44,12 +45,12 @@ impl Origin for Bytes {
 }
 
 impl DataServer {
-    /// A server without bundles that anyone may ask.
+    /// A server without bundles and without authentication.
     pub fn start() -> Self {
         Self::serve(None)
     }
 
-    /// A server without bundles; requests need exactly this `Authorization`.
+    /// A server without bundles that requires exactly this `Authorization` header.
     pub fn with_token(token: &str) -> Self {
         Self::serve(Some(token))
     }
@@ -59,13 +60,13 @@ impl DataServer {
         listener.set_nonblocking(true).expect("a listener for the runtime");
         let address = listener.local_addr().expect("the listener's address");
         let requests = Arc::<Mutex<BTreeMap<String, usize>>>::default();
-        let heard = Arc::clone(&requests);
+        let counts = Arc::clone(&requests);
         let settings = Settings {
             token: token.map(Token::new),
-            heard: Some(Arc::new(move |one| *heard.lock().entry(one.path.to_owned()).or_default() += 1)),
+            heard: Some(Arc::new(move |one| *counts.lock().entry(one.path.to_owned()).or_default() += 1)),
             ..Settings::default()
         };
-        // Nobody's time is ever over, unless it is forgotten.
+        // Bundles never expire; the test removes them.
         let bundles = Arc::new(Bundles::new(Shelf::new(u64::MAX / 2, 0), None, None, Arc::new(|_| {})));
         let ids = AtomicU64::new(1);
         let new_id = move || ids.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +79,7 @@ impl DataServer {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 let serving = server.serve(listener, std::future::pending());
-                // Whatever comes, it is over: connections end with the runtime.
+                // Open connections end with the runtime.
                 tokio::select! {
                     () = serving => {}
                     _ = stopped => {}
@@ -93,7 +94,7 @@ impl DataServer {
     pub fn load(&self, bytes: &[u8]) -> String {
         let (bundles, origin) = (Arc::clone(&self.bundles), Arc::new(Bytes(bytes.to_vec())));
         let (sender, loaded) = std::sync::mpsc::channel();
-        // On the server's own threads: a test may have a runtime or none.
+        // On the threads of the server, because the test may not have a runtime.
         self.runtime.spawn(async move { sender.send(bundles.load(origin).await) });
         loaded.recv().expect("a server").expect("the bytes of a bundle");
         Sha256::of(bytes).to_string()
@@ -104,27 +105,27 @@ impl DataServer {
         assert!(self.bundles.shelf().make_latest(parse(sha), 0), "`{sha}` is not loaded");
     }
 
-    /// Drops a bundle, as the server does with those that nobody asked for a while.
+    /// Removes a bundle, as the server does with expired ones.
     pub fn forget(&self, sha: &str) {
         self.bundles.shelf().forget(parse(sha));
     }
 
-    /// The URL that a configuration names.
+    /// The URL for the configuration.
     pub fn url(&self) -> String {
         format!("http://{}/graphql", self.address)
     }
 
-    /// How many requests there were for a path, those without a permitted token included.
+    /// Number of requests for a path, including unauthenticated ones.
     pub fn requests(&self, path: &str) -> usize {
         self.requests.lock().get(path).copied().unwrap_or_default()
     }
 
-    /// How many requests there were.
+    /// Number of requests.
     pub fn all_requests(&self) -> usize {
         self.requests.lock().values().sum()
     }
 
-    /// How many leases there are.
+    /// Number of active leases.
     pub fn leases(&self) -> usize {
         self.bundles.shelf().leases(0)
     }
@@ -134,7 +135,8 @@ impl Drop for DataServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the server has been printed; a second one while dropping would hide the test's own.
+            // A panic of the server is already printed; a second panic during drop would hide that of the
+            // test.
             let _ = thread.join();
         }
     }
@@ -151,7 +153,7 @@ mod tests {
 
     use super::DataServer;
 
-    /// Asks for a path without any runtime; the answer is a status line and a body.
+    /// Sends a `GET` without a runtime; returns the status line and the body.
     fn get(server: &DataServer, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(server.address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_without_a_runtime_can_ask() {
+    fn a_test_without_a_runtime_can_send_requests() {
         let server = DataServer::start();
         assert_eq!(get(&server, "/sha256").0, "HTTP/1.1 503 Service Unavailable");
         let empty = r#"{"git_commit": "c", "git_commit_timestamp": "1", "schemas": {}, "resources": {}, "data": {},
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_server_is_gone() {
+    fn a_dropped_server_is_stopped() {
         let server = DataServer::start();
         let address = server.address;
         drop(server);

@@ -1,7 +1,7 @@
-//! The archive: the same bytes from the same files, whoever packs them, when and where.
+//! The archive: the same files give the same bytes, on any machine and at any time.
 //!
-//! **Invariant:** order, owners, rights and times in it do not come from the machine. Files can be run or not, folders can be
-//! entered, and everything belongs to number 0.
+//! **Invariant:** order, owners, permissions and times in it do not come from the machine. Files are
+//! executable or not, directories can be entered, and everything belongs to user and group 0.
 
 use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Packs a folder under this name, everything in it with this time.
+/// Packs a directory under this name; every entry gets this modification time.
 pub fn pack(folder: &Path, name: &str, seconds: u64) -> Result<Vec<u8>> {
     let mut archive = Builder::new(GzBuilder::new().write(Vec::new(), Compression::best()));
     add(&mut archive, folder, name, seconds).with_context(|| format!("cannot pack {}", folder.display()))?;
@@ -27,7 +27,7 @@ fn add<W: Write>(archive: &mut Builder<W>, path: &Path, name: &str, seconds: u64
         let mut header = header(EntryType::Directory, 0o755, 0, seconds);
         archive.append_data(&mut header, format!("{name}/"), empty())?;
         let mut names = fs::read_dir(path)?
-            .map(|entry| entry?.file_name().into_string().ok().context("a name that is not text"))
+            .map(|entry| entry?.file_name().into_string().ok().context("a file name that is not UTF-8"))
             .collect::<Result<Vec<String>>>()?;
         names.sort();
         for child in names {
@@ -59,21 +59,21 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
 
-    /// The same files, made in this order and with these rights.
+    /// A directory with these files, created in this order and with this mode.
     fn folder(names: &[&str], mode: u32) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for name in names {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
             fs::write(&path, name).expect("a file can be written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("rights can be set");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("permissions can be set");
         }
         symlink("qontract", folder.path().join("bin/qontract-server")).expect("a link can be made");
         folder
     }
 
     #[test]
-    fn the_same_files_are_the_same_bytes() {
+    fn the_same_files_give_the_same_bytes() {
         let first = folder(&["bin/qontract", "share/a", "share/b/c"], 0o700);
         let second = folder(&["share/b/c", "share/a", "bin/qontract"], 0o755);
         let packed = pack(first.path(), "qontract-1", 1_700_000_000).expect("it packs");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpacked_is_what_was_packed() {
+    fn the_archive_has_the_packed_files() {
         let source = folder(&["bin/qontract", "share/b/c"], 0o755);
         let packed = pack(source.path(), "qontract-1", 1_700_000_000).expect("it packs");
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(packed.as_slice()));
@@ -97,7 +97,7 @@ mod tests {
                 assert_eq!(header.mtime().ok(), Some(1_700_000_000));
                 let name = entry.path().expect("a path").display().to_string();
                 let link = entry.link_name().expect("a link").map(|link| format!(" -> {}", link.display()));
-                format!("{:o} {name}{}", header.mode().expect("rights"), link.unwrap_or_default())
+                format!("{:o} {name}{}", header.mode().expect("a mode"), link.unwrap_or_default())
             })
             .collect();
         assert_eq!(
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn the_error_names_a_missing_directory() {
         let error = pack(Path::new("nowhere"), "qontract-1", 0).expect_err("nothing to pack");
         assert_eq!(error.to_string(), "cannot pack nowhere");
     }

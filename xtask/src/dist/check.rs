@@ -1,4 +1,4 @@
-//! Checks a release as the one who gets it would: sums, archive, binary, the list of what is in it.
+//! Checks a release as a user would: checksums, archive, binary and SBOM.
 
 use super::release::Release;
 use super::{contents, prefix, sums};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Unpacks the archive elsewhere, and uses what is in it.
-pub fn run(house: &House, release: &Release, out: &Path) -> Result<()> {
+/// Unpacks the archive into a temporary directory and runs its binary.
+pub fn run(workspace: &House, release: &Release, out: &Path) -> Result<()> {
     sums::check(out)?;
     let elsewhere = tempfile::tempdir()?;
     let archive = out.join(release.archive());
@@ -25,31 +25,35 @@ pub fn run(house: &House, release: &Release, out: &Path) -> Result<()> {
         let wanted = format!("qontract peer {peer}");
         ensure!(String::from_utf8_lossy(&help).contains(&wanted), "`{name}` is not `{wanted}`");
     }
-    let example = house.root.join("examples/app-interface");
+    let example = workspace.root.join("examples/app-interface");
     let query = CommandLine::program(&program).args(["query", "{ apps_v1 { name } }", "--data"]);
     let answer: Value = serde_json::from_slice(&query.args([example]).run_for_output()?)?;
     let apps = answer["data"]["apps_v1"].as_array().map_or(0, Vec::len);
-    ensure!(apps > 0, "the example has apps, and the binary finds none: {answer}");
+    ensure!(apps > 0, "the binary finds no apps in the example: {answer}");
     for (shell, path) in prefix::COMPLETIONS {
         let script = fs::read_to_string(unpacked.join(path))?;
-        ensure!(script.contains("reconcile"), "the completions for {shell} do not know the commands");
+        ensure!(script.contains("reconcile"), "the {shell} completions do not have the commands");
     }
-    ensure!(unpacked.join("share/man/man1/qontract-reconcile.1").is_file(), "there are no manual pages");
+    ensure!(unpacked.join("share/man/man1/qontract-reconcile.1").is_file(), "no manual pages found");
     let listed = fs::read(out.join(release.contents()))?;
-    ensure!(contents::of_binary(house, &program)? == listed, "the list is not that of the binary");
+    ensure!(contents::of_binary(workspace, &program)? == listed, "the SBOM does not match the binary");
     let listed: Value = serde_json::from_slice(&listed)?;
     let count = listed["components"].as_array().map_or(0, Vec::len);
-    talk::say(format_args!("the binary tells its {count} dependencies"));
+    talk::say(format_args!("the SBOM lists {count} dependencies"));
     Ok(())
 }
 
-/// It says its version, and the commit if it was told one.
+/// Checks that the binary prints its version, and the commit if one was compiled in.
 fn version(program: &Path, release: &Release) -> Result<()> {
-    let said = CommandLine::program(program).args(["--version"]).run_for_output()?;
-    let said = String::from_utf8(said).context("a version is text")?;
+    let output = CommandLine::program(program).args(["--version"]).run_for_output()?;
+    let output = String::from_utf8(output).context("the version is not UTF-8")?;
     let wanted = format!("qontract {}", Release::VERSION);
     let commit: String = release.commit.chars().take(12).collect();
-    ensure!(said.starts_with(&wanted) && said.contains(&commit), "it says that it is `{}`", said.trim());
-    talk::say(said.trim());
+    ensure!(
+        output.starts_with(&wanted) && output.contains(&commit),
+        "unexpected version `{}`",
+        output.trim()
+    );
+    talk::say(output.trim());
     Ok(())
 }

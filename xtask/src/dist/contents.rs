@@ -1,7 +1,7 @@
-//! The list of what is in the binary (an SBOM in the form of `CycloneDX`), read from the binary itself.
+//! The SBOM of the binary in `CycloneDX` format, read from the binary itself.
 //!
-//! `cargo auditable` puts the list into the binary when it links it, so it is that of this very binary. Licences are
-//! not in there: they are looked up among the packages of this checkout, which have to be the same.
+//! `cargo auditable` embeds the dependency list when it links, so the list belongs to exactly this binary. It
+//! has no licences: they come from the packages of this checkout, which must be the same.
 
 use crate::command::CommandLine;
 use crate::house::House;
@@ -13,12 +13,12 @@ use std::path::Path;
 /// Name and version of a package ↦ its licence.
 type Licences = BTreeMap<(String, String), String>;
 
-/// The list of this binary.
-pub fn of_binary(house: &House, binary: &Path) -> Result<Vec<u8>> {
-    let reader = CommandLine::program(&house.cache.path("tools/bin/auditable2cdx"));
+/// The SBOM of a binary.
+pub fn of_binary(workspace: &House, binary: &Path) -> Result<Vec<u8>> {
+    let reader = CommandLine::program(&workspace.cache.path("tools/bin/auditable2cdx"));
     let read = reader.args([binary]).env("RUST_BACKTRACE", "0").output();
-    let read = read.with_context(|| format!("{} does not tell what is in it", binary.display()))?;
-    let metadata = house.cargo("metadata --locked --format-version 1").output()?;
+    let read = read.with_context(|| format!("{} has no embedded dependency list", binary.display()))?;
+    let metadata = workspace.cargo("metadata --locked --format-version 1").output()?;
     let list = complete(serde_json::from_slice(&read)?, &licences(&serde_json::from_slice(&metadata)?))?;
     let mut text = serde_json::to_vec_pretty(&list)?;
     text.push(b'\n');
@@ -30,7 +30,7 @@ fn licences(metadata: &Value) -> Licences {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     packages
         .map(|package| {
-            // the way to say `OR` before there was one
+            // `/` is the old spelling of `OR`
             let words: Vec<String> =
                 text(&package["license"]).split('/').map(|word| word.trim().to_owned()).collect();
             let licence = words.join(" OR ");
@@ -39,12 +39,12 @@ fn licences(metadata: &Value) -> Licences {
         .collect()
 }
 
-/// Adds what the format demands and the reader leaves out, and the licences.
+/// Adds fields that the format requires and `auditable2cdx` omits, and the licences.
 fn complete(mut list: Value, licences: &Licences) -> Result<Value> {
     list["version"] = json!(1);
     let own = list.pointer_mut("/metadata/component").and_then(Value::as_object_mut);
-    describe(own.context("the list does not tell of what it is")?, licences)?;
-    let components = list["components"].as_array_mut().context("the list is empty")?;
+    describe(own.context("the SBOM has no main component")?, licences)?;
+    let components = list["components"].as_array_mut().context("the SBOM is empty")?;
     for component in components {
         describe(component.as_object_mut().context("a component is an object")?, licences)?;
     }
@@ -60,11 +60,11 @@ fn describe(component: &mut Map<String, Value>, licences: &Licences) -> Result<(
     if !licence.is_empty() {
         component.insert("licenses".to_owned(), json!([{ "expression": licence }]));
     }
-    // ours have no address; the reader forgets that the first of such additions begins with a question mark
+    // `auditable2cdx` writes `&` before the first qualifier of packages without a registry; it has to be `?`
     if let Some(purl) = component.get_mut("purl") {
         *purl = json!(purl.as_str().unwrap_or_default().replacen('&', "?", 1));
     }
-    // needed to build it, and not part of it
+    // build dependencies are not part of the binary
     let is_build = component.get("properties").is_some_and(|properties| properties[0]["value"] == "build");
     component.insert("scope".to_owned(), json!(if is_build { "excluded" } else { "required" }));
     Ok(())
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn licences_are_added_and_tools_of_the_build_are_told_apart() {
+    fn licences_are_added_and_build_dependencies_are_excluded() {
         check(
             &json!([
                 { "name": "a", "version": "2.0.0", "purl": "pkg:cargo/a@2.0.0&download_url=redacted" },
@@ -109,6 +109,6 @@ mod tests {
     fn a_binary_of_another_checkout_is_refused() {
         let error = "a 2.0.1 is in the binary, but not in this checkout";
         check(&json!([{ "name": "a", "version": "2.0.1" }]), Err(error));
-        check(&Value::Null, Err("the list is empty"));
+        check(&Value::Null, Err("the SBOM is empty"));
     }
 }

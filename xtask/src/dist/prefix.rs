@@ -1,4 +1,4 @@
-//! The folder of a release: what is unpacked into `/usr/local` or `~/.local`, and is then where it belongs.
+//! Stages the install prefix of a release: a directory tree to unpack into `/usr/local` or `~/.local`.
 
 use crate::command::CommandLine;
 use crate::house::House;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// The names of the established tools, and what the binary calls them.
+/// Names of the original tools, and of the `qontract peer` commands that replace them.
 pub const PEERS: [(&str, &str); 5] = [
     ("qontract-bundler", "bundler"),
     ("qontract-reconcile", "reconcile"),
@@ -16,10 +16,10 @@ pub const PEERS: [(&str, &str); 5] = [
     ("run-integration", "run-integration"),
 ];
 
-/// The pages that everybody who has the binary should have.
+/// Documents that are installed with the binary.
 const PAGES: [&str; 4] = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"];
 
-/// Where each shell looks for completions, below the prefix.
+/// Completion path of each shell, below the prefix.
 pub const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "share/bash-completion/completions/qontract"),
     ("elvish", "share/elvish/lib/qontract.elv"),
@@ -28,8 +28,8 @@ pub const COMPLETIONS: [(&str, &str); 5] = [
     ("zsh", "share/zsh/site-functions/_qontract"),
 ];
 
-/// Fills the folder, which is emptied before.
-pub fn lay_out(house: &House, binary: &Path, folder: &Path) -> Result<()> {
+/// Fills the directory, which is emptied first.
+pub fn lay_out(workspace: &House, binary: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -41,24 +41,24 @@ pub fn lay_out(house: &House, binary: &Path, folder: &Path) -> Result<()> {
     for (name, _) in PEERS {
         symlink("qontract", bin.join(name))?;
     }
-    // the operator's own configuration, which may name more integrations, has no say in what is released
-    let ask = |words: [&str; 2]| CommandLine::program(&program).args(words).env("QONTRACT_CONFIG", "");
+    // ignore the user's configuration: it may name more integrations, which would appear in the release
+    let command = |words: [&str; 2]| CommandLine::program(&program).args(words).env("QONTRACT_CONFIG", "");
     for (shell, path) in COMPLETIONS {
-        write(&folder.join(path), &ask(["completions", shell]).output()?)?;
+        write(&folder.join(path), &command(["completions", shell]).output()?)?;
     }
     let manual = folder.join("share/man/man1");
-    ask(["man", &manual.to_string_lossy()]).output()?;
+    command(["man", &manual.to_string_lossy()]).output()?;
     for (name, peer) in PEERS {
         write(&manual.join(format!("{name}.1")), format!(".so man1/qontract-peer-{peer}.1\n").as_bytes())?;
     }
     for page in PAGES {
-        let text = fs::read(house.root.join(page)).with_context(|| format!("cannot read {page}"))?;
+        let text = fs::read(workspace.root.join(page)).with_context(|| format!("cannot read {page}"))?;
         write(&folder.join("share/doc/qontract").join(page), &text)?;
     }
     Ok(())
 }
 
-/// Writes a file, and the folders above it.
+/// Writes a file and creates its parent directories.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

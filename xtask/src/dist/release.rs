@@ -1,4 +1,4 @@
-//! What a release is called, and from which commit it is made.
+//! The name of a release, and the commit it is built from.
 
 use crate::command::CommandLine;
 use crate::house::House;
@@ -8,11 +8,11 @@ use std::env;
 /// One release for one target.
 #[derive(Debug)]
 pub struct Release {
-    /// For what it is built, as rustc names it.
+    /// The target triple.
     pub target: String,
-    /// What the binary is told of its commit: hash and day, or `modified` in place of the day; may be empty.
+    /// The commit compiled into the binary: hash and date, or `modified` instead of the date; may be empty.
     pub commit: String,
-    /// The time of all files in the archive, in seconds since 1970.
+    /// Modification time of all files in the archive, in seconds since 1970.
     pub seconds: u64,
 }
 
@@ -20,10 +20,10 @@ impl Release {
     /// The version of every package of this workspace.
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// What the environment says, else what Git says, else a release that knows nothing of its commit.
-    pub fn of(house: &House, target: Option<&str>) -> Result<Self> {
+    /// Reads commit and time from the environment, else from Git; both are empty if neither has them.
+    pub fn of(workspace: &House, target: Option<&str>) -> Result<Self> {
         let git = |words: &str, format: &str| {
-            let output = CommandLine::new(words).args([format]).folder(&house.root).output().ok()?;
+            let output = CommandLine::new(words).args([format]).folder(&workspace.root).output().ok()?;
             Some(String::from_utf8_lossy(&output).trim().to_owned())
         };
         let log = "git log -1 --no-show-signature";
@@ -35,36 +35,36 @@ impl Release {
             Ok(text) => Some(text),
             Err(_) => git(log, "--format=%ct"),
         };
-        let seconds = seconds.map(|text| text.parse()).transpose().context("the time of the commit")?;
+        let seconds = seconds.map(|text| text.parse()).transpose().context("cannot parse the commit time")?;
         let target = match target {
             Some(target) => target.to_owned(),
-            None => host(house)?,
+            None => host(workspace)?,
         };
         Ok(Self { target, commit: commit.unwrap_or_default(), seconds: seconds.unwrap_or_default() })
     }
 
-    /// The name of the folder and of the files.
+    /// The common name of the directory and the files.
     pub fn name(&self) -> String {
         format!("qontract-{}-{}", Self::VERSION, self.target)
     }
 
-    /// The name of the archive.
+    /// File name of the archive.
     pub fn archive(&self) -> String {
         format!("{}.tar.gz", self.name())
     }
 
-    /// The name of the list of what is in the binary.
+    /// File name of the SBOM.
     pub fn contents(&self) -> String {
         format!("{}.cdx.json", self.name())
     }
 }
 
-/// The target of this machine.
-fn host(house: &House) -> Result<String> {
-    let said = house.cargo("--version --verbose").output()?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("cargo does not tell the target of this machine")?.to_owned())
+/// The target triple of this machine.
+fn host(workspace: &House) -> Result<String> {
+    let output = workspace.cargo("--version --verbose").output()?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`cargo --version` has no host")?.to_owned())
 }
 
 #[cfg(test)]
@@ -81,11 +81,12 @@ mod tests {
         assert_eq!(release.contents(), format!("qontract-{version}-a-b-c.cdx.json"));
     }
 
-    /// What keeps the two files together that nothing else does.
+    /// Nothing else keeps the toolchain file and the Containerfile in sync.
     #[test]
-    fn the_image_is_built_by_the_toolchain_of_the_checkout_and_runs_as_a_number() {
-        let house = House::of_this_checkout().expect("a checkout");
-        let read = |name: &str| fs::read_to_string(house.root.join(name)).expect("a file of the checkout");
+    fn the_image_uses_the_toolchain_of_the_checkout_and_a_numeric_user() {
+        let workspace = House::of_this_checkout().expect("a checkout");
+        let read =
+            |name: &str| fs::read_to_string(workspace.root.join(name)).expect("a file of the checkout");
         let toolchain = read("rust-toolchain.toml");
         let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).expect("a channel");
         let image = read("Containerfile");

@@ -1,4 +1,4 @@
-//! The checksums: a line for each file of this version, as `sha256sum` writes and reads them.
+//! The checksum file: one line per file of this version, in the format of `sha256sum`.
 
 use super::release::Release;
 use crate::command::CommandLine;
@@ -7,10 +7,10 @@ use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::Path;
 
-/// The name of the file.
+/// Name of the checksum file.
 pub const FILE: &str = "SHA256SUMS";
 
-/// Sums up every archive and list of this version in the folder, also those for other targets.
+/// Writes the checksums of every archive and SBOM of this version in the directory, for all targets.
 pub fn write(folder: &Path) -> Result<()> {
     let version = format!("qontract-{}-", Release::VERSION);
     let mut names = Vec::new();
@@ -33,7 +33,7 @@ pub fn write(folder: &Path) -> Result<()> {
     Ok(fs::write(folder.join(FILE), lines)?)
 }
 
-/// Checks them as anybody can, with a program that is not ours.
+/// Checks them with `sha256sum`.
 pub fn check(folder: &Path) -> Result<()> {
     CommandLine::new("sha256sum --check --strict --quiet").args([FILE]).folder(folder).run()
 }
@@ -45,14 +45,14 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn every_file_of_the_version_is_summed_up_and_a_change_is_seen() {
+    fn every_file_of_the_version_has_a_checksum_and_a_change_is_detected() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let name = format!("qontract-{}-here.tar.gz", Release::VERSION);
         let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
         put(&name, "abc");
         put("qontract-0.0.0-here.tar.gz", "an older one");
         fs::create_dir(folder.path().join(format!("qontract-{}-here", Release::VERSION))).expect("a folder");
-        write(folder.path()).expect("it sums up");
+        write(folder.path()).expect("checksums are written");
         let sums = fs::read_to_string(folder.path().join(FILE)).expect("the sums");
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sums, format!("{expected}  {name}\n"));

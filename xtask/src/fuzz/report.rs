@@ -1,4 +1,4 @@
-//! What libFuzzer tells on its stderr about a run, and the table of several.
+//! Parses what libFuzzer prints on stderr about a run, and formats the table of several runs.
 
 use crate::talk;
 
@@ -7,7 +7,7 @@ use crate::talk;
 pub struct Report {
     /// The target's name.
     pub target: String,
-    /// Whether it came to its end without a crash.
+    /// Whether it finished without a crash.
     pub survived: bool,
     seconds: Option<u64>,
     executions: u64,
@@ -15,12 +15,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// A run about which nothing is known yet.
+    /// A run that has not reported anything yet.
     pub fn new(target: &str) -> Self {
         Self { target: target.to_owned(), ..Self::default() }
     }
 
-    /// Takes what one line tells:
+    /// Reads one line of output:
     /// `#8192 NEW cov: 21 ft: 30 …`, `Done 8192 runs in 31 second(s)`, `stat::number_of_executed_units: 8192`.
     pub fn read(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -40,16 +40,16 @@ impl Report {
     }
 }
 
-/// The reports, one per line, under a heading.
+/// Formats the reports as a table with a heading.
 pub fn table(reports: &[Report]) -> String {
-    let heading = ["target", "seconds", "executions", "coverage", "ended"];
+    let heading = ["target", "seconds", "executions", "coverage", "result"];
     let rows = reports.iter().map(|report| {
         vec![
             report.target.clone(),
             report.seconds.map_or_else(|| "–".to_owned(), |seconds| seconds.to_string()),
             report.executions.to_string(),
             report.coverage.to_string(),
-            (if report.survived { "well" } else { "CRASH" }).to_owned(),
+            (if report.survived { "ok" } else { "CRASH" }).to_owned(),
         ]
     });
     let rows: Vec<_> = [heading.map(str::to_owned).to_vec()].into_iter().chain(rows).collect();
@@ -80,17 +80,17 @@ mod tests {
     }
 
     #[test]
-    fn a_crashed_run_is_read_as_far_as_it_came() {
+    fn a_crashed_run_is_read_up_to_the_crash() {
         check(&RUN[..RUN.find("#8192").expect("it is there")], (None, 4096, 21));
         check("#not a number\n", (None, 0, 0));
     }
 
     #[test]
-    fn the_table_tells_who_crashed() {
+    fn the_table_shows_which_target_crashed() {
         let good = Report { survived: true, seconds: Some(5), executions: 10, ..Report::new("yaml") };
-        let expected = "  target  seconds  executions  coverage  ended\n  \
-                          yaml          5          10         0   well\n  \
-                          bundle        –           0         0  CRASH";
+        let expected = "  target  seconds  executions  coverage  result\n  \
+                          yaml          5          10         0      ok\n  \
+                          bundle        –           0         0   CRASH";
         assert_eq!(table(&[good, Report::new("bundle")]), expected);
     }
 }

@@ -1,38 +1,38 @@
-//! The lists that name every room, with one more in them. An edit that is made already changes nothing.
+//! Edits of the files that list every integration. Applying an edit a second time changes nothing.
 
 use super::name::RoomName;
 use crate::cli::Form;
 use anyhow::{Context as _, Result};
 
-/// Makes one more room known to a file.
+/// Adds an integration to the text of a file.
 pub type Edit = fn(&str, &RoomName, Form) -> Result<String>;
 
-/// How the list of integrations begins.
+/// The first line of the list of integrations.
 const LIST: &str = "pub const ALL: &[Entry] = &[\n";
 
-/// The files that name every room.
+/// The files that list every integration, with their edits.
 pub const EDITS: [(&str, Edit); 3] = [
     ("Cargo.toml", |text, name, _| workspace(text, name)),
     ("crates/qontract/Cargo.toml", |text, name, _| binary(text, name)),
     ("crates/qontract/src/integrations.rs", entries),
 ];
 
-/// The workspace's manifest: a path for the room's package.
+/// Adds the package path to the manifest of the workspace.
 fn workspace(text: &str, name: &RoomName) -> Result<String> {
     let line = format!("qontract-integration-{name} = {{ path = \"integrations/{name}\" }}");
-    insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("# the rooms"))
+    insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("# the integrations"))
 }
 
-/// The binary's manifest: it needs the room's package.
+/// Adds the package to the dependencies of the binary.
 fn binary(text: &str, name: &RoomName) -> Result<String> {
     let line = format!("qontract-integration-{name}.workspace = true");
     insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("[dependencies]"))
 }
 
-/// The list of integrations: one line for each.
+/// Adds a line to the list of integrations.
 fn entries(text: &str, name: &RoomName, form: Form) -> Result<String> {
     let (module, type_name) = (name.module(), name.type_name());
-    let (before, list) = text.split_once(LIST).context("it has no list `ALL`")?;
+    let (before, list) = text.split_once(LIST).context("the list `ALL` is missing")?;
     let (list, after) = list.split_once("];").context("the list `ALL` has no end")?;
     let mut lines: Vec<(String, String)> = Vec::new();
     for line in list.lines() {
@@ -49,13 +49,13 @@ fn entries(text: &str, name: &RoomName, form: Form) -> Result<String> {
         let line = format!("    Entry::{form}::<qontract_integration_{module}::{type_name}>(),");
         lines.push((module, line));
     }
-    // In the order of names, in which hyphens stand for underscores.
+    // Sorted by integration name: with hyphens, not underscores.
     lines.sort_by_key(|(module, _)| module.replace('_', "-"));
     let list: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
     Ok(format!("{before}{LIST}{list}];{after}"))
 }
 
-/// The integration that a line of the list is about, as a module: `Entry::function::<qontract_integration_MODULE::TYPE>(),` or
+/// The module named in a line of the list: `Entry::function::<qontract_integration_MODULE::TYPE>(),` or
 /// `Entry::new(MODULE::about, …),`.
 fn listed(line: &str) -> Option<String> {
     let entry = line.strip_prefix("    Entry::")?;
@@ -64,7 +64,7 @@ fn listed(line: &str) -> Option<String> {
     Some(module.strip_prefix("qontract_integration_").unwrap_or(module).to_owned())
 }
 
-/// An integration's definition that may read a schema.
+/// Adds a schema to the `schemas` of an integration's definition.
 pub fn allow(text: &str, schema: &str) -> Result<String> {
     let line = format!("- {schema}");
     if text.lines().any(|known| known == line) {
@@ -78,7 +78,7 @@ pub fn allow(text: &str, schema: &str) -> Result<String> {
     Ok(format!("{before}{line}\n{after}"))
 }
 
-/// The text with a line more, in its order among the lines of its kind; the first of its kind comes behind `head`.
+/// Inserts a line in sorted order among the lines of its kind; the first line of its kind goes after `head`.
 fn insert(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>) -> Result<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.contains(&line) {
@@ -87,7 +87,7 @@ fn insert(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>)
     let later = lines.iter().position(|known| is_kind(known) && *known > line);
     let after_last = lines.iter().rposition(|known| is_kind(known)).map(|index| index + 1);
     let after_head = || lines.iter().position(|known| Some(*known) == head).map(|index| index + 1);
-    let place = later.or(after_last).or_else(after_head).context("it names no room: where does it go?")?;
+    let place = later.or(after_last).or_else(after_head).context("no line to insert it after")?;
     lines.insert(place, line);
     Ok(lines.join("\n") + "\n")
 }
@@ -101,7 +101,7 @@ mod tests {
 [workspace.dependencies]
 serde = \"1\"
 
-# the rooms
+# the integrations
 qontract-integration-b = { path = \"integrations/b\" }
 qontract-integration-d = { path = \"integrations/d\" }
 
@@ -124,18 +124,19 @@ fn rest() {}
     }
 
     #[test]
-    fn a_line_goes_where_it_belongs() {
-        for (room, before) in [("a", "# the rooms"), ("c", "b\" }"), ("e", "d\" }")] {
-            let text = workspace(WORKSPACE, &name(room)).expect("it can be added");
-            let line =
-                format!("{before}\nqontract-integration-{room} = {{ path = \"integrations/{room}\" }}\n");
+    fn a_dependency_is_inserted_in_sorted_order() {
+        for (integration, before) in [("a", "# the integrations"), ("c", "b\" }"), ("e", "d\" }")] {
+            let text = workspace(WORKSPACE, &name(integration)).expect("it can be added");
+            let line = format!(
+                "{before}\nqontract-integration-{integration} = {{ path = \"integrations/{integration}\" }}\n"
+            );
             assert!(text.contains(&line), "{text}");
-            assert_eq!(workspace(&text, &name(room)).expect("it is there"), text);
+            assert_eq!(workspace(&text, &name(integration)).expect("it is there"), text);
         }
     }
 
     #[test]
-    fn the_first_room_of_a_list_has_a_place() {
+    fn the_first_integration_is_inserted_after_the_heading() {
         let text = binary("[package]\n\n[dependencies]\nserde.workspace = true\n", &name("a"));
         let expected =
             "[package]\n\n[dependencies]\nqontract-integration-a.workspace = true\nserde.workspace = true\n";
@@ -144,7 +145,7 @@ fn rest() {}
     }
 
     #[test]
-    fn an_entry_goes_where_it_belongs() {
+    fn an_entry_is_inserted_in_sorted_order() {
         let added = entries(ENTRIES, &name("a-b"), Form::Staged).expect("it can be added");
         let expected = "\
 use qontract_runtime::About;
@@ -164,7 +165,7 @@ fn rest() {}
     }
 
     #[test]
-    fn a_list_that_is_not_understood_is_left_alone() {
+    fn a_list_that_cannot_be_parsed_is_an_error() {
         for text in
             [ENTRIES.replace("Entry::new", "new"), ENTRIES.replace("ALL", "SOME"), ENTRIES.replace("];", "]")]
         {
@@ -173,7 +174,7 @@ fn rest() {}
     }
 
     #[test]
-    fn the_list_of_the_binary_is_understood() {
+    fn the_list_of_the_binary_can_be_parsed() {
         let list = include_str!("../../../crates/qontract/src/integrations.rs");
         let added = entries(list, &name("aa-first"), Form::Function).expect("it can be added");
         let first = "= &[\n    Entry::function::<qontract_integration_aa_first::AaFirst>(),\n    Entry::";

@@ -1,10 +1,10 @@
-//! The name of a room, and the names in code that follow from it.
+//! The name of an integration, and the module and type names derived from it.
 
 use anyhow::{Error, bail};
 use std::fmt;
 use std::str::FromStr;
 
-/// Words that cannot name a module.
+/// Words that are not allowed as module names.
 const TAKEN: [&str; 45] = [
     "abstract", "alloc", "as", "async", "await", "become", "box", "break", "const", "continue", "core",
     "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "if", "impl", "in", "let",
@@ -12,17 +12,17 @@ const TAKEN: [&str; 45] = [
     "static", "std", "struct", "super", "trait", "true", "try", "type",
 ];
 
-/// Words in small letters and digits with hyphens between them: `openshift-namespaces`.
+/// Lowercase words and digits, separated by hyphens: `openshift-namespaces`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomName(String);
 
 impl RoomName {
-    /// Its name as a module: `openshift_namespaces`.
+    /// The module name: `openshift_namespaces`.
     pub fn module(&self) -> String {
         self.0.replace('-', "_")
     }
 
-    /// Its name as a type: `OpenshiftNamespaces`.
+    /// The type name: `OpenshiftNamespaces`.
     pub fn type_name(&self) -> String {
         let capital = |word: &str| {
             let (first, rest) = word.split_at(1);
@@ -41,12 +41,10 @@ impl FromStr for RoomName {
         };
         let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
         if !begins || !text.split('-').all(is_word) {
-            bail!(
-                "`{text}` is not a name for a room: words in small letters and digits with hyphens between"
-            );
+            bail!("`{text}` is not a valid name: use lowercase letters and digits, separated by hyphens");
         }
         if TAKEN.contains(&text) {
-            bail!("`{text}` is a word of Rust: say more");
+            bail!("`{text}` is a reserved word of Rust: choose another name");
         }
         Ok(Self(text.to_owned()))
     }
@@ -63,13 +61,13 @@ mod tests {
     use super::RoomName;
 
     #[test]
-    fn names_in_code_follow_from_the_name() {
+    fn module_and_type_names_are_derived_from_the_name() {
         let name: RoomName = "aws-s3-buckets2".parse().expect("a name");
         assert_eq!((name.module().as_str(), name.type_name().as_str()), ("aws_s3_buckets2", "AwsS3Buckets2"));
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_refused() {
         for text in ["", "-a", "a-", "a--b", "A", "a_b", "1a", "a b", "../a", "ä", "match", "std"] {
             assert!(text.parse::<RoomName>().is_err(), "{text:?}");
         }

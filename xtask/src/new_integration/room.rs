@@ -1,9 +1,9 @@
-//! The files of a new room. The templates are in `xtask/templates`, one folder for each form.
+//! The files of a new integration. The templates are in `xtask/templates`, one directory for each form.
 
 use super::name::RoomName;
 use crate::cli::Form;
 
-/// Paths in the room's folder with their templates.
+/// Paths in the integration's directory with their templates.
 type Templates = [(&'static str, &'static str)];
 
 const STAGED: &Templates = &[
@@ -29,7 +29,7 @@ const FUNCTION: &Templates = &[
 
 const DEFINITION: &str = include_str!("../../templates/definition.yml");
 
-/// The files of a room: path from the top of the checkout, and text.
+/// The files of an integration: path from the root of the checkout, and text.
 pub fn files(name: &RoomName, form: Form) -> Vec<(String, String)> {
     let templates = match form {
         Form::Staged => STAGED,
@@ -53,15 +53,15 @@ mod tests {
     use crate::cli::Form;
 
     #[test]
-    fn every_blank_is_filled() {
-        let name = "a-room".parse().expect("a name");
+    fn every_placeholder_is_filled() {
+        let name = "an-example".parse().expect("a name");
         let all = [Form::Staged, Form::Function].map(|form| files(&name, form)).concat();
         for (path, text) in all.iter().chain([&("the definition".to_owned(), definition(&name))]) {
             assert!(!text.contains("{{"), "{path}: {text}");
         }
         let text = |path: &str| all.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str());
-        let lib = text("integrations/a-room/src/lib.rs").expect("a room has a `lib.rs`");
-        assert!(lib.contains("pub struct ARoom {") && lib.contains("\"a-room\""), "{lib}");
-        assert!(text("integrations/a-room/cases/first.md").is_some());
+        let lib = text("integrations/an-example/src/lib.rs").expect("an integration has a `lib.rs`");
+        assert!(lib.contains("pub struct AnExample {") && lib.contains("\"an-example\""), "{lib}");
+        assert!(text("integrations/an-example/cases/first.md").is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! Debian's packages, fetched by the machine's own apt as it is set up, but with lists, caches and sources of its own:
-//! the system's stay untouched, and nobody has to be root.
+//! Fetches Debian packages with the apt of this machine, but with separate lists, caches and sources: those
+//! of the system stay unchanged, and root is not needed.
 
 mod sources;
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An apt with a state of its own.
+/// An apt with its own state directory.
 #[derive(Debug)]
 pub struct Apt<'a> {
     folder: PathBuf,
@@ -17,7 +17,7 @@ pub struct Apt<'a> {
 }
 
 impl<'a> Apt<'a> {
-    /// Makes the state and reads the lists of packages, binary and source, from where the machine gets its packages.
+    /// Creates the state and updates the binary and source package lists from the sources of this machine.
     pub fn isolated(folder: &Path, steps: &'a Steps) -> Result<Self> {
         for name in ["lists/partial", "cache/archives/partial", "sources.list.d", "packages"] {
             fs::create_dir_all(folder.join(name))?;
@@ -27,16 +27,16 @@ impl<'a> Apt<'a> {
         fs::write(folder.join("sources.list.d/machine.sources"), stanzas)?;
         fs::write(folder.join("apt.conf"), configuration(folder))?;
         let apt = Self { folder: folder.to_owned(), steps };
-        // a list of somebody else's packages that cannot be read is no obstacle; if it is one of ours, the next step
-        // fails and the log tells
+        // a failure for an unrelated source is ignored; if it is a source we need, the next step fails and is
+        // in the log
         let update = apt.get("update", folder);
-        if let Err(error) = steps.run("reading the lists of packages", &update) {
-            steps.say(&format!("going on: {error}"));
+        if let Err(error) = steps.run("updating the package lists", &update) {
+            steps.say(&format!("continuing: {error}"));
         }
         Ok(apt)
     }
 
-    /// Fetches packages and unpacks them below a folder, as if that were the root.
+    /// Fetches packages and unpacks them below a directory, as if it were the root.
     pub fn unpack(&self, packages: &[&str], root: &Path) -> Result<()> {
         let folder = self.folder.join("packages");
         let what = format!("fetching {}", packages.join(", "));
@@ -44,12 +44,12 @@ impl<'a> Apt<'a> {
         self.unpack_files(&folder, root)
     }
 
-    /// Fetches a package with all that it needs and this machine does not have, and unpacks them as [`Self::unpack`].
+    /// Fetches a package with its missing dependencies, and unpacks them like [`Self::unpack`].
     pub fn unpack_with_dependencies(&self, package: &str, root: &Path) -> Result<()> {
         let line = self.get("install --yes --download-only --no-install-recommends", &self.folder);
-        // nothing of the system is changed, so that nothing of it has to be locked, which takes root
+        // nothing of the system changes, so no lock is needed, which would require root
         let line = line.args(["-o", "Debug::NoLocking=1", package]);
-        self.steps.run(&format!("fetching {package} and what it needs"), &line)?;
+        self.steps.run(&format!("fetching {package} and its dependencies"), &line)?;
         self.unpack_files(&self.folder.join("cache/archives"), root)
     }
 
@@ -63,13 +63,13 @@ impl<'a> Apt<'a> {
         Ok(())
     }
 
-    /// Fetches a source package into a folder; the file that describes it.
+    /// Fetches a source package into a directory; returns its `.dsc` file.
     pub fn fetch_source(&self, package: &str, folder: &Path) -> Result<PathBuf> {
         fs::create_dir_all(folder)?;
         let line = self.get("source --download-only", folder).args([package]);
         self.steps.run(&format!("fetching the source of {package}"), &line)?;
         let description = files(folder, "dsc")?.pop();
-        description.with_context(|| format!("apt fetched no description of the source of {package}"))
+        description.with_context(|| format!("apt fetched no `.dsc` file for the source of {package}"))
     }
 
     fn get(&self, words: &str, folder: &Path) -> CommandLine {
@@ -80,11 +80,11 @@ impl<'a> Apt<'a> {
     }
 }
 
-/// Read by apt after the system's configuration, so that it has the last word.
+/// The configuration file. apt reads it after the configuration of the system, so it takes precedence.
 fn configuration(folder: &Path) -> String {
     let folder = folder.display();
     format!(
-        r#"// what a system does after an update is about its own lists
+        r#"// update hooks of the system are for its own lists
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -98,7 +98,7 @@ Dir::State::lists "{folder}/lists";
     )
 }
 
-/// The files of a folder that end so, in order.
+/// The files of a directory with this extension, sorted.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))? {

@@ -1,4 +1,5 @@
-//! Cargo subcommands and the like, built from their published sources into the cache folder where the machine has none.
+//! Cargo subcommands and other programs, installed from crates.io into the cache directory unless the machine
+//! has them.
 
 use super::Provision;
 use crate::house::Cache;
@@ -11,13 +12,13 @@ pub const NEXTEST: CargoTool =
 pub const DENY: CargoTool = CargoTool { name: "cargo-deny", subcommand: Some("deny"), version: "0.20.2" };
 /// Drives libFuzzer.
 pub const FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", subcommand: Some("fuzz"), version: "0.13.2" };
-/// Builds binaries that tell what they are made of.
+/// Builds binaries with an embedded dependency list.
 pub const AUDITABLE: CargoTool =
     CargoTool { name: "cargo-auditable", subcommand: Some("auditable"), version: "0.7.7" };
-/// Reads what such a binary tells.
+/// Converts the embedded dependency list to `CycloneDX`.
 pub const AUDITABLE2CDX: CargoTool = CargoTool { name: "auditable2cdx", subcommand: None, version: "0.1.0" };
 
-/// One program that is published as a package: a cargo subcommand, or one that only the cache has.
+/// A program published as a package: a cargo subcommand, or a program that is only used from the cache.
 #[derive(Debug)]
 pub struct CargoTool {
     name: &'static str,
@@ -34,7 +35,7 @@ impl Provision for CargoTool {
         self.version.to_owned()
     }
 
-    /// The machine's own tool will do, whatever its version; the one in the cache must be the wanted one.
+    /// A tool of the machine is used in any version; a cached one must have the required version.
     fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
         let cached = cache.path("tools/bin").join(self.name).exists();
         let Some(subcommand) = self.subcommand else { return cached && stamped };
@@ -43,7 +44,7 @@ impl Provision for CargoTool {
     }
 
     fn install(&self, cache: &Cache) -> Result<()> {
-        // away from the checkout, so that its cargo configuration has no say in it
+        // outside of the checkout, so that its cargo configuration does not apply
         cache
             .cargo("install --locked --force --root")
             .args([cache.path("tools")])

@@ -1,5 +1,5 @@
-//! A Chromium without a window, which opens the query page: from Debian's packages, unpacked in the cache and not
-//! installed, where the machine has none.
+//! Headless Chromium, which tests the query page: Debian packages, unpacked into the cache and not installed,
+//! unless the machine has one.
 
 use super::Provision;
 use super::apt::Apt;
@@ -12,15 +12,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Counted up when it is to be fetched anew, or in another way.
+/// Increment to force a new download.
 const RECIPE: u32 = 1;
-/// The package, and where its program is.
+/// The package, and the path of its program.
 const PACKAGE: &str = "chromium-headless-shell";
 const PROGRAM: &str = "usr/lib/chromium/chromium-headless-shell";
-/// What to do where it cannot be fetched.
-const HINT: &str = "`QONTRACT_CHROMIUM` may name a Chromium that is on this machine";
+/// The hint if it cannot be fetched.
+const HINT: &str = "set `QONTRACT_CHROMIUM` to the path of a Chromium on this machine";
 
-/// The program at [`Cache::chromium`]: a quarter of a minute, once; 100 MB to fetch and 300 MB of disk.
+/// The program at [`Cache::chromium`]: takes 15 seconds, once; 100 MB to fetch and 300 MB of disk.
 #[derive(Debug)]
 pub struct Chromium;
 
@@ -33,7 +33,7 @@ impl Provision for Chromium {
         format!("Debian's, recipe {RECIPE}")
     }
 
-    /// The machine's own is taken as it is, and one that somebody named.
+    /// A Chromium of the machine, or one named by `QONTRACT_CHROMIUM`, is used as is.
     fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
         let program = cache.chromium();
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
@@ -44,10 +44,10 @@ impl Provision for Chromium {
     }
 }
 
-/// Makes `unpacked` in the folder of work, with a script `chromium` that starts it.
+/// Creates `unpacked` in the work directory, with a script `chromium` that starts the browser.
 fn fetch(work: &Path, steps: &Steps) -> Result<()> {
     if !CommandLine::new("apt-get --version").answers() {
-        bail!("there is no `apt-get` on this machine to get Chromium with");
+        bail!("cannot fetch Chromium: `apt-get` not found");
     }
     let root = work.join("unpacked");
     Apt::isolated(&work.join("apt"), steps)?.unpack_with_dependencies(PACKAGE, &root)?;
@@ -59,7 +59,7 @@ fn fetch(work: &Path, steps: &Steps) -> Result<()> {
     steps.run("trying Chromium", &CommandLine::program(&script).args(["--version"]))
 }
 
-/// The folders below `root` that have shared libraries, as seen from it.
+/// The directories below `root` that contain shared libraries, relative to it.
 fn find_libraries(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {
     for entry in root.join(folder).read_dir()? {
         let entry = entry?;
@@ -73,7 +73,8 @@ fn find_libraries(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) -> 
     Ok(())
 }
 
-/// A script that lies beside the unpacked folders, wherever that is: the loader is told of the libraries among them.
+/// A script next to the unpacked directories that starts the browser with `LD_LIBRARY_PATH` set to their
+/// libraries.
 fn script_text(libraries: &BTreeSet<PathBuf>) -> String {
     let paths: Vec<String> = libraries.iter().map(|folder| format!("$root/{}", folder.display())).collect();
     format!(
@@ -90,7 +91,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_loader_is_told_of_every_folder_with_libraries() {
+    fn the_library_path_has_every_directory_with_libraries() {
         let root = tempfile::tempdir().expect("a temporary folder");
         for file in ["usr/lib/a/libx.so.1", "usr/lib/a/b/liby.so", "usr/share/doc/readme"] {
             let file = root.path().join(file);

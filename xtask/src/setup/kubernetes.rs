@@ -1,8 +1,9 @@
-//! The servers and the client of a Kubernetes cluster, for tests against a real one.
+//! The servers and the client of a Kubernetes cluster, for tests against a real API server.
 //!
-//! No registry of packages has the servers as programs, but Debian has their source. So they are taken from where
-//! `KUBEBUILDER_ASSETS` says that they are; else they are built once, into the cache folder, from what the machine's own
-//! apt is set up to fetch. The system is left as it is: packages are unpacked in the cache, not installed.
+//! No package registry has the servers as programs, but Debian has their source. So the servers in
+//! `KUBEBUILDER_ASSETS` are used if it is set; else they are built once, into the cache directory, from the
+//! apt sources of this machine. The system is not changed: packages are unpacked into the cache, not
+//! installed.
 
 mod go;
 mod source;
@@ -19,27 +20,27 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The version that Debian 12 has.
+/// The version in Debian 12.
 const VERSION: &str = "1.20.2";
-/// Counted up when the same version is to be built in another way.
+/// Increment to build the same version again.
 const RECIPE: u32 = 1;
-/// The servers that are built; `etcd` is taken as Debian built it.
+/// The servers that are built from source; `etcd` comes from Debian's binary package.
 const BUILT: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
 
-/// What to do where they cannot be built.
+/// The hint if they cannot be built.
 const HINT: &str =
-    "`KUBEBUILDER_ASSETS` may name a folder that has them; `cargo xtask test --without-kube` goes without";
+    "set `KUBEBUILDER_ASSETS` to a directory that has them, or run `cargo xtask test --without-kube`";
 
 /// The programs that [`binaries`] finds.
 #[derive(Debug)]
 pub struct Kubernetes;
 
-/// Where the programs come from.
+/// The source of the programs.
 #[derive(Debug, PartialEq, Eq)]
 enum Origin {
-    /// Somebody put them on this machine.
+    /// They are in `KUBEBUILDER_ASSETS`.
     Machine(Binaries),
-    /// They are in the cache folder.
+    /// They are in the cache directory.
     Cache(Binaries),
 }
 
@@ -60,19 +61,20 @@ impl Provision for Kubernetes {
         }
     }
 
-    /// Built in a folder that only this process knows, then renamed: what a killed run left is no obstacle.
+    /// Builds in a directory unique to this process, then renames it, so that the remains of a killed run do
+    /// not matter.
     fn install(&self, cache: &Cache) -> Result<()> {
         if let Some(folder) = env::var_os("KUBEBUILDER_ASSETS") {
             let servers = Binaries::SERVERS.join(", ");
             let folder = Path::new(&folder).display();
             talk::say(format_args!(
-                "setup: {folder} does not have all of {servers} and kubectl: they are built"
+                "setup: {folder} does not have all of {servers} and kubectl: building them"
             ));
         }
         let home = cache.path("kubernetes");
         remove_leftovers(&home)?;
         let work = home.join(format!("work-{}", std::process::id()));
-        fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
+        fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
         let steps = Steps::logged_in("kubernetes", home.join("build.log"))?;
         if let Err(error) = build(&work, &steps) {
             fs::remove_dir_all(&work)?;
@@ -90,11 +92,11 @@ impl Provision for Kubernetes {
     }
 }
 
-/// The programs, once they were provided.
+/// The paths of the installed programs.
 pub fn binaries(cache: &Cache) -> Result<Binaries> {
     match origin(cache) {
         Some(Origin::Machine(binaries) | Origin::Cache(binaries)) => Ok(binaries),
-        None => bail!("the programs of Kubernetes are gone: run `cargo xtask setup`"),
+        None => bail!("Kubernetes programs not found: run `cargo xtask setup`"),
     }
 }
 
@@ -105,7 +107,8 @@ fn origin(cache: &Cache) -> Option<Origin> {
     choose(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
 }
 
-/// The folder of assets if it has all servers, and a client lies there or on the path; else the cache if all is there.
+/// The assets directory if it has all servers and a client is there or on the path; else the cache if it is
+/// complete.
 fn choose(
     assets: Option<&Path>,
     path: &[PathBuf],
@@ -123,10 +126,10 @@ fn choose(
     Some(Origin::Cache(Binaries { folder: cached.to_owned(), kubectl }))
 }
 
-/// Makes `bin` in the folder of work.
+/// Creates `bin` in the work directory.
 fn build(work: &Path, steps: &Steps) -> Result<()> {
     if !CommandLine::new("apt-get --version").answers() {
-        bail!("there is no `apt-get` on this machine to get the source of Kubernetes with");
+        bail!("cannot fetch the Kubernetes source: `apt-get` not found");
     }
     let (root, bin) = (work.join("root"), work.join("bin"));
     let apt = Apt::isolated(&work.join("apt"), steps)?;
@@ -153,7 +156,8 @@ fn build(work: &Path, steps: &Steps) -> Result<()> {
     Ok(())
 }
 
-/// What killed runs left behind. The lock of the cache is held, so that no other process works there.
+/// Removes the work directories of killed runs. The caller holds the lock of the cache, so no other process
+/// uses them.
 fn remove_leftovers(home: &Path) -> Result<()> {
     let Ok(entries) = home.read_dir() else { return Ok(()) };
     for entry in entries {
@@ -201,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn the_client_may_lie_on_the_path() {
+    fn the_client_may_be_on_the_path() {
         let expect = Origin::Machine(binaries("/assets", "/usr/bin/kubectl"));
         check(&[("/assets", &SERVERS), ("/usr/bin", &["kubectl"])], Some(&expect));
     }
 
     #[test]
-    fn assets_that_lack_a_server_are_passed_over() {
+    fn incomplete_assets_are_ignored() {
         let cached = [("/cache", SERVERS.as_slice()), ("/cache", ["kubectl"].as_slice())];
         let expect = Origin::Cache(binaries("/cache", "/cache/kubectl"));
         let lacking = ("/assets", ["etcd", "kube-apiserver", "kubectl"].as_slice());
@@ -216,19 +220,19 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_lacks_something_is_none() {
+    fn an_incomplete_cache_is_ignored() {
         check(&[("/cache", &SERVERS), ("/usr/bin", &["kubectl"])], None);
         check(&[("/cache", &["etcd", "kube-apiserver", "kubectl"])], None);
     }
 
     #[test]
-    fn what_a_killed_build_left_is_removed_and_the_rest_is_not() {
+    fn only_the_remains_of_killed_builds_are_removed() {
         let home = tempfile::tempdir().expect("a temporary folder");
         for folder in ["work-17/go", "bin"] {
             fs::create_dir_all(home.path().join(folder)).expect("a folder");
         }
         remove_leftovers(home.path()).expect("it can be removed");
         assert!(!home.path().join("work-17").exists() && home.path().join("bin").exists());
-        remove_leftovers(&home.path().join("none")).expect("nothing is to be done");
+        remove_leftovers(&home.path().join("none")).expect("nothing to remove");
     }
 }

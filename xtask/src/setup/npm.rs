@@ -1,4 +1,4 @@
-//! Packages from npm, which tests compare with and benchmarks measure against.
+//! npm packages that tests and benchmarks compare with.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -6,9 +6,9 @@ use crate::house::Cache;
 use anyhow::{Context as _, Result};
 use std::fs;
 
-/// Checks and executes queries: says what is wrong with those of the tests, and is measured beside our engine.
+/// graphql-js: the reference for validation errors in tests, and the peer of the `graphql` benchmark.
 pub const GRAPHQL_JS: NpmPackages = NpmPackages { name: "graphql-js", packages: &["graphql@16.15.0"] };
-/// Serves queries over HTTP: measured beside our server.
+/// Apollo Server: the peer of the `server` benchmark.
 pub const APOLLO: NpmPackages = NpmPackages {
     name: "apollo",
     packages: &[
@@ -19,7 +19,7 @@ pub const APOLLO: NpmPackages = NpmPackages {
     ],
 };
 
-/// A folder of that name in the cache, with these packages, exactly, in its `node_modules`.
+/// A directory in the cache with exactly these packages in its `node_modules`.
 #[derive(Debug)]
 pub struct NpmPackages {
     name: &'static str,
@@ -41,7 +41,7 @@ impl Provision for NpmPackages {
 
     fn install(&self, cache: &Cache) -> Result<()> {
         let folder = cache.path(self.name);
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         CommandLine::new("npm install --silent --no-audit --no-fund --prefix")
             .args([&folder])
             .args(self.packages.iter().copied())

@@ -1,4 +1,4 @@
-//! `promtool`, which checks rules of Prometheus: from Debian's package, unpacked in the cache and not installed.
+//! `promtool`, which checks Prometheus rules: Debian's package, unpacked into the cache and not installed.
 
 use super::Provision;
 use super::apt::Apt;
@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::Path;
 
-/// Counted up when it is to be fetched anew, or in another way.
+/// Increment to force a new download.
 const RECIPE: u32 = 1;
-/// What to do where it cannot be fetched.
-const HINT: &str = "`QONTRACT_PROMTOOL` may name a promtool that is on this machine";
+/// The hint if it cannot be fetched.
+const HINT: &str = "set `QONTRACT_PROMTOOL` to the path of a promtool on this machine";
 
-/// The program at [`Cache::promtool`]: half a minute, once.
+/// The program at [`Cache::promtool`]: takes 30 seconds, once.
 #[derive(Debug)]
 pub struct Promtool;
 
@@ -27,7 +27,7 @@ impl Provision for Promtool {
         format!("Debian's, recipe {RECIPE}")
     }
 
-    /// One that somebody named is taken as it is.
+    /// A promtool named by `QONTRACT_PROMTOOL` is used as is.
     fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
         let program = cache.promtool();
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
@@ -38,10 +38,10 @@ impl Provision for Promtool {
     }
 }
 
-/// Makes `bin/promtool` in the folder of work.
+/// Creates `bin/promtool` in the work directory.
 fn fetch(work: &Path, steps: &Steps) -> Result<()> {
     if !CommandLine::new("apt-get --version").answers() {
-        bail!("there is no `apt-get` on this machine to get promtool with");
+        bail!("cannot fetch promtool: `apt-get` not found");
     }
     let (root, program) = (work.join("root"), work.join("bin/promtool"));
     Apt::isolated(&work.join("apt"), steps)?.unpack(&["prometheus"], &root)?;

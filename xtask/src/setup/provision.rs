@@ -1,19 +1,20 @@
-//! The contract of a thing that setup can provide.
+//! The interface of a tool that setup can install.
 
 use crate::house::Cache;
 use anyhow::Result;
 
-/// A tool that tests need, and how to get it into the cache folder.
+/// A tool that tests need, and how to install it into the cache directory.
 pub trait Provision {
-    /// Its name, also that of its stamp.
+    /// Name of the tool and of its stamp file.
     fn name(&self) -> &'static str;
 
-    /// What is wanted, exactly; another text in the stamp means to install anew.
+    /// The exact required version. If the stamp holds another text, the tool is installed again.
     fn version(&self) -> String;
 
-    /// Whether nothing is to be done. `stamped` tells that this very version was once installed into the cache.
+    /// Whether the tool is already present. `stamped` is true if this exact version was installed into the
+    /// cache.
     fn is_present(&self, cache: &Cache, stamped: bool) -> bool;
 
-    /// Installs it into the cache; whatever an interrupted install left there is no obstacle.
+    /// Installs the tool into the cache. Must cope with the remains of an interrupted install.
     fn install(&self, cache: &Cache) -> Result<()>;
 }

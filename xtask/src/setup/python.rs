@@ -1,5 +1,5 @@
-//! A Python environment with the packages that serve as oracles: what they say about YAML, JSON Schema and templates is the
-//! truth that our own answers are compared with; with real clients of Vault and of a GraphQL server, and with a server of S3.
+//! A Python environment with the reference implementations that tests compare with (YAML, JSON Schema,
+//! templates), with real Vault and GraphQL clients, and with an S3 server.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -8,8 +8,9 @@ use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::Path;
 
-/// The oracles, and `setuptools` because jsonschema 3.2 still imports `pkg_resources`. moto's own extra `server` wants a newer
-/// jsonschema for what we do not start; Flask is what its S3 is served by.
+/// The packages. `setuptools`, because jsonschema 3.2 imports `pkg_resources`. moto's extra `server` requires
+/// a newer jsonschema for services that we do not use, so Flask, which its S3 server needs, is listed
+/// separately.
 const REQUIREMENTS: [&str; 11] = [
     "PyYAML==6.0.3",
     "jsonschema==3.2.0",
@@ -38,12 +39,12 @@ impl Provision for Python {
     }
 
     fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
-        // the interpreter is a link to the machine's: it dangles when that one is gone
+        // the interpreter is a link to that of the machine, which may have been removed
         stamped && cache.python().exists()
     }
 
-    /// Made in a folder that only this process knows, then renamed: what a killed run's children still write harms
-    /// nothing. The interpreter finds its packages from where it lies, so it may be moved.
+    /// Installs into a directory unique to this process, then renames it: children of a killed run may still
+    /// write to theirs. The interpreter finds its packages relative to itself, so it can be moved.
     fn install(&self, cache: &Cache) -> Result<()> {
         let folder = cache.path("python");
         let fresh = cache.path(&format!("python-{}.new", std::process::id()));
@@ -54,7 +55,7 @@ impl Provision for Python {
             .args(REQUIREMENTS)
             .run()?;
         remove(&folder)?;
-        fs::rename(&fresh, &folder).with_context(|| format!("cannot make {}", folder.display()))
+        fs::rename(&fresh, &folder).with_context(|| format!("cannot create {}", folder.display()))
     }
 }
 

@@ -1,13 +1,13 @@
-//! `RustyVault`, a server that speaks as Vault does: KV 1 and logins are tested against it.
+//! `RustyVault`, a server with the API of Vault: KV 1 and logins are tested against it.
 
 use super::Provision;
 use crate::house::Cache;
 use anyhow::Result;
 
-/// The version that is known to work.
+/// The supported version.
 const VERSION: &str = "0.2.1";
 
-/// The program at [`Cache::rusty_vault`], built from its published source: about ten minutes, once.
+/// The program at [`Cache::rusty_vault`], built from crates.io: takes about ten minutes, once.
 #[derive(Debug)]
 pub struct RustyVault;
 
@@ -25,7 +25,7 @@ impl Provision for RustyVault {
     }
 
     fn install(&self, cache: &Cache) -> Result<()> {
-        // away from the checkout, so that its cargo configuration has no say in it
+        // outside of the checkout, so that its cargo configuration does not apply
         cache
             .cargo("install --locked --force --root")
             .args([cache.path("tools")])

@@ -1,4 +1,4 @@
-//! The steps of an install that takes a while: each is said when it begins, what its commands print goes to a log.
+//! The steps of a long install: each is printed when it begins, and the output of its commands goes to a log.
 
 use crate::command::CommandLine;
 use crate::house::Cache;
@@ -8,10 +8,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// How many lines of the log a failure shows.
+/// Number of log lines that a failure shows.
 const LAST_LINES: usize = 15;
 
-/// What is installed, where the log is, and since when it is written.
+/// The progress of an install: its tool, log file and start time.
 #[derive(Debug)]
 pub struct Steps {
     of: &'static str,
@@ -22,17 +22,17 @@ pub struct Steps {
 /// A tool that is fetched into the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchedTool {
-    /// Its name, and that of its folder in the cache.
+    /// Name of the tool and of its directory in the cache.
     pub name: &'static str,
-    /// The folder that `fetch` fills.
+    /// The directory that `fetch` fills.
     pub folder: &'static str,
-    /// What to do where it cannot be fetched.
+    /// The hint if it cannot be fetched.
     pub hint: &'static str,
 }
 
 impl FetchedTool {
-    /// Calls `fetch` with a work folder, and moves what it made to its place when it is complete. The lock of the cache is held, so that
-    /// no other process works there.
+    /// Calls `fetch` with a work directory, and moves the result into place when it is complete. The caller
+    /// holds the lock of the cache, so no other process uses the directory.
     pub fn install(self, cache: &Cache, fetch: impl FnOnce(&Path, &Steps) -> Result<()>) -> Result<()> {
         let home = cache.path(self.name);
         let (work, place) = (home.join("work"), home.join(self.folder));
@@ -53,19 +53,19 @@ impl FetchedTool {
 }
 
 impl Steps {
-    /// Begins a new log.
+    /// Creates the log, which replaces an older one.
     pub fn logged_in(of: &'static str, log: PathBuf) -> Result<Self> {
         File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         Ok(Self { of, log, start: Instant::now() })
     }
 
-    /// Says what is being done, and since when it all began.
+    /// Prints the current step and the elapsed time.
     pub fn say(&self, what: &str) {
         let (of, seconds) = (self.of, self.start.elapsed().as_secs());
         talk::say(format_args!("setup: {of}: {seconds:>4} s: {what}"));
     }
 
-    /// Says what is being done, and does it; a failure names the step and the log.
+    /// Prints the step and runs its command; a failure names the step and the log.
     pub fn run(&self, what: &str, line: &CommandLine) -> Result<()> {
         self.say(what);
         let log = File::options().append(true).open(&self.log)?;
@@ -76,7 +76,7 @@ impl Steps {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let end = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
-        bail!("{what} failed, see {}, which ends:\n{end}\n", self.log.display());
+        bail!("{what} failed, see {}; the last lines:\n{end}\n", self.log.display());
     }
 }
 
@@ -90,10 +90,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = folder.path().join("build.log");
         let steps = Steps::logged_in("x", log.clone()).expect("a log");
-        steps.run("saying so", &CommandLine::new("echo so")).expect("it ends well");
-        let error = steps.run("looking", &CommandLine::new("ls /no/such/folder")).expect_err("it fails");
+        steps.run("printing", &CommandLine::new("echo so")).expect("it ends well");
+        let error = steps.run("listing", &CommandLine::new("ls /no/such/folder")).expect_err("it fails");
         let error = error.to_string();
-        assert!(error.starts_with(&format!("looking failed, see {}", log.display())), "{error}");
+        assert!(error.starts_with(&format!("listing failed, see {}", log.display())), "{error}");
         assert!(error.contains("$ echo so\nso\n$ ls /no/such/folder\n"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! The tests, with one real Kubernetes API server for all those that need one.
+//! Runs the tests, with one real Kubernetes API server for all tests that need one.
 //!
-//! Which they are is told by their names: those of the test, its module or its file have the word `real_cluster`.
+//! A test needs the server if its name, its module or its file contains `real_cluster`.
 
 use super::Outcome;
 use crate::cli::TestArgs;
@@ -11,52 +11,55 @@ use anyhow::Result;
 use qontract_testkit::cluster::{TestCluster, WITHOUT};
 use std::time::Instant;
 
-/// What nextest calls the tests that need a server. The pattern, which every name fits, makes it look into a file that
-/// is left out, and count.
+/// The nextest filter for tests that need a server. `test(/./)` matches every name; it makes nextest list the
+/// tests of a file that is skipped as a whole, so that they are counted.
 const NEEDY: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
-/// Everything that is a test.
+/// The cargo targets that contain tests.
 const SCOPE: &str = "--workspace --lib --bins --tests --examples";
 
-/// Runs the tests; the server runs meanwhile, if one of them needs it.
-pub fn run_tests(house: &House, arguments: &TestArgs) -> Result<Outcome> {
-    let needy = count_needy(house, arguments)?;
-    let run = house.cargo(&format!("nextest run {SCOPE}"));
+/// Runs the tests, with a server if one of them needs it.
+pub fn run_tests(workspace: &House, arguments: &TestArgs) -> Result<Outcome> {
+    let needy = count_needy(workspace, arguments)?;
+    let run = workspace.cargo(&format!("nextest run {SCOPE}"));
     if arguments.without_kube {
         let run = run.args(["-E", &format!("not ({NEEDY})"), "--no-tests", "pass"]);
         run.args(&arguments.filters).env(WITHOUT, "1").run()?;
-        talk::say(format_args!("left out by choice: {needy} tests that need a real Kubernetes API server"));
+        talk::say(format_args!(
+            "skipped {needy} tests that need a real Kubernetes API server (--without-kube)"
+        ));
         return Ok(Outcome::LeftOut(needy));
     }
-    let cluster = if needy > 0 { Some(start(house)?) } else { None };
-    tell(run.args(&arguments.filters), cluster.as_ref(), house)?.run()?;
+    let cluster = if needy > 0 { Some(start(workspace)?) } else { None };
+    tell(run.args(&arguments.filters), cluster.as_ref(), workspace)?.run()?;
     Ok(Outcome::Passed)
 }
 
-/// How many of the chosen tests need a server. Builds them, too, so that the server does not wait for that.
-fn count_needy(house: &House, arguments: &TestArgs) -> Result<usize> {
-    let list = house.cargo(&format!("nextest list --message-format oneline {SCOPE}"));
+/// Number of selected tests that need a server. This also builds the tests, so that the server starts only
+/// afterwards.
+fn count_needy(workspace: &House, arguments: &TestArgs) -> Result<usize> {
+    let list = workspace.cargo(&format!("nextest list --message-format oneline {SCOPE}"));
     let listed = list.args(["-E", NEEDY]).args(&arguments.filters).run_for_output()?;
     Ok(count(&String::from_utf8_lossy(&listed)))
 }
 
-/// One test in a line.
+/// Counts the tests in the output of `nextest list`, one per line.
 fn count(listed: &str) -> usize {
     listed.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Starts a server.
-pub fn start(house: &House) -> Result<TestCluster> {
+/// Starts a cluster and prints its URL.
+pub fn start(workspace: &House) -> Result<TestCluster> {
     let start = Instant::now();
-    let cluster = TestCluster::launch(&setup::kubernetes_binaries(&house.cache)?)?;
+    let cluster = TestCluster::launch(&setup::kubernetes_binaries(&workspace.cache)?)?;
     let seconds = start.elapsed().as_secs_f64();
-    talk::say(format_args!("a Kubernetes API server runs at {} ({seconds:.1} s)", cluster.api.url));
+    talk::say(format_args!("started a Kubernetes API server at {} ({seconds:.1} s)", cluster.api.url));
     Ok(cluster)
 }
 
-/// Tells the tests where the server is, and where the programs for one of their own are.
-pub fn tell(line: CommandLine, cluster: Option<&TestCluster>, house: &House) -> Result<CommandLine> {
+/// Passes the address of the cluster, and the paths of its binaries, to the tests as environment variables.
+pub fn tell(line: CommandLine, cluster: Option<&TestCluster>, workspace: &House) -> Result<CommandLine> {
     let Some(cluster) = cluster else { return Ok(line) };
-    let binaries = setup::kubernetes_binaries(&house.cache)?.variables();
+    let binaries = setup::kubernetes_binaries(&workspace.cache)?.variables();
     let variables = binaries.into_iter().chain(cluster.api.variables());
     Ok(variables.fold(line, |line, (name, value)| line.env(name, value)))
 }

@@ -1,20 +1,21 @@
-//! **Invariant:** every `git` process of the product is started by `crates/git`, which keeps hostile repositories from running anything.
+//! **Invariant:** only `crates/git` starts `git` processes; it prevents hostile repositories from running
+//! commands.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "git";
 
-/// How a `git` process is started.
+/// Code that starts a `git` process.
 const START: &str = "Command::new(\"git";
 
-/// Folders of the product.
+/// Directories of the product.
 const PRODUCT: [&str; 3] = ["crates/", "clients/", "integrations/"];
 
-/// Folders that may start it: the crate itself, and what tests make repositories with. Build scripts and tests read the checkout that they
-/// are part of, and are not in a folder `src`.
+/// Directories that may start `git`: the crate itself, and the testkit, which creates repositories. Build
+/// scripts and tests read their own checkout, and are not in a directory `src`.
 const ALLOWED: [&str; 2] = ["crates/git/", "crates/testkit/"];
 
-/// Looks at every source file of the product.
+/// Checks every source file of the product.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let is_product = |path: &str| {
         PRODUCT.iter().any(|folder| path.starts_with(folder))
@@ -24,7 +25,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path)) {
         for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(START)) {
-            let message = "only `qontract-git` starts `git`: use it, or add there what is missing".to_owned();
+            let message = "only `qontract-git` may start `git`: use it, or extend it".to_owned();
             violations.push(Violation { path: path.to_owned(), line: index + 1, rule: RULE, message });
         }
     }
@@ -39,7 +40,7 @@ mod tests {
     #[test]
     fn git_is_started_in_one_place() {
         let text = "//! A file.\nlet git = Command::new(\"git\");\nlet other = Command::new(\"sh\");\n";
-        let message = "2: git: only `qontract-git` starts `git`: use it, or add there what is missing";
+        let message = "2: git: only `qontract-git` may start `git`: use it, or extend it";
         let files = [
             "clients/x/src/lib.rs",
             "crates/bundle/src/repo/revision.rs",

@@ -1,10 +1,10 @@
-//! Every source file begins with `//!`: what it is for.
+//! Every source file begins with a `//!` header that states its purpose.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "header";
 
-/// Looks at the first line that is neither blank nor an attribute of the file.
+/// Checks the first line that is neither blank nor an attribute of the file.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     tree.texts(".rs").filter_map(|(path, text)| missing(text).map(|line| violation(path, line))).collect()
 }
@@ -25,7 +25,7 @@ fn missing(text: &str) -> Option<usize> {
 }
 
 fn violation(path: &str, line: usize) -> Violation {
-    let message = "the file does not begin with `//!`: say what it is for".to_owned();
+    let message = "the file does not begin with `//!`: state its purpose".to_owned();
     Violation { path: path.to_owned(), line, rule: RULE, message }
 }
 

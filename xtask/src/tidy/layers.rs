@@ -1,11 +1,11 @@
-//! **Invariant:** dependencies point one way. A package's name follows from its folder; crates never need rooms, except
-//! the binary, which lists them; clients need little; rooms never need rooms.
+//! **Invariant:** dependencies point one way. A package is named after its directory; only the binary depends
+//! on integrations; clients depend on a short list of crates; integrations never depend on integrations.
 
 use super::{Kind, Tree, Violation};
 
 const RULE: &str = "layers";
 
-/// The only packages of ours that a client may need.
+/// The only workspace packages that a client may depend on.
 const FOR_CLIENTS: [&str; 10] = [
     "qontract-access",
     "qontract-child",
@@ -19,22 +19,22 @@ const FOR_CLIENTS: [&str; 10] = [
     "qontract-yaml",
 ];
 
-/// Where a package stands.
+/// The layer of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
     /// `crates/qontract`, the binary.
     Binary,
-    /// Any other folder of `crates/`.
+    /// Any other directory of `crates/`.
     Crate,
     /// `clients/*`.
     Client,
     /// `integrations/*`.
     Room,
-    /// `xtask`, `benches` and the like: they may need anything.
+    /// `xtask`, `benches` and other tooling: they may depend on anything.
     Workshop,
 }
 
-/// Names and directions.
+/// Checks package names and the direction of dependencies.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (folder, package) in tree.packages().ours() {
@@ -45,20 +45,23 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
         {
             report(
                 "name",
-                format!("the package in `{folder}` is to be called `{expected}`, not `{}`", package.name),
+                format!("the package in `{folder}` must be named `{expected}`, not `{}`", package.name),
             );
         }
         for (needed, kind) in tree.packages().needs(package) {
             let Some(theirs) = &needed.folder else { continue };
             if let Some(why) = refusal(layer, self::layer(theirs).0, &needed.name, kind) {
-                report(&needed.name, format!("`{}` must not need `{}`: {why}", package.name, needed.name));
+                report(
+                    &needed.name,
+                    format!("`{}` must not depend on `{}`: {why}", package.name, needed.name),
+                );
             }
         }
     }
     violations
 }
 
-/// Where a folder stands, and the name that its package must have.
+/// The layer of a directory, and the required name of its package.
 fn layer(folder: &str) -> (Layer, Option<String>) {
     match folder.split_once('/') {
         Some(("crates", "qontract")) => (Layer::Binary, Some("qontract".to_owned())),
@@ -71,22 +74,22 @@ fn layer(folder: &str) -> (Layer, Option<String>) {
 
 fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static str> {
     match (from, to) {
-        (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
-        (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
+        (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary depends on integrations"),
+        (Layer::Room, Layer::Room) => Some("integrations never depend on each other"),
         (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => Some(
-            "a client needs only http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
+            "clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
         ),
-        (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
+        (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing depends on the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
             if kind != Kind::Dev =>
         {
-            Some("the product does not need its workshop")
+            Some("the product does not depend on tooling")
         }
         _ => None,
     }
 }
 
-/// Points to the line of the manifest that has the word, else to its first.
+/// A violation at the line of the manifest that begins with `word`, else at its first line.
 pub(super) fn place(tree: &Tree, folder: &str, word: &str, message: String) -> Violation {
     let path = format!("{folder}/Cargo.toml");
     let line =
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_house_as_designed_is_fine() {
+    fn the_designed_layers_pass() {
         one_way(
             &[
                 ("qontract", "crates/qontract", &[("qontract-integration-a", Kind::Normal)]),
@@ -127,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_called_after_its_folder() {
+    fn a_package_is_named_after_its_directory() {
         one_way(
             &[("yaml", "crates/yaml", &[]), ("aws", "clients/aws", &[]), ("a", "integrations/a", &[])],
             &[
-                "integrations/a/Cargo.toml:1: layers: the package in `integrations/a` is to be called `qontract-integration-a`, not `a`",
-                "clients/aws/Cargo.toml:1: layers: the package in `clients/aws` is to be called `qontract-client-aws`, not `aws`",
-                "crates/yaml/Cargo.toml:1: layers: the package in `crates/yaml` is to be called `qontract-yaml`, not `yaml`",
+                "integrations/a/Cargo.toml:1: layers: the package in `integrations/a` must be named `qontract-integration-a`, not `a`",
+                "clients/aws/Cargo.toml:1: layers: the package in `clients/aws` must be named `qontract-client-aws`, not `aws`",
+                "crates/yaml/Cargo.toml:1: layers: the package in `crates/yaml` must be named `qontract-yaml`, not `yaml`",
             ],
         );
     }
 
     #[test]
-    fn crates_and_rooms_need_no_rooms() {
+    fn crates_and_integrations_do_not_depend_on_integrations() {
         one_way(
             &[
                 ("qontract-a", "crates/a", &[("qontract-integration-x", Kind::Dev)]),
@@ -147,21 +150,21 @@ mod tests {
                 ("qontract-integration-y", "integrations/y", &[]),
             ],
             &[
-                "crates/a/Cargo.toml:1: layers: `qontract-a` must not need `qontract-integration-x`: only the binary knows the rooms",
-                "integrations/x/Cargo.toml:1: layers: `qontract-integration-x` must not need `qontract-integration-y`: rooms never import rooms",
+                "crates/a/Cargo.toml:1: layers: `qontract-a` must not depend on `qontract-integration-x`: only the binary depends on integrations",
+                "integrations/x/Cargo.toml:1: layers: `qontract-integration-x` must not depend on `qontract-integration-y`: integrations never depend on each other",
             ],
         );
     }
 
     #[test]
-    fn clients_need_little() {
+    fn clients_depend_on_a_short_list() {
         one_way(
             &[
                 ("qontract-client-aws", "clients/aws", &[("qontract-bundle", Kind::Normal)]),
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not depend on `qontract-bundle`: clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
             ],
         );
     }

@@ -1,10 +1,10 @@
-//! Links between the project's pages lead somewhere.
+//! Relative links in Markdown files point to existing files.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "links";
 
-/// Looks at every relative link of every Markdown file.
+/// Checks every relative link of every Markdown file.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".md") {
@@ -12,7 +12,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
             let Some(target) = local(target) else { continue };
             let message = match resolve(path, target) {
                 Some(found) if found.is_empty() || tree.has(&found) => continue,
-                Some(found) => format!("the link to `{target}` leads nowhere: there is no `{found}`"),
+                Some(found) => format!("broken link to `{target}`: `{found}` does not exist"),
                 None => format!("the link to `{target}` leaves the repository"),
             };
             violations.push(Violation { path: path.to_owned(), line, rule: RULE, message });
@@ -42,7 +42,7 @@ fn of_line(line: &str) -> Vec<&str> {
     if let Some((_, target)) = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
         return vec![target];
     }
-    // what stands between backticks is code: every second piece
+    // text between backticks is code
     let mut targets = Vec::new();
     for (start, _) in line.match_indices("](") {
         let in_code = line[..start].matches('`').count() % 2 == 1;
@@ -54,7 +54,7 @@ fn of_line(line: &str) -> Vec<&str> {
     targets
 }
 
-/// The path in a link, if it leads to a file of ours: no title, no anchor, no address.
+/// The path in a link to a file of the repository, without title and anchor; `None` for URLs.
 fn local(target: &str) -> Option<&str> {
     let target = target.trim().trim_matches(['<', '>']);
     let target = target.split_whitespace().next()?;
@@ -62,7 +62,7 @@ fn local(target: &str) -> Option<&str> {
     (!target.is_empty() && !target.contains("://") && !target.starts_with("mailto:")).then_some(target)
 }
 
-/// The path from the top of the checkout, or `None` if it leaves it.
+/// The path from the root of the checkout, or `None` if it leaves the checkout.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let base = if target.starts_with('/') { "" } else { folder };
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_somewhere_are_fine() {
+    fn valid_links_pass() {
         page(
             "[up](../README.md#top), ![b](adr/0001-x.md \"title\"), [folder](adr/), [top](/docs), [root](..)\n",
             &[],
@@ -97,18 +97,18 @@ mod tests {
     }
 
     #[test]
-    fn code_holds_no_links() {
+    fn links_in_code_are_ignored() {
         page("`a[0](x)`\n```text\n[x](nowhere.md)\n```\n````markdown\n```\n[x](nowhere.md)\n````\n", &[]);
     }
 
     #[test]
-    fn a_link_to_nothing_is_found() {
+    fn a_broken_link_is_found() {
         page(
             "fine\n[x](b.md) and [y](../../z.md)\n\n[label]: adr/none.md\n",
             &[
-                "docs/a.md:2: links: the link to `b.md` leads nowhere: there is no `docs/b.md`",
+                "docs/a.md:2: links: broken link to `b.md`: `docs/b.md` does not exist",
                 "docs/a.md:2: links: the link to `../../z.md` leaves the repository",
-                "docs/a.md:4: links: the link to `adr/none.md` leads nowhere: there is no `docs/adr/none.md`",
+                "docs/a.md:4: links: broken link to `adr/none.md`: `docs/adr/none.md` does not exist",
             ],
         );
     }

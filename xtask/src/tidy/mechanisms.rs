@@ -1,10 +1,10 @@
-//! One mechanism each: marks by which a second copy of one is recognised.
+//! One implementation per mechanism: finds a second copy by patterns in the code.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "mechanisms";
 
-/// Marks in the code, the folders and files that may have them, and what to use instead.
+/// Patterns in the code, the directories and files that may contain them, and the violation message.
 struct Mechanism {
     marks: &'static [&'static str],
     homes: &'static [&'static str],
@@ -15,26 +15,26 @@ const MECHANISMS: [Mechanism; 4] = [
     Mechanism {
         marks: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         homes: &[],
-        instead: "use the locks of `parking_lot`, which a panic does not poison",
+        instead: "use `parking_lot` locks, which a panic does not poison",
     },
     Mechanism {
         marks: &["0xbf58_476d_1ce4_e5b9"],
         homes: &["benches/src/corpus/random.rs"],
-        instead: "use `fastrand::Rng::with_seed` for random numbers from a seed",
+        instead: "use `fastrand::Rng::with_seed` for seeded random numbers",
     },
     Mechanism {
         marks: &["tokio::sync::OnceCell", "WeakShared"],
         homes: &["crates/concurrency/"],
-        instead: "use `qontract_concurrency::OnceMap` for work that several callers share",
+        instead: "use `qontract_concurrency::OnceMap` for work shared by concurrent callers",
     },
     Mechanism {
         marks: &["75"],
         homes: &["benches/", "crates/runtime/src/outcome.rs"],
-        instead: "use `Ended::Transient` for the exit code of a failure that may pass",
+        instead: "use `Ended::Transient` for the exit code of transient failures",
     },
 ];
 
-/// Looks at every line outside tests.
+/// Checks every line outside tests.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in super::code(tree) {
@@ -57,7 +57,8 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// `use std::sync::{Arc, Mutex};` as `std::sync::Arc std::sync::Mutex`; other lines as they are.
+/// Expands `use std::sync::{Arc, Mutex};` to `std::sync::Arc std::sync::Mutex`; returns other lines
+/// unchanged.
 fn spelled_out(line: &str) -> String {
     let names = line.strip_prefix("use ").and_then(|line| line.strip_suffix("};")?.split_once("::{"));
     match names {
@@ -68,7 +69,7 @@ fn spelled_out(line: &str) -> String {
     }
 }
 
-/// Whether a mark stands in a line as a word of its own, or as a number of its own.
+/// Whether a line contains the pattern as a whole word or number.
 fn has(line: &str, mark: &str) -> bool {
     let is_number = mark.parse::<u32>().is_ok();
     let joins = |letter: char| letter.is_alphanumeric() || letter == '_' || is_number && letter == '.';
@@ -93,20 +94,20 @@ mod tests {
 
     #[test]
     fn a_second_copy_is_found() {
-        let lock = Some("use the locks of `parking_lot`, which a panic does not poison");
+        let lock = Some("use `parking_lot` locks, which a panic does not poison");
         one("crates/x/src/a.rs", "let x = x.lock().unwrap_or_else(PoisonError::into_inner);", lock);
         one("clients/x/src/a.rs", "use std::sync::{Arc, Mutex};", lock);
         one("crates/x/src/a.rs", "use std::sync::Condvar;", lock);
-        let random = Some("use `fastrand::Rng::with_seed` for random numbers from a seed");
+        let random = Some("use `fastrand::Rng::with_seed` for seeded random numbers");
         one("crates/x/src/a.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", random);
-        let once = Some("use `qontract_concurrency::OnceMap` for work that several callers share");
+        let once = Some("use `qontract_concurrency::OnceMap` for work shared by concurrent callers");
         one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
-        let exit = Some("use `Ended::Transient` for the exit code of a failure that may pass");
+        let exit = Some("use `Ended::Transient` for the exit code of transient failures");
         one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
     }
 
     #[test]
-    fn the_one_place_and_other_things_are_fine() {
+    fn the_allowed_place_and_other_code_pass() {
         one("crates/runtime/src/outcome.rs", "Ended::Transient => 75,", None);
         one("benches/src/corpus/random.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", None);
         one("crates/x/src/a.rs", "use std::sync::{Arc, OnceLock};", None);

@@ -1,4 +1,4 @@
-//! A module's name says what it holds: no `mod.rs`, and none of the names that could hold anything.
+//! Module names are specific: no `mod.rs`, and none of the names that could mean anything.
 
 use super::{Tree, Violation};
 
@@ -7,7 +7,7 @@ const RULE: &str = "names";
 const EMPTY_WORDS: [&str; 9] =
     ["common", "helper", "helpers", "manager", "managers", "misc", "util", "utilities", "utils"];
 
-/// Looks at the paths of source files, and at the modules written inside them.
+/// Checks the paths of source files and the names of inline modules.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs") {
@@ -15,21 +15,21 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
             violations.push(Violation { path: path.to_owned(), line, rule: RULE, message });
         };
         if path == "mod.rs" || path.ends_with("/mod.rs") {
-            report(1, "write `name.rs` beside the folder `name/`, not `name/mod.rs`".to_owned());
+            report(1, "use `name.rs` next to the directory `name/`, not `name/mod.rs`".to_owned());
         }
         for word in path.trim_end_matches(".rs").split('/').filter(|word| EMPTY_WORDS.contains(word)) {
-            report(1, format!("`{word}` says nothing: name it after what it holds"));
+            report(1, format!("`{word}` is too vague: name it after what it contains"));
         }
         for (index, line) in text.lines().enumerate() {
             if let Some(word) = inline_module(line).filter(|word| EMPTY_WORDS.contains(word)) {
-                report(index + 1, format!("`{word}` says nothing: name it after what it holds"));
+                report(index + 1, format!("`{word}` is too vague: name it after what it contains"));
             }
         }
     }
     violations
 }
 
-/// The name in `mod name {`; `mod name;` is a file of its own.
+/// The name in `mod name {`; `mod name;` is a separate file.
 fn inline_module(line: &str) -> Option<&str> {
     let line = line.trim();
     let rest = line.strip_prefix("mod ").or_else(|| {
@@ -45,14 +45,14 @@ mod tests {
     use crate::tidy::{Tree, expect};
 
     #[test]
-    fn good_names_are_fine() {
+    fn specific_names_pass() {
         let files =
             [("crates/a/src/lib.rs", "//! a\nmod tests {\n}\nmod x;\n"), ("crates/a/src/commonplace.rs", "")];
         expect(check, &Tree::of_files(&files), &[]);
     }
 
     #[test]
-    fn empty_words_are_found_in_paths_and_in_modules() {
+    fn vague_names_are_found_in_paths_and_in_modules() {
         let files = [
             ("a/src/utils.rs", ""),
             ("b/src/lib.rs", "//! b\npub(crate) mod helpers {\n}\n"),
@@ -62,10 +62,10 @@ mod tests {
             check,
             &Tree::of_files(&files),
             &[
-                "a/src/utils.rs:1: names: `utils` says nothing: name it after what it holds",
-                "b/src/lib.rs:2: names: `helpers` says nothing: name it after what it holds",
-                "b/tests/common/mod.rs:1: names: write `name.rs` beside the folder `name/`, not `name/mod.rs`",
-                "b/tests/common/mod.rs:1: names: `common` says nothing: name it after what it holds",
+                "a/src/utils.rs:1: names: `utils` is too vague: name it after what it contains",
+                "b/src/lib.rs:2: names: `helpers` is too vague: name it after what it contains",
+                "b/tests/common/mod.rs:1: names: use `name.rs` next to the directory `name/`, not `name/mod.rs`",
+                "b/tests/common/mod.rs:1: names: `common` is too vague: name it after what it contains",
             ],
         );
     }

@@ -1,41 +1,41 @@
-//! Packages and their dependencies, as `cargo metadata` tells them.
+//! Packages and their dependencies, from `cargo metadata`.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For what a package needs another.
+/// The kind of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It is part of the program.
+    /// Linked into the program.
     Normal,
-    /// Its build script runs it.
+    /// Used by the build script.
     Build,
-    /// Its tests, examples and benchmarks use it.
+    /// Used by tests, examples and benchmarks.
     Dev,
 }
 
-/// One package of the resolved graph.
+/// One package of the resolved dependency graph.
 #[derive(Debug)]
 pub struct Package {
     /// Its name.
     pub name: String,
-    /// Its folder from the top of the checkout; `None` if it is not ours.
+    /// Its directory, relative to the root of the checkout; `None` if it is not in the workspace.
     pub folder: Option<String>,
-    /// Ids of the packages that it needs.
+    /// Ids of its dependencies.
     dependencies: BTreeSet<(String, Kind)>,
 }
 
-/// The resolved graph: id ↦ package.
+/// The resolved dependency graph: id ↦ package.
 #[derive(Debug, Default)]
 pub struct Packages(BTreeMap<String, Package>);
 
-/// A package for a test: name, folder (empty if not ours), what it needs.
+/// A package for a test: name, directory (empty if not in the workspace), dependencies.
 #[cfg(test)]
 pub type Sketch<'a> = (&'a str, &'a str, &'a [(&'a str, Kind)]);
 
 impl Packages {
-    /// Reads the output of `cargo metadata`; `root` is the top of the checkout.
+    /// Reads the output of `cargo metadata`; `root` is the root of the checkout.
     pub fn from_metadata(json: &[u8], root: &str) -> Result<Self> {
         let metadata: Value =
             serde_json::from_slice(json).context("cannot read the output of cargo metadata")?;
@@ -54,7 +54,7 @@ impl Packages {
             );
         }
         for node in list(&metadata["resolve"]["nodes"]) {
-            let package = packages.get_mut(text(&node["id"])?).context("a node without its package")?;
+            let package = packages.get_mut(text(&node["id"])?).context("a node without a package")?;
             for dependency in list(&node["deps"]) {
                 let id = text(&dependency["pkg"])?;
                 let kinds = list(&dependency["dep_kinds"]).iter().map(|kind| match kind["kind"].as_str() {
@@ -79,12 +79,12 @@ impl Packages {
         Self(packages.collect())
     }
 
-    /// The packages of this checkout: folder and package.
+    /// The packages of this workspace: directory and package.
     pub fn ours(&self) -> impl Iterator<Item = (&str, &Package)> {
         self.0.values().filter_map(|package| Some((package.folder.as_deref()?, package)))
     }
 
-    /// What a package names in its own manifest.
+    /// The direct dependencies of a package.
     pub fn needs<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = (&'a Package, Kind)> {
         package.dependencies.iter().filter_map(|(id, kind)| Some((self.0.get(id)?, *kind)))
     }
@@ -113,7 +113,7 @@ fn list(value: &Value) -> &[Value] {
 }
 
 fn text(value: &Value) -> Result<&str> {
-    value.as_str().context("cargo metadata: a text is missing")
+    value.as_str().context("cargo metadata: a string is missing")
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! The tests and files that `SECURITY.md` and `ARCHITECTURE.md` name as proof of a promise exist.
+//! The tests and files that `SECURITY.md` and `ARCHITECTURE.md` name as evidence of a promise exist.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "promises";
 
-/// Pages whose promises name their tests.
+/// Documents whose promises name their tests.
 const PAGES: [&str; 2] = ["SECURITY.md", "ARCHITECTURE.md"];
 
-/// The names of tests are sentences: they have at least so many underscores. Other names between backticks are not checked.
+/// Test names are sentences, with at least this many underscores. Other names between backticks are not
+/// checked.
 const MIN_UNDERSCORES: usize = 3;
 
-/// Looks at every name of a test, and every path of a test file, between backticks.
+/// Checks every test name and every path of a test file between backticks.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in PAGES {
@@ -22,7 +23,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
                     .or((is_test_file(code) && !tree.has(code)).then_some("file"));
                 if let Some(what) = missing {
                     let message =
-                        format!("the {what} `{code}` does not exist: name one that shows the promise");
+                        format!("the {what} `{code}` does not exist: name one that verifies the promise");
                     violations.push(Violation {
                         path: page.to_owned(),
                         line: index + 1,
@@ -73,8 +74,8 @@ mod tests {
             check,
             &Tree::of_files(&files),
             &[
-                "ARCHITECTURE.md:2: promises: the test `it_holds_for_none` does not exist: name one that shows the promise",
-                "ARCHITECTURE.md:2: promises: the file `crates/x/tests/other.rs` does not exist: name one that shows the promise",
+                "ARCHITECTURE.md:2: promises: the test `it_holds_for_none` does not exist: name one that verifies the promise",
+                "ARCHITECTURE.md:2: promises: the file `crates/x/tests/other.rs` does not exist: name one that verifies the promise",
             ],
         );
     }

@@ -1,11 +1,11 @@
-//! **Invariant:** pure crates stay pure. What decides knows no async runtime and no network, not even through others.
-//! Their tests may.
+//! **Invariant:** pure crates stay pure. Crates that decide do not depend on an async runtime or on
+//! networking, not even transitively. Their tests may.
 
 use super::{Tree, Violation, layers};
 
 const RULE: &str = "purity";
 
-/// The folders of `crates/` that only turn values into values.
+/// The directories of `crates/` that only compute values from values.
 const PURE: [&str; 12] = [
     "access",
     "bundle",
@@ -21,7 +21,7 @@ const PURE: [&str; 12] = [
     "yaml",
 ];
 
-/// Async runtimes, and what talks to the network.
+/// Async runtimes and networking crates.
 pub(super) const IMPURE: [&str; 17] = [
     "actix-rt",
     "async-executor",
@@ -42,7 +42,7 @@ pub(super) const IMPURE: [&str; 17] = [
     "wasm-bindgen-futures",
 ];
 
-/// Looks for a chain from a pure crate to something that is not.
+/// Finds dependency chains from a pure crate to an impure one.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let packages = tree.packages();
     let pure = packages
@@ -51,7 +51,8 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     pure.filter_map(|(folder, package)| {
         let chain = packages.chain_to(package, &IMPURE)?;
         let next = chain.get(1)?;
-        let message = format!("a pure crate reaches the network or an async runtime: {}", chain.join(" → "));
+        let message =
+            format!("a pure crate depends on networking or an async runtime: {}", chain.join(" → "));
         Some(Violation { rule: RULE, ..layers::place(tree, folder, next, message) })
     })
     .collect()
@@ -63,13 +64,13 @@ mod tests {
     use crate::tidy::{Kind, Packages, Tree, expect};
 
     #[test]
-    fn a_runtime_behind_others_is_found() {
+    fn a_transitive_runtime_dependency_is_found() {
         let packages = Packages::of(&[
             ("qontract-graphql", "crates/graphql", &[("fancy", Kind::Normal)]),
             ("fancy", "", &[("tokio", Kind::Normal)]),
             ("tokio", "", &[]),
         ]);
-        let expected = "crates/graphql/Cargo.toml:1: purity: a pure crate reaches the network or an async runtime: \
+        let expected = "crates/graphql/Cargo.toml:1: purity: a pure crate depends on networking or an async runtime: \
                         qontract-graphql → fancy → tokio";
         expect(check, &Tree::of_packages(packages), &[expected]);
     }

@@ -1,10 +1,10 @@
-//! Who silences a lint or skips a test says why.
+//! Every silenced lint and every skipped test has a reason.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "reasons";
 
-/// Looks at every attribute that begins a line.
+/// Checks every attribute at the start of a line.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs") {
@@ -19,7 +19,8 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The attribute that begins at the first line, joined up to its closing bracket; empty if there is none.
+/// The attribute that begins at the first line, joined up to its closing bracket; empty if the line has no
+/// attribute.
 fn attribute(lines: &[&str]) -> String {
     let mut joined = String::new();
     for line in lines.iter().map(|line| line.trim()) {
@@ -38,10 +39,10 @@ fn attribute(lines: &[&str]) -> String {
 fn complaint(attribute: &str) -> Option<&'static str> {
     let inner = attribute.trim_start_matches(['#', '!', '[']);
     if (inner.starts_with("allow(") || inner.starts_with("expect(")) && !inner.contains("reason = ") {
-        return Some("say why the lint is silenced: `reason = \"…\"`");
+        return Some("give a reason for the silenced lint: `reason = \"…\"`");
     }
     let skipped = inner.strip_prefix("ignore")?.trim_start();
-    skipped.starts_with(']').then_some("say why the test is skipped: `#[ignore = \"…\"]`")
+    skipped.starts_with(']').then_some("give a reason for the skipped test: `#[ignore = \"…\"]`")
 }
 
 #[cfg(test)]
@@ -57,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn silence_without_a_reason_is_found() {
+    fn a_missing_reason_is_found() {
         let text = "#![allow(dead_code)]\n    #[expect(\n        unused,\n    )]\n#[ignore]\n";
         expect(
             check,
             &Tree::of_files(&[("a.rs", text)]),
             &[
-                "a.rs:1: reasons: say why the lint is silenced: `reason = \"…\"`",
-                "a.rs:2: reasons: say why the lint is silenced: `reason = \"…\"`",
-                "a.rs:5: reasons: say why the test is skipped: `#[ignore = \"…\"]`",
+                "a.rs:1: reasons: give a reason for the silenced lint: `reason = \"…\"`",
+                "a.rs:2: reasons: give a reason for the silenced lint: `reason = \"…\"`",
+                "a.rs:5: reasons: give a reason for the skipped test: `#[ignore = \"…\"]`",
             ],
         );
     }

@@ -1,44 +1,45 @@
-//! Every room is complete: it has code (a package, or a program of the process form), a README and at least one case.
+//! Every integration is complete: it has code (a package, or a program of the process form), a README and a
+//! case.
 
 use std::collections::BTreeSet;
 
 use super::{Tree, Violation};
 
-const RULE: &str = "rooms";
+const RULE: &str = "integrations";
 
-/// Looks into each folder of `integrations/`.
+/// Checks each directory of `integrations/`.
 pub fn check(tree: &Tree) -> Vec<Violation> {
-    let rooms: BTreeSet<&str> = tree
+    let names: BTreeSet<&str> = tree
         .paths()
         .filter_map(|path| path.strip_prefix("integrations/")?.split_once('/'))
         .map(|(folder, _)| folder)
         .collect();
-    rooms.into_iter().flat_map(|room| incomplete(tree, &format!("integrations/{room}/"))).collect()
+    names.into_iter().flat_map(|name| incomplete(tree, &format!("integrations/{name}/"))).collect()
 }
 
-fn incomplete(tree: &Tree, room: &str) -> Vec<Violation> {
-    let manifest = format!("{room}Cargo.toml");
+fn incomplete(tree: &Tree, folder: &str) -> Vec<Violation> {
+    let manifest = format!("{folder}Cargo.toml");
     let mut missing = Vec::new();
-    if !tree.has(&manifest) && !tree.texts("").any(|(path, text)| is_program(room, path, text)) {
-        missing.push("a room has a `Cargo.toml`, or a program that begins with `#!`");
+    if !tree.has(&manifest) && !tree.texts("").any(|(path, text)| is_program(folder, path, text)) {
+        missing.push("an integration has a `Cargo.toml`, or a program that begins with `#!`");
     }
-    if !tree.has(&format!("{room}README.md")) {
-        missing.push("a room has a `README.md`: what it does, from which data, to which target");
+    if !tree.has(&format!("{folder}README.md")) {
+        missing.push("an integration has a `README.md`: what it does, from which data, to which target");
     }
-    let cases = format!("{room}cases/");
+    let cases = format!("{folder}cases/");
     if !tree.texts(".md").any(|(path, _)| path.starts_with(&cases)) {
-        missing.push("a room has cases: `cases/*.md`");
+        missing.push("an integration has cases: `cases/*.md`");
     }
-    let any = || tree.paths().find(|path| path.starts_with(room)).unwrap_or(room).to_owned();
+    let any = || tree.paths().find(|path| path.starts_with(folder)).unwrap_or(folder).to_owned();
     let path = if tree.has(&manifest) { manifest } else { any() };
     let violation =
         |message: &str| Violation { path: path.clone(), line: 1, rule: RULE, message: message.to_owned() };
     missing.into_iter().map(violation).collect()
 }
 
-/// Whether a file is the program of a room.
-fn is_program(room: &str, path: &str, text: &str) -> bool {
-    path.strip_prefix(room).is_some_and(|name| !name.contains('/')) && text.starts_with("#!")
+/// Whether a file is the program of an integration of the process form.
+fn is_program(folder: &str, path: &str, text: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|name| !name.contains('/')) && text.starts_with("#!")
 }
 
 #[cfg(test)]
@@ -47,7 +48,7 @@ mod tests {
     use crate::tidy::{Tree, expect};
 
     #[test]
-    fn a_complete_room_is_fine() {
+    fn a_complete_integration_passes() {
         let files = [
             ("integrations/clippy.toml", ""),
             ("integrations/a/Cargo.toml", ""),
@@ -62,16 +63,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_parts_are_found() {
         expect(
             check,
             &Tree::of_files(&[("integrations/a/Cargo.toml", ""), ("integrations/b/b.py", "print(1)\n")]),
             &[
-                "integrations/a/Cargo.toml:1: rooms: a room has a `README.md`: what it does, from which data, to which target",
-                "integrations/a/Cargo.toml:1: rooms: a room has cases: `cases/*.md`",
-                "integrations/b/b.py:1: rooms: a room has a `Cargo.toml`, or a program that begins with `#!`",
-                "integrations/b/b.py:1: rooms: a room has a `README.md`: what it does, from which data, to which target",
-                "integrations/b/b.py:1: rooms: a room has cases: `cases/*.md`",
+                "integrations/a/Cargo.toml:1: integrations: an integration has a `README.md`: what it does, from which data, to which target",
+                "integrations/a/Cargo.toml:1: integrations: an integration has cases: `cases/*.md`",
+                "integrations/b/b.py:1: integrations: an integration has a `Cargo.toml`, or a program that begins with `#!`",
+                "integrations/b/b.py:1: integrations: an integration has a `README.md`: what it does, from which data, to which target",
+                "integrations/b/b.py:1: integrations: an integration has cases: `cases/*.md`",
             ],
         );
     }

@@ -1,4 +1,5 @@
-//! No function takes a tuple: things that travel together are a type with a name. Closures may, and so may tests.
+//! No function takes a tuple: values that belong together are a named type. Closures and tests may take
+//! tuples.
 
 use super::{Tree, Violation};
 
@@ -7,7 +8,7 @@ const RULE: &str = "signatures";
 /// Functions that may take a tuple, as `path: name`.
 const ALLOWED: [&str; 0] = [];
 
-/// Looks at every function outside tests.
+/// Checks every function outside tests.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in super::code(tree) {
@@ -15,7 +16,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
             let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
             if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter)) {
                 let message =
-                    format!("`{}` takes a tuple: pass its parts, or give them a type", function.name);
+                    format!("`{}` takes a tuple: pass separate parameters, or define a type", function.name);
                 violations.push(Violation {
                     path: path.to_owned(),
                     line: function.line,
@@ -51,7 +52,7 @@ fn functions(text: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// What stands between the brackets of a function's parameters, which come after its generics.
+/// The parameter list of a function: the text between the parentheses after its generics.
 fn list(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut start = None;
@@ -78,7 +79,7 @@ fn list(text: &str) -> Option<&str> {
     None
 }
 
-/// The parts between the commas that are in no bracket.
+/// Splits a list at its top-level commas.
 fn split(list: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start, mut last) = (Vec::new(), 0usize, 0, ' ');
     for (at, letter) in list.char_indices() {
@@ -99,7 +100,8 @@ fn split(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Whether a parameter is a tuple, by its pattern or by its type. Brackets around `dyn` and `impl` are none.
+/// Whether a parameter is a tuple, by its pattern or by its type. Parentheses around `dyn` and `impl` are not
+/// tuples.
 fn is_tuple(parameter: &str) -> bool {
     let type_ = match parameter.strip_prefix('(') {
         Some(_) => parameter.rsplit_once("):").map_or("", |(_, type_)| type_),
@@ -130,7 +132,7 @@ mod tests {
                     fn c(\n    one: u8,\n    (x, y): Pair,\n) {}\n";
         let found = |line, name: &str| {
             format!(
-                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass its parts, or give them a type"
+                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
             )
         };
         let found = [found(2, "a"), found(3, "b"), found(4, "c")];
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parameters_are_fine() {
+    fn other_parameters_pass() {
         let text = "//! A file: fn a((x, y): (u8, u8)).\nfn a(told: &(dyn Fn(u8, u8) -> (u8, u8) + Sync), (): &(), list: &[(u8, u8)]) -> (u8, u8) {}\n\
                     fn b(Pair { x, y }: Pair, map: Map<(u8, u8), u8>) { let f = |(x, y): (u8, u8)| x; }\n\
                     type F = fn(u8) -> u8;\n#[cfg(test)]\nmod tests { fn c((x, y): (u8, u8)) {} }\n";

@@ -1,13 +1,13 @@
-//! No file grows so long that nobody reads it.
+//! Limits the length of files.
 
 use super::{Tree, Violation};
 
 const RULE: &str = "size";
 
-/// Which files may have how many lines: the first that fits counts.
+/// Maximum number of lines by file name suffix; the first match counts.
 const LIMITS: [(&str, usize); 2] = [("ARCHITECTURE.md", 400), (".rs", 800)];
 
-/// Counts lines.
+/// Checks the number of lines of every file.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let files = tree.texts("").filter_map(|(path, text)| {
         let (_, limit) = LIMITS.into_iter().find(|(suffix, _)| path.ends_with(suffix))?;
@@ -16,7 +16,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
             path: path.to_owned(),
             line: limit + 1,
             rule: RULE,
-            message: format!("{lines} lines, at most {limit} are allowed: split it by meaning"),
+            message: format!("{lines} lines, more than the limit of {limit}: split the file"),
         })
     });
     files.collect()
@@ -28,7 +28,7 @@ mod tests {
     use crate::tidy::{Tree, expect};
 
     #[test]
-    fn the_limit_itself_is_fine() {
+    fn a_file_at_the_limit_passes() {
         let (source, page) = ("//! x\n".repeat(800), "x\n".repeat(400));
         let data = "{}\n".repeat(5000);
         expect(
@@ -39,14 +39,14 @@ mod tests {
     }
 
     #[test]
-    fn one_line_more_is_not() {
+    fn a_file_over_the_limit_is_found() {
         let (source, page) = ("//! x\n".repeat(801), "x\n".repeat(401));
         expect(
             check,
             &Tree::of_files(&[("ARCHITECTURE.md", &page), ("a.rs", &source)]),
             &[
-                "ARCHITECTURE.md:401: size: 401 lines, at most 400 are allowed: split it by meaning",
-                "a.rs:801: size: 801 lines, at most 800 are allowed: split it by meaning",
+                "ARCHITECTURE.md:401: size: 401 lines, more than the limit of 400: split the file",
+                "a.rs:801: size: 801 lines, more than the limit of 800: split the file",
             ],
         );
     }

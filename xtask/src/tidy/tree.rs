@@ -1,4 +1,4 @@
-//! The source tree as the rules see it: paths, texts and packages, in memory.
+//! The source tree that the rules check: paths, texts and packages, in memory.
 
 use super::Packages;
 use crate::command::CommandLine;
@@ -7,33 +7,33 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// All files of a checkout that belong to it, and its packages.
+/// All tracked and untracked, not ignored files of a checkout, and its packages.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Path from the top with `/` between the names ↦ text; `None` for what is not text.
+    /// Path from the root, separated by `/` ↦ text; `None` for binary files.
     files: BTreeMap<String, Option<String>>,
     packages: Packages,
 }
 
 impl Tree {
-    /// Reads the checkout: the files that Git tracks or would track, and what `cargo metadata` says.
-    pub fn read(house: &House) -> Result<Self> {
+    /// Reads the checkout: the files that Git tracks or would track, and `cargo metadata`.
+    pub fn read(workspace: &House) -> Result<Self> {
         let listing = CommandLine::new("git ls-files -z --cached --others --exclude-standard")
-            .folder(&house.root)
+            .folder(&workspace.root)
             .output()
             .context("cannot list the files of the checkout")?;
         let mut files = BTreeMap::new();
         for path in listing.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             let path = String::from_utf8_lossy(path).into_owned();
-            let full = house.root.join(&path);
-            // deleted but still tracked, or a link to a folder: nothing to read
+            let full = workspace.root.join(&path);
+            // deleted but still tracked, or a link to a directory: nothing to read
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
                 files.insert(path, String::from_utf8(bytes).ok());
             }
         }
-        let metadata = house.cargo("metadata --format-version 1").output()?;
-        let root = house.root.to_string_lossy();
+        let metadata = workspace.cargo("metadata --format-version 1").output()?;
+        let root = workspace.root.to_string_lossy();
         Ok(Self { files, packages: Packages::from_metadata(&metadata, &root)? })
     }
 
@@ -44,13 +44,13 @@ impl Tree {
         Self { files: files.collect(), packages: Packages::default() }
     }
 
-    /// A tree for a test that is about packages only.
+    /// A tree for a test that only needs packages.
     #[cfg(test)]
     pub fn of_packages(packages: Packages) -> Self {
         Self { files: BTreeMap::new(), packages }
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -78,7 +78,7 @@ impl Tree {
         self.files.get(path)?.as_deref()
     }
 
-    /// Whether there is a file or a folder at this path.
+    /// Whether a file or directory exists at this path.
     pub fn has(&self, path: &str) -> bool {
         let folder = format!("{path}/");
         self.files.contains_key(path)

@@ -1,30 +1,31 @@
-//! Rooms do not touch the world themselves: clients do, and ask for a permit. The lints of rooms are those of everybody
-//! and more, and no room needs a network or an async runtime of its own.
+//! Integrations access the outside world only through clients, which require a permit. The clippy settings
+//! for integrations include those of the workspace, and no integration depends on networking or an async
+//! runtime directly.
 
 use super::{Kind, Tree, Violation, layers, purity};
 
-const RULE: &str = "walls";
+const RULE: &str = "integration-lints";
 
-/// The settings of clippy for everybody.
+/// The clippy settings of the workspace.
 const ALL: &str = "clippy.toml";
-/// The settings of clippy for rooms. Clippy takes the nearest file alone.
+/// The clippy settings for integrations. Clippy reads only the nearest file.
 const ROOMS: &str = "integrations/clippy.toml";
 
-/// Compares the settings, and looks at what each room needs.
+/// Compares the settings, and checks the dependencies of each integration.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     settings(tree).into_iter().chain(needs(tree)).collect()
 }
 
-/// Each line of the settings for everybody that says something is among those for rooms.
+/// Every setting of the workspace is also set for integrations, line by line.
 fn settings(tree: &Tree) -> Vec<Violation> {
-    let (Some(all), Some(rooms)) = (tree.text(ALL), tree.text(ROOMS)) else { return Vec::new() };
-    let missing = lines(all).filter(|line| lines(rooms).all(|known| known != *line));
+    let (Some(all), Some(integrations)) = (tree.text(ALL), tree.text(ROOMS)) else { return Vec::new() };
+    let missing = lines(all).filter(|line| lines(integrations).all(|known| known != *line));
     missing
         .map(|line| Violation {
             path: ROOMS.to_owned(),
             line: 1,
             rule: RULE,
-            message: format!("`{ALL}` says `{line}`: say it here, too"),
+            message: format!("`{ALL}` has `{line}`: add it here"),
         })
         .collect()
 }
@@ -33,18 +34,17 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What a room needs for more than its tests is neither a runtime nor the network.
+/// No integration depends on an async runtime or on networking, except for its tests.
 fn needs(tree: &Tree) -> Vec<Violation> {
     let packages = tree.packages();
-    let rooms = packages.ours().filter(|(folder, _)| folder.starts_with("integrations/"));
-    rooms
+    let integrations = packages.ours().filter(|(folder, _)| folder.starts_with("integrations/"));
+    integrations
         .flat_map(|(folder, package)| {
             packages.needs(package).map(move |(needed, kind)| (folder, needed, kind))
         })
         .filter(|(_, needed, kind)| *kind != Kind::Dev && purity::IMPURE.contains(&needed.name.as_str()))
         .map(|(folder, needed, _)| {
-            let message =
-                format!("a room must not need `{}`: it reaches the world through clients", needed.name);
+            let message = format!("an integration must not depend on `{}`: use a client", needed.name);
             Violation { rule: RULE, ..layers::place(tree, folder, &needed.name, message) }
         })
         .collect()
@@ -55,29 +55,29 @@ mod tests {
     use super::{ALL, ROOMS, check};
     use crate::tidy::{Kind, Packages, Tree, expect};
 
-    fn compare(all: &str, rooms: &str, expected: &[&str]) {
-        expect(check, &Tree::of_files(&[(ALL, all), (ROOMS, rooms)]), expected);
+    fn compare(all: &str, integrations: &str, expected: &[&str]) {
+        expect(check, &Tree::of_files(&[(ALL, all), (ROOMS, integrations)]), expected);
     }
 
     #[test]
-    fn rooms_may_have_more_lints_than_others() {
+    fn integrations_may_have_more_lints() {
         compare("# why\na = 5\nb = [\n    {x},\n]\n", "a = 5\nb = [\n    {y},\n    {x},\n]\nc = 1\n", &[]);
     }
 
     #[test]
-    fn what_is_said_for_everybody_holds_for_rooms() {
+    fn workspace_settings_are_required_for_integrations() {
         compare(
             "a = 5\nb = [\n    {x},\n]\n",
             "# a = 5\na = 6\nb = [\n]\n",
             &[
-                "integrations/clippy.toml:1: walls: `clippy.toml` says `a = 5`: say it here, too",
-                "integrations/clippy.toml:1: walls: `clippy.toml` says `{x},`: say it here, too",
+                "integrations/clippy.toml:1: integration-lints: `clippy.toml` has `a = 5`: add it here",
+                "integrations/clippy.toml:1: integration-lints: `clippy.toml` has `{x},`: add it here",
             ],
         );
     }
 
     #[test]
-    fn a_room_needs_no_network_and_no_runtime() {
+    fn an_integration_does_not_depend_on_networking_or_a_runtime() {
         let packages = Packages::of(&[
             (
                 "qontract-integration-a",
@@ -88,7 +88,7 @@ mod tests {
             ("reqwest", "", &[]),
             ("tokio", "", &[]),
         ]);
-        let expected = "integrations/a/Cargo.toml:1: walls: a room must not need `reqwest`: it reaches the world through clients";
+        let expected = "integrations/a/Cargo.toml:1: integration-lints: an integration must not depend on `reqwest`: use a client";
         expect(check, &Tree::of_packages(packages), &[expected]);
     }
 }

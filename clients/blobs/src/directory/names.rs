@@ -1,7 +1,7 @@
-//! Keys as names of files, and back. Pure.
+//! Converts keys to file names and back. Pure.
 //!
-//! Each part of a key between slashes is a folder, the last one a file that ends in `.blob`; so a blob `a` and a blob `a/b`
-//! do not meet. What a file system takes for something else is escaped.
+//! Each segment of a key is a directory, the last one a file with the suffix `.blob`, so the blobs `a` and
+//! `a/b` do not collide. Characters with a special meaning in file names are escaped.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::blob::{Etag, Key};
 use crate::error::BlobsError;
 
 const BLOB: &str = ".blob";
-/// How many bytes a name may have on any usual file system, less what is put around it.
+/// Maximum length of a file name in bytes: the limit of common file systems minus prefix and suffix.
 const LONGEST: usize = 160;
 
-/// The names on the way to a blob.
+/// The path components of a blob.
 pub fn of(key: &Key) -> Result<Vec<String>, BlobsError> {
     let parts: Vec<&str> = key.as_str().split('/').collect();
     let last = parts.len() - 1;
@@ -28,26 +28,26 @@ pub fn of(key: &Key) -> Result<Vec<String>, BlobsError> {
     let names: Vec<String> = names.collect();
     if names.iter().any(|name| name.len() > LONGEST) {
         return Err(BlobsError::Unsupported(format!(
-            "a folder cannot have the blob `{key}`: a part of its key is longer than a file name"
+            "blob `{key}` cannot be stored in a directory: a segment of its key is too long for a file name"
         )));
     }
     Ok(names)
 }
 
-/// The part of a key that a folder stands for.
+/// The key segment of a directory name.
 pub fn folder(name: &str) -> Option<String> {
     unescape(name)
 }
 
-/// The last part of a key that a file stands for.
+/// The last key segment of a file name.
 pub fn blob(name: &str) -> Option<String> {
     unescape(name.strip_suffix(BLOB)?)
 }
 
-/// Where what is kept beside a blob with this tag is.
+/// The path of the metadata of a blob with this tag.
 pub fn beside(file: &Path, etag: &Etag) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    // The beginning of the digest is enough to tell two contents of one blob apart.
+    // The start of the digest is enough to distinguish two contents of one blob.
     let short: String = etag.0.chars().take(32).collect();
     file.with_file_name(format!(".{name}.{short}"))
 }
@@ -67,7 +67,7 @@ fn escape(part: &str) -> String {
     name
 }
 
-/// None for what is not a name of ours.
+/// `None` if the name was not produced by [`escape`].
 fn unescape(name: &str) -> Option<String> {
     if name == "%" {
         return Some(String::new());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_a_path_and_back() {
+    fn keys_round_trip() {
         check("a", "a.blob");
         check("state/x/y.json", "state/x/y.json.blob");
         check("a b/é%2f", "a b/é%252f.blob");
@@ -108,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_system_takes_for_something_else_is_escaped() {
+    fn special_characters_are_escaped() {
         check("/a//b/", "%/a/%/b/%.blob");
         check(".a/..b/.lock", "%2Ea/%2E.b/%2Elock.blob");
         check("a\\b", "a%5Cb.blob");
     }
 
     #[test]
-    fn what_is_not_ours_is_no_key() {
+    fn foreign_file_names_are_not_keys() {
         for name in [".lock", ".draft", "a", ".a.blob.0123", "%zz.blob", "a%2.blob"] {
             assert_eq!(blob(name), None, "{name}");
         }
     }
 
     #[test]
-    fn a_part_that_is_longer_than_a_file_name_is_refused() {
+    fn a_segment_too_long_for_a_file_name_is_refused() {
         assert!(of(&Key::new("x".repeat(200)).unwrap()).is_err());
         assert!(of(&Key::new("x/".repeat(200)).unwrap()).is_ok());
     }

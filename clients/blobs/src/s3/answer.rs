@@ -1,7 +1,7 @@
-//! What the library's failures mean.
+//! Classifies errors of the AWS SDK.
 //!
-//! **Invariant:** of a failure only the status, the store's code word and what happened on the way are told: the rest may
-//! hold what was sent.
+//! **Invariant:** an error contains only the status, the error code of the store or the connection failure:
+//! other parts may repeat what was sent.
 
 use std::error::Error;
 
@@ -12,36 +12,36 @@ use qontract_client_http::{Refusal, cause};
 use super::limit::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES, is_too_large};
 use crate::error::BlobsError;
 
-/// A failure, taken apart.
+/// A classified error.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The guard did not let it through.
+    /// The guard refused the request.
     Refused(Refusal),
-    /// The store answered so.
+    /// The store responded with an error.
     Answer {
         /// The status.
         status: u16,
-        /// The store's word for it, if it has one.
+        /// The error code of the store, or empty.
         code: String,
     },
-    /// The body of the answer is larger than its limit.
+    /// The response body is larger than its limit.
     TooLarge {
         /// The status.
         status: u16,
-        /// How many bytes it may have.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// There is no answer.
+    /// There is no response.
     Silence {
-        /// What happened.
+        /// The cause.
         what: String,
-        /// Whether another try may help.
+        /// Whether a retry may help.
         transient: bool,
     },
 }
 
 impl Failure {
-    /// Takes a failure of the library apart.
+    /// Classifies an error of the SDK.
     pub fn of<E>(error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -59,27 +59,29 @@ impl Failure {
             return Self::Answer { status: answer.status().as_u16(), code };
         }
         let (what, transient) = match error {
-            SdkError::TimeoutError(_) => ("it took too long", true),
-            SdkError::DispatchFailure(failure) if failure.is_timeout() => ("it took too long", true),
+            SdkError::TimeoutError(_) => ("timed out", true),
+            SdkError::DispatchFailure(failure) if failure.is_timeout() => ("timed out", true),
             SdkError::DispatchFailure(failure) if failure.is_io() => {
                 let source = failure.as_connector_error().and_then(|error| error.source());
                 let what =
                     source.map_or_else(|| "no connection".to_owned(), |error| cause(error, "of the store"));
                 return Self::Silence { what, transient: true };
             }
-            SdkError::DispatchFailure(_) => ("it could not be sent, or there are no credentials", false),
-            SdkError::ConstructionFailure(_) => ("the request cannot be made", false),
-            _ => ("the answer is not one of S3", false),
+            SdkError::DispatchFailure(_) => {
+                ("the request could not be sent, or no credentials were found", false)
+            }
+            SdkError::ConstructionFailure(_) => ("the request could not be built", false),
+            _ => ("the response is not valid for S3", false),
         };
         Self::Silence { what: what.to_owned(), transient }
     }
 
-    /// Whether it says that the blob is not there. Without a word, as to `HEAD`, 404 is about the blob.
+    /// Whether the blob does not exist. A 404 without an error code, as for `HEAD`, is about the blob.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Answer { status: 404, code } if code != "NoSuchBucket")
     }
 
-    /// Whether the store says that it has changed nothing, and may do so if it is asked again.
+    /// Whether the store reports that it changed nothing, and a retry may succeed.
     pub fn has_done_nothing(&self) -> bool {
         match self {
             Self::Answer { status, code } => {
@@ -89,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// The failure as ours.
+    /// Converts the failure of an operation to an error.
     pub fn tell(self, bucket: &str, what: String) -> BlobsError {
         match self {
             Self::Refused(refusal) => BlobsError::Refused(refusal),
@@ -97,22 +99,22 @@ impl Failure {
                 BlobsError::NoBucket(bucket.to_owned())
             }
             Self::Answer { status: status @ (401 | 403), code } => {
-                BlobsError::Denied { what, said: said(status, &code) }
+                BlobsError::Denied { what, reason: said(status, &code) }
             }
             Self::Answer { status, code } => {
                 let transient = status == 429 || status >= 500;
-                BlobsError::Unreachable { what, said: said(status, &code), transient }
+                BlobsError::Unreachable { what, reason: said(status, &code), transient }
             }
             Self::TooLarge { status, limit } => {
-                let said = format!("{status}, with a body of more than {limit} bytes");
-                BlobsError::Unreachable { what, said, transient: status >= 500 }
+                let reason = format!("{status}, with a body of more than {limit} bytes");
+                BlobsError::Unreachable { what, reason, transient: status >= 500 }
             }
-            Self::Silence { what: said, transient } => BlobsError::Unreachable { what, said, transient },
+            Self::Silence { what: reason, transient } => BlobsError::Unreachable { what, reason, transient },
         }
     }
 }
 
-/// Whether a precondition did not hold.
+/// Whether the precondition did not hold.
 pub(super) fn is_conflict(failure: &Failure) -> bool {
     matches!(failure, Failure::Answer { status: 412, .. })
 }
@@ -122,7 +124,7 @@ fn said(status: u16, code: &str) -> String {
     format!("{status} {code}").trim_end().to_owned()
 }
 
-/// The refusal of the guard among the causes.
+/// The refusal of the guard in the error chain.
 fn refusal(error: &(dyn Error + 'static)) -> Option<Refusal> {
     let mut chain = std::iter::successors(Some(error), |error| (*error).source());
     chain.find_map(|error| error.downcast_ref::<Refusal>().cloned())

@@ -1,14 +1,14 @@
-//! The address of a server that speaks S3, in place of the vendor's.
+//! The URL of an S3-compatible server.
 
 use std::str::FromStr;
 
 use qontract_client_http::Url;
 
-/// A scheme, a host and perhaps a port. The library puts buckets and keys behind it, so it has nothing else.
+/// A scheme, a host and an optional port. The SDK appends buckets and keys, so nothing else is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Endpoint(Url);
 
-/// Why a text is not the address of an S3 server.
+/// The reason why a text is not the URL of an S3 server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum S3EndpointError {
     /// It cannot be parsed.
@@ -32,7 +32,7 @@ pub enum S3EndpointError {
 }
 
 impl S3Endpoint {
-    /// The address.
+    /// The URL.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

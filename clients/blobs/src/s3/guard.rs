@@ -1,4 +1,4 @@
-//! What the vendor's library may send: the same rule as for all HTTP.
+//! Applies the guard of the HTTP stack to requests of the AWS SDK.
 
 use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextRef;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
@@ -6,7 +6,7 @@ use aws_sdk_s3::error::BoxError;
 use qontract_access::{Access, Mode};
 use qontract_client_http::{Guard, Method, Url};
 
-/// Stops the library before it sends what a run of this mode may not.
+/// Refuses requests that a run of this mode may not send.
 #[derive(Debug)]
 pub(super) struct DryRunGuard {
     pub mode: Mode,

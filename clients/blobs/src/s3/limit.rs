@@ -1,6 +1,7 @@
-//! Limits how much of an answer is read, below the vendor's library: the library itself reads bodies of any size into memory.
+//! Limits the size of response bodies below the AWS SDK, which reads bodies of any size into memory.
 //!
-//! **Invariant:** no body of an answer is read beyond its limit, whether the answer is an object, a listing or an error.
+//! **Invariant:** no response body is read beyond its limit, whether the response is an object, a listing or
+//! an error.
 
 use std::error::Error;
 
@@ -18,7 +19,7 @@ pub(super) const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// Maximum size of every other body that is not an object, in bytes: a page of a listing with 1,000 keys of 1,024 bytes has about 1.5 MB.
 pub(super) const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
-/// Cuts the body of every answer off at its limit.
+/// Cuts off every response body at its limit.
 #[derive(Debug)]
 pub(super) struct BodyLimit {
     /// Maximum size of an object, in bytes.
@@ -26,7 +27,7 @@ pub(super) struct BodyLimit {
 }
 
 impl BodyLimit {
-    /// The limit of an answer to this operation.
+    /// The limit of a response to this operation.
     fn of(&self, is_success: bool, operation: Option<&str>) -> u64 {
         match operation {
             _ if !is_success => MAX_ERROR_BYTES,
@@ -56,13 +57,13 @@ impl Intercept for BodyLimit {
     }
 }
 
-/// Whether an error says that a body is larger than its limit.
+/// Whether an error was caused by a body that is larger than its limit.
 pub(super) fn is_too_large(error: &(dyn Error + 'static)) -> bool {
     let mut chain = std::iter::successors(Some(error), |error| (*error).source());
     chain.any(<dyn Error>::is::<LengthLimitError>)
 }
 
-/// Forbids another attempt after an answer that is too large: the next one would be read up to its limit, too.
+/// Forbids a retry after a response that is too large: the next one would also be read up to the limit.
 #[derive(Debug)]
 pub(super) struct NoRetryOfTooLarge;
 

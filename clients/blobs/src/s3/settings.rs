@@ -1,4 +1,4 @@
-//! Where a bucket is, who we are there, and the limits on calls.
+//! The location of a bucket, its credentials, and the limits of calls.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use qontract_client_http::Secret;
 
 use super::endpoint::S3Endpoint;
 
-/// Where a bucket is and how it is spoken to.
+/// The settings of a bucket client.
 #[derive(Clone, Debug)]
 pub struct S3Settings {
     /// The bucket.
     pub bucket: String,
     /// Its region.
     pub region: String,
-    /// Another server than the vendor's.
+    /// The server, if it is not AWS.
     pub endpoint: Option<S3Endpoint>,
-    /// Who we are.
+    /// The credentials.
     pub credentials: Credentials,
-    /// How long a call may take, with all its attempts and pauses, and how long it may wait for its turn.
+    /// Timeout of a call with all its attempts and back-off, and of waiting for the concurrency limit.
     pub deadline: Duration,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     pub attempt: Duration,
-    /// How many more attempts a call has after the first.
+    /// Number of attempts after the first one.
     pub retries: u32,
-    /// How many calls are made at the same time; at least one.
+    /// Maximum number of concurrent calls; at least one.
     pub concurrency: usize,
-    /// How many bytes a blob may have that is read.
+    /// Maximum size of a blob that is read, in bytes.
     pub largest: u64,
 }
 
 impl S3Settings {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(bucket: impl Into<String>, region: impl Into<String>, credentials: Credentials) -> Self {
         Self {
             bucket: bucket.into(),
@@ -53,14 +53,14 @@ impl S3Settings {
         }
     }
 
-    /// The vendor's library set up so, but for what it may send.
+    /// The SDK configuration of these settings, without interceptors.
     pub(super) async fn builder(&self) -> Builder {
         let mut builder = match &self.credentials {
             Credentials::Keys { id, secret } => Builder::new().credentials_provider(
                 aws_sdk_s3::config::Credentials::new(id, secret.expose(), None, None, "qontract"),
             ),
             Credentials::Profile { name, file } => {
-                // Keys may be in either file, so both are looked at.
+                // Keys may be in either file, so both are read.
                 let files = EnvConfigFiles::builder()
                     .with_file(EnvConfigFileKind::Config, file)
                     .include_default_credentials_file(true)
@@ -85,7 +85,7 @@ impl S3Settings {
             .region(Region::new(self.region.clone()))
             .retry_config(RetryConfig::standard().with_max_attempts(self.retries + 1))
             .timeout_config(timeouts)
-            // Not every server knows the checksums that the vendor's does.
+            // Not every server supports the checksums of AWS.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         if let Some(endpoint) = &self.endpoint {
@@ -95,23 +95,23 @@ impl S3Settings {
     }
 }
 
-/// Who we are to S3.
+/// Credentials for S3.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// By a key.
+    /// An access key.
     Keys {
         /// Its identifier.
         id: String,
         /// The key.
         secret: Secret,
     },
-    /// By a profile in a configuration file.
+    /// A profile in a configuration file.
     Profile {
         /// Its name.
         name: String,
         /// The file.
         file: PathBuf,
     },
-    /// As the environment says: variables, the usual profile, the identity of the pod or of the machine.
+    /// From the environment: variables, default profile, web identity of the pod, instance metadata.
     Environment,
 }

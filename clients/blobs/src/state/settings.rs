@@ -1,4 +1,4 @@
-//! Where the state is, as the variables of the established runtime tell it. Pure.
+//! The location of the state store, read from the environment variables of qontract-reconcile. Pure.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ const KEY_ID: &str = "APP_INTERFACE_STATE_BUCKET_ACCESS_KEY_ID";
 const KEY: &str = "APP_INTERFACE_STATE_BUCKET_SECRET_ACCESS_KEY";
 const ACCOUNT: &str = "APP_INTERFACE_STATE_BUCKET_ACCOUNT";
 
-/// Where the state is.
+/// The location of the state store.
 #[derive(Clone, Debug)]
 pub struct StateSettings {
     /// The bucket.
     pub bucket: String,
-    /// Its region; none means that of the account.
+    /// Its region; if none, the region of the account.
     pub region: Option<String>,
-    /// Who may read and write it.
+    /// The credentials for it.
     pub credentials: StateCredentials,
 }
 
-/// Who may read and write the state.
+/// The credentials for the state store.
 #[derive(Clone, Debug)]
 pub enum StateCredentials {
     /// A profile in a configuration file.
@@ -39,17 +39,17 @@ pub enum StateCredentials {
     Vault {
         /// Its path.
         path: String,
-        /// Its version, as it is written there.
+        /// Its version, as written in the variable.
         version: Option<String>,
     },
-    /// A key.
+    /// An access key.
     Keys {
         /// Its identifier.
         id: String,
         /// The key.
         secret: Secret,
     },
-    /// An account that the data describes.
+    /// An account described in the data.
     Account {
         /// Its name.
         name: String,
@@ -57,8 +57,8 @@ pub enum StateCredentials {
 }
 
 impl StateSettings {
-    /// What these variables tell: the first way that is complete, in the order of the established runtime. None means that
-    /// the data has to tell. An empty variable is one that is not set.
+    /// Reads the variables: the first complete set of credentials, in the order of qontract-reconcile. `None`
+    /// means that the settings come from the data. An empty variable counts as unset.
     pub fn from_variables(
         variables: &BTreeMap<String, String>,
         is_file: impl Fn(&Path) -> bool,
@@ -101,25 +101,25 @@ mod tests {
         ("APP_INTERFACE_STATE_BUCKET_ACCOUNT", "acc"),
     ];
 
-    /// With all variables but these.
+    /// Checks the settings from all variables but these.
     fn check(without: &[&str], expect: &str) {
         let left = ALL.into_iter().filter(|(name, _)| !without.iter().any(|suffix| name.ends_with(suffix)));
         let variables = left.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let settings = StateSettings::from_variables(&variables, |file| file == Path::new("/aws"));
-        let told = settings.map_or_else(String::new, |settings| {
-            let told = match settings.credentials {
+        let shown = settings.map_or_else(String::new, |settings| {
+            let credentials = match settings.credentials {
                 StateCredentials::Profile { name, file } => format!("profile {name} {}", file.display()),
                 StateCredentials::Vault { path, version } => format!("vault {path} {version:?}"),
                 StateCredentials::Keys { id, secret } => format!("keys {id} {}", secret.expose()),
                 StateCredentials::Account { name } => format!("account {name}"),
             };
-            format!("{} {:?} {told}", settings.bucket, settings.region)
+            format!("{} {:?} {credentials}", settings.bucket, settings.region)
         });
-        assert_eq!(told, expect);
+        assert_eq!(shown, expect);
     }
 
     #[test]
-    fn the_first_complete_way_wins() {
+    fn the_first_complete_credentials_win() {
         check(&[], r#"b Some("r") profile p /aws"#);
         check(&["PROFILE"], r#"b Some("r") vault a/b Some("3")"#);
         check(&["AWS_CONFIG_FILE", "SECRET_VERSION"], r#"b Some("r") vault a/b None"#);
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_region_only_the_account_can_tell() {
+    fn without_a_region_only_the_account_is_used() {
         check(&["REGION"], "b None account acc");
         check(&["REGION", "ACCOUNT"], "");
     }
 
     #[test]
-    fn without_a_bucket_the_data_has_to_tell() {
+    fn without_a_bucket_the_settings_come_from_the_data() {
         check(&["BUCKET"], "");
     }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_does_not_print() {
+    fn the_key_is_not_printed() {
         let variables = ALL.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut variables: std::collections::BTreeMap<String, String> = variables;
         variables.retain(|name, _| !name.ends_with("PROFILE") && !name.ends_with("VAULT_SECRET"));

@@ -1,4 +1,4 @@
-//! The contract, case by case.
+//! The cases of the contract.
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
@@ -6,17 +6,17 @@ use qontract_client_blobs::{Content, Etag, Precondition};
 
 use crate::stores::{Store, is_stale, key};
 
-/// A case: its name and what it does with an empty store.
+/// A case: its name, and a function that gets an empty store.
 pub type Case = (&'static str, for<'a> fn(&'a Store) -> BoxFuture<'a, ()>);
 
-/// All of them.
+/// All cases.
 pub const CASES: [Case; 8] = [
     ("a-blob-is-what-was-put", |store| what_was_put(store).boxed()),
     ("only-what-is-absent", |store| only_what_is_absent(store).boxed()),
     ("only-what-matches", |store| only_what_matches(store).boxed()),
     ("removal-with-a-tag", |store| removal(store).boxed()),
     ("odd-keys", |store| odd_keys(store).boxed()),
-    ("what-is-beside", |store| what_is_beside(store).boxed()),
+    ("metadata", |store| metadata(store).boxed()),
     ("many-pages", |store| many_pages(store).boxed()),
     ("a-thousand-at-once", |store| a_thousand_at_once(store).boxed()),
 ];
@@ -67,7 +67,7 @@ async fn removal(store: &Store) {
     assert_eq!(store.text("x").await.as_deref(), Some("two"));
     store.delete("x", Some(&second)).await.unwrap();
     assert_eq!(store.get("x").await, None);
-    // What is gone already is fine, whatever was expected.
+    // Deleting a missing blob succeeds, with any expected tag.
     store.delete("x", Some(&first)).await.unwrap();
     store.delete("x", None).await.unwrap();
 }
@@ -110,9 +110,9 @@ async fn odd_keys(store: &Store) {
     assert_eq!(store.keys("").await, Vec::<String>::new());
 }
 
-async fn what_is_beside(store: &Store) {
-    let content = |bytes: &str, beside: &[(&str, &str)]| {
-        let metadata = beside.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+async fn metadata(store: &Store) {
+    let content = |bytes: &str, pairs: &[(&str, &str)]| {
+        let metadata = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         Content { bytes: bytes.into(), metadata }
     };
     let put = async |content: Content| {

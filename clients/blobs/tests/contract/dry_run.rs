@@ -1,4 +1,4 @@
-//! In a dry run nothing is written, whichever permit is shown.
+//! A dry run writes nothing, whichever permit is passed.
 
 use qontract_access::Mode;
 use qontract_client_blobs::{BlobsError, Content, Precondition, Reader as _, Writer as _};

@@ -1,4 +1,4 @@
-//! The contract on a folder, and what is said of folders alone.
+//! The contract tests on a directory, and tests for directories only.
 
 use qontract_client_blobs::{BlobsError, Precondition};
 use qontract_testkit::Scratch;
@@ -7,7 +7,7 @@ use crate::cases::CASES;
 use crate::stores::Store;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_keeps_the_contract() {
+async fn a_directory_passes_the_contract_tests() {
     for (name, case) in CASES {
         let scratch = Scratch::new();
         case(&Store::folder(&scratch.path().join(name))).await;
@@ -15,7 +15,7 @@ async fn a_folder_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn a_blob_is_a_file_that_people_can_find() {
+async fn a_blob_is_a_file_that_can_be_edited() {
     let scratch = Scratch::new();
     let store = Store::folder(scratch.path());
     store.put("state/x/y", "{}", &Precondition::Any).await.unwrap();
@@ -25,7 +25,7 @@ async fn a_blob_is_a_file_that_people_can_find() {
 }
 
 #[tokio::test]
-async fn two_who_use_the_same_folder_write_one_after_the_other() {
+async fn two_stores_on_the_same_directory_do_not_both_win() {
     let scratch = Scratch::new();
     let stores = [Store::folder(scratch.path()), Store::folder(scratch.path())];
     let tries = (0..100).map(|number| {
@@ -37,7 +37,7 @@ async fn two_who_use_the_same_folder_write_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn no_link_is_followed() {
+async fn links_are_not_followed() {
     let (scratch, elsewhere) = (Scratch::new(), Scratch::new());
     elsewhere.write("x.blob", "theirs");
     scratch.link("out", &elsewhere.path().display().to_string());

@@ -1,4 +1,4 @@
-//! Servers that mean harm: bodies without an end, listings without an end.
+//! Hostile servers: endless bodies, endless listings.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use qontract_testkit::{Loopback, Reply, permits};
 
 use crate::stores::key;
 
-/// What the largest limit and the buffers of sockets may let through, in bytes.
+/// Maximum number of bytes a server can send before the connection is closed: the largest limit plus socket
+/// buffers.
 const MAX_SENT: usize = 24 << 20;
 
 const LISTING: &str = r#"<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">"#;
@@ -29,7 +30,7 @@ fn endless(status: &'static str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_without_an_end_is_read_up_to_its_limit_and_not_again() {
+async fn an_endless_body_is_read_up_to_its_limit_and_not_retried() {
     let read = permits(Mode::DryRun).read;
     for status in ["200 OK", "404 Not Found", "500 Internal Server Error"] {
         let server = Loopback::start(move |_| endless(status));
@@ -59,7 +60,7 @@ async fn a_body_without_an_end_is_read_up_to_its_limit_and_not_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_has_exactly_its_limit() {
+async fn an_object_may_be_as_large_as_its_limit() {
     let read = permits(Mode::DryRun).read;
     for (size, fits) in [(1 << 20, true), ((1 << 20) + 1, false)] {
         let server = Loopback::start(move |_| Reply::Full("200 OK", String::new(), "x".repeat(size)));
@@ -71,7 +72,7 @@ async fn an_object_has_exactly_its_limit() {
     }
 }
 
-/// A page with so many keys, and a token for the next one.
+/// A page with `keys` keys, and a token for the next page.
 fn page(keys: usize) -> Reply {
     let mut text = format!(
         "{LISTING}<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
@@ -93,13 +94,13 @@ async fn a_page_has_at_most_a_thousand_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_whose_token_leads_back_to_itself_ends() {
+async fn a_listing_with_a_repeated_token_ends() {
     let read = permits(Mode::DryRun).read;
     let server = Loopback::start(|_| page(0));
     let error = list_all(&bucket(&server).await, &read, "").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "listing blobs below `` failed: the store names the same page as the next one"
+        "listing blobs below `` failed: the store returned the same continuation token twice"
     );
     assert_eq!(server.seen().len(), 2);
 }

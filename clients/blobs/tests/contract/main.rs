@@ -1,4 +1,4 @@
-//! One contract, kept by a folder and by a real server of S3.
+//! Contract tests, for a directory and for a real S3 server.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod cases;

@@ -1,4 +1,5 @@
-//! The established state store, played by its own libraries: what one writes, the other reads.
+//! Compatibility with the state store of qontract-reconcile: boto3 reads what this client writes, and vice
+//! versa.
 
 use std::process::Command;
 
@@ -9,18 +10,18 @@ use serde_json::{Value, json};
 
 use crate::stores::{Store, is_stale};
 
-/// Writes as the established runtime does, then tells what it reads: bodies as they are, and what is beside them.
+/// Writes as qontract-reconcile does, then prints the bodies and metadata that it reads.
 const SCRIPT: &str = r#"
 import boto3, json, sys
 client = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
 client.put_object(Bucket="bucket", Key="state/theirs/x/y", Body=json.dumps({"b": "é", "a": 1.5e300}, sort_keys=True), Metadata={"who": "them"})
-told = {}
+stored = {}
 for entry in client.list_objects_v2(Bucket="bucket", Prefix="state/ours/")["Contents"]:
     found = client.get_object(Bucket="bucket", Key=entry["Key"])
     body = found["Body"].read().decode()
     assert body == json.dumps(json.loads(body), sort_keys=True), body
-    told[entry["Key"]] = [body, found["Metadata"]]
-print(json.dumps(told))
+    stored[entry["Key"]] = [body, found["Metadata"]]
+print(json.dumps(stored))
 "#;
 
 fn awkward() -> Value {
@@ -28,7 +29,7 @@ fn awkward() -> Value {
 }
 
 #[tokio::test]
-async fn real_s3_has_the_same_state_for_both() {
+async fn real_s3_state_is_compatible_with_boto3() {
     let server = TestAws::start();
     let store = Store::bucket(&server, "bucket").await;
     let ours = State::new(store.blobs.clone(), "ours");
@@ -41,10 +42,10 @@ async fn real_s3_has_the_same_state_for_both() {
         .output()
         .expect("Python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let body: Value = serde_json::from_str(told["state/ours/k/1"][0].as_str().unwrap()).unwrap();
-    assert_eq!((body, &told["state/ours/k/1"][1]), (awkward(), &json!({"who": "us"})));
-    assert_eq!(told["state/ours/k/2"], json!(["\"plain\"", {}]));
+    let stored: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let body: Value = serde_json::from_str(stored["state/ours/k/1"][0].as_str().unwrap()).unwrap();
+    assert_eq!((body, &stored["state/ours/k/1"][1]), (awkward(), &json!({"who": "us"})));
+    assert_eq!(stored["state/ours/k/2"], json!(["\"plain\"", {}]));
     let theirs = State::new(store.blobs.clone(), "theirs");
     assert_eq!(theirs.ls(store.read()).await.unwrap(), ["/x/y"]);
     let found = theirs.get(store.read(), "x/y").await.unwrap().unwrap();
@@ -67,7 +68,7 @@ async fn state_is_listed_added_replaced_and_removed() {
     assert_eq!(state.ls(read).await.unwrap(), ["/a", "/b/c"]);
     assert_eq!(all.ls(read).await.unwrap(), ["/saas-2/x", "/saas/a", "/saas/b/c"]);
     assert_eq!(state.get(read, "/a").await.unwrap().unwrap().value, json!(2));
-    assert!(state.head(read, "a").await.unwrap().is_some_and(|beside| beside.is_empty()));
+    assert!(state.head(read, "a").await.unwrap().is_some_and(|metadata| metadata.is_empty()));
     state.rm(read, write, "a").await.unwrap();
     let error = state.rm(read, write, "a").await.unwrap_err();
     assert!(matches!(error, BlobsError::NotFound(_)), "{error:?}");

@@ -1,4 +1,4 @@
-//! The contract on a real server of S3, and what is said of servers alone.
+//! The contract tests on a real S3 server, and tests for servers only.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::cases::CASES;
 use crate::stores::{Store, key, s3};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_keeps_the_contract() {
+async fn a_bucket_passes_the_contract_tests() {
     let server = TestAws::start();
     server.reset();
     for (name, case) in CASES {
@@ -21,17 +21,17 @@ async fn a_bucket_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_has_no_absent_blobs() {
+async fn a_missing_bucket_is_not_an_absent_blob() {
     let server = TestAws::start();
     let (bucket, permits) = (s3(&server, "missing", Mode::DryRun).await, permits(Mode::DryRun));
     let error = bucket.get(&permits.read, &key("x")).await.unwrap_err();
     assert!(matches!(error, BlobsError::NoBucket(_)), "{error:?}");
     let error = bucket.list(&permits.read, "", None).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no bucket `missing`");
+    assert_eq!(error.to_string(), "bucket `missing` not found");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_transient_and_no_secret_is_told() {
+async fn an_unreachable_server_is_transient_and_no_secret_is_printed() {
     let permits = permits(Mode::DryRun);
     let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new("bucket", "us-east-1", credentials);
@@ -47,7 +47,7 @@ async fn a_server_that_is_not_there_is_transient_and_no_secret_is_told() {
 }
 
 #[tokio::test]
-async fn a_profile_has_the_credentials_or_it_is_told() {
+async fn a_profile_without_credentials_is_an_error() {
     let (server, scratch, permits) = (TestAws::start(), Scratch::new(), permits(Mode::DryRun));
     server.bucket("bucket");
     let keys = "[profile good]\naws_access_key_id = AKIATEST\naws_secret_access_key = s3cret-key\n";
@@ -62,7 +62,7 @@ async fn a_profile_has_the_credentials_or_it_is_told() {
     let error = bucket("bad").await.get(&permits.read, &key("x")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "reading blob `x` failed: it could not be sent, or there are no credentials"
+        "reading blob `x` failed: the request could not be sent, or no credentials were found"
     );
     assert!(!error.is_transient());
 }

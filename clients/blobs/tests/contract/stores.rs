@@ -1,4 +1,4 @@
-//! A store with its permits, and ways to ask that are short enough for tests.
+//! A store with its permits, and short methods for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Store {
         Self::new(Arc::new(Directory::new(root)))
     }
 
-    /// A bucket of its own.
+    /// A new bucket.
     pub async fn bucket(server: &TestAws, name: &str) -> Self {
         server.bucket(name);
         Self::new(Arc::new(s3(server, name, Mode::Real).await))
@@ -72,7 +72,7 @@ impl Store {
 pub async fn s3(server: &TestAws, bucket: &str, mode: Mode) -> S3 {
     let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new(bucket, "us-east-1", credentials);
-    // All at once, however busy the machine is.
+    // All calls run concurrently, also on a busy machine.
     (settings.concurrency, settings.attempt, settings.deadline) = (1000, 5 * MINUTE, 10 * MINUTE);
     settings.endpoint = Some(server.url().parse().unwrap());
     S3::new(&permits(mode).read, settings).await

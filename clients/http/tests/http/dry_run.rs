@@ -1,4 +1,4 @@
-//! What a dry run sends, and what it does not.
+//! The requests that a dry run may send.
 
 use qontract_access::Mode;
 use qontract_client_http::{HttpError, Method, Refusal, Request, SafePost, SafeRehearsal};
@@ -9,7 +9,7 @@ use crate::{run, settings};
 const UNSAFE: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 #[tokio::test]
-async fn a_dry_run_sends_nothing_unsafe_even_with_the_permit_of_another_run() {
+async fn a_dry_run_sends_no_unsafe_request_even_with_the_permit_of_another_run() {
     let server = Loopback::start(|_, _| reply("200 OK", "")).await;
     let (permits, http) = run(Mode::DryRun, settings());
     assert!(permits.write.is_none());
@@ -26,7 +26,7 @@ async fn a_dry_run_sends_nothing_unsafe_even_with_the_permit_of_another_run() {
 }
 
 #[tokio::test]
-async fn a_clone_for_another_run_has_that_run_s_mode() {
+async fn a_stack_for_another_run_has_the_mode_of_that_run() {
     let server = Loopback::start(|_, _| reply("200 OK", "")).await;
     let (real, http) = run(Mode::Real, settings());
     let write = real.write.unwrap();
@@ -39,7 +39,7 @@ async fn a_clone_for_another_run_has_that_run_s_mode() {
 }
 
 #[tokio::test]
-async fn reading_is_no_way_to_write_in_a_real_run_either() {
+async fn a_read_cannot_write_in_a_real_run_either() {
     let server = Loopback::start(|_, _| reply("200 OK", "")).await;
     let (permits, http) = run(Mode::Real, settings());
     for method in UNSAFE {
@@ -63,7 +63,7 @@ async fn a_dry_run_sends_a_post_that_only_reads() {
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
-async fn a_dry_run_sends_what_is_only_rehearsed() {
+async fn a_dry_run_sends_rehearsals() {
     let server = Loopback::start(|_, _| reply("200 OK", "{}")).await;
     let (permits, http) = run(Mode::DryRun, settings());
     let rehearsed = |query: &str| {

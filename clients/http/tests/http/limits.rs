@@ -1,4 +1,4 @@
-//! Deadlines, sizes, and targets that are not there.
+//! Deadlines, size limits, and unreachable targets.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn fail(server: &Loopback, settings: Settings) -> HttpError {
 }
 
 #[tokio::test]
-async fn a_call_that_is_never_answered_ends_at_its_deadline() {
+async fn a_call_without_a_response_ends_at_its_deadline() {
     let server = Loopback::start(|_, _| Reply::Never).await;
     let error = fail(&server, Settings { deadline: SHORT, ..settings() }).await;
     assert!(matches!(error, HttpError::Deadline { last: None, .. }), "{error}");
@@ -26,7 +26,7 @@ async fn a_call_that_is_never_answered_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_never_answered_is_followed_by_another() {
+async fn an_attempt_without_a_response_is_retried() {
     let server = Loopback::start(|_, _| Reply::Never).await;
     let error = fail(&server, Settings { attempt: SHORT * 4, retries: 1, ..settings() }).await;
     assert!(matches!(error, HttpError::Attempt { .. }), "{error}");
@@ -34,7 +34,7 @@ async fn an_attempt_that_is_never_answered_is_followed_by_another() {
 }
 
 #[tokio::test]
-async fn a_deadline_tells_the_failure_before() {
+async fn a_deadline_error_contains_the_previous_failure() {
     let server = Loopback::start(|number, _| match number {
         0 => reply("502 Bad Gateway", "tired"),
         _ => Reply::Never,
@@ -46,7 +46,7 @@ async fn a_deadline_tells_the_failure_before() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_end_is_cut_off() {
+async fn an_endless_body_is_cut_off() {
     let server = Loopback::start(|_, _| Reply::Endless).await;
     let error = fail(&server, Settings { largest_body: 1000, ..settings() }).await;
     assert!(matches!(error, HttpError::Body { limit: 1000, .. }), "{error}");
@@ -54,7 +54,7 @@ async fn a_body_that_does_not_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
+async fn a_body_may_be_as_large_as_the_limit() {
     let server = Loopback::start(|_, _| reply("200 OK", &"x".repeat(1000))).await;
     let (permits, http) = run(Mode::DryRun, Settings { largest_body: 1000, ..settings() });
     let response = http.read(&permits.read, Request::get(server.url("/x"))).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
 }
 
 #[tokio::test]
-async fn a_head_has_no_body_however_large_the_thing_is() {
+async fn a_head_request_ignores_the_size_of_the_object() {
     let server = Loopback::start(|_, _| reply("200 OK", &"x".repeat(1000))).await;
     let (permits, http) = run(Mode::DryRun, Settings { largest_body: 10, ..settings() });
     let response = http.read(&permits.read, Request::new(Method::HEAD, server.url("/x"))).await.unwrap();
@@ -72,8 +72,8 @@ async fn a_head_has_no_body_however_large_the_thing_is() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_transient() {
-    // The address is taken, and nobody listens at it.
+async fn a_refused_connection_is_transient() {
+    // The port is bound, and nothing listens on it.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let (permits, http) = run(Mode::DryRun, Settings { retries: 1, ..settings() });
@@ -83,7 +83,7 @@ async fn nobody_there_is_transient() {
 }
 
 #[tokio::test]
-async fn a_target_that_does_not_speak_tls_is_not_tried_again() {
+async fn a_target_without_tls_is_not_retried() {
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("https://{}/x", plain.local_addr().unwrap())).unwrap();
     tokio::spawn(async move {
@@ -97,7 +97,7 @@ async fn a_target_that_does_not_speak_tls_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn the_budget_of_a_target_is_kept() {
+async fn the_concurrency_limit_of_a_target_holds() {
     let server = Loopback::start(|number, _| if number == 0 { Reply::Never } else { reply("200 OK", "") });
     let server = server.await;
     let (permits, http) = run(Mode::DryRun, Settings { concurrency: 1, deadline: SHORT * 10, ..settings() });
@@ -110,10 +110,10 @@ async fn the_budget_of_a_target_is_kept() {
 }
 
 #[tokio::test]
-async fn a_machine_that_trusts_nobody_still_speaks_plain_http() {
-    const NAME: &str = "limits::a_machine_that_trusts_nobody_still_speaks_plain_http";
+async fn plain_http_works_without_trusted_certificates() {
+    const NAME: &str = "limits::plain_http_works_without_trusted_certificates";
     if std::env::var_os("SSL_CERT_FILE").as_deref() != Some("/nowhere".as_ref()) {
-        // The machine is this very test again, in an environment of its own.
+        // Run this test again in a process with its own environment.
         let mut machine = std::process::Command::new(std::env::current_exe().unwrap());
         machine.args([NAME, "--exact"]).env("SSL_CERT_FILE", "/nowhere").env("SSL_CERT_DIR", "/nowhere");
         let output = machine.output().unwrap();

@@ -1,4 +1,4 @@
-//! A server that answers by a script, down to the bytes, and remembers what it was asked.
+//! A scripted server that records the requests it receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,39 +6,40 @@ use qontract_client_http::Url;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How the server answers a request.
+/// The reply of the server to a request.
 #[derive(Clone)]
 pub enum Reply {
     /// Status line, further headers, body.
     Full(&'static str, String, String),
-    /// Without an end.
+    /// An endless body.
     Endless,
     /// Fewer bytes than announced.
     Cut,
     /// The connection is closed at once.
     Nothing,
-    /// Not ever.
+    /// No reply, ever.
     Never,
 }
 
-/// A plain answer.
+/// A reply without further headers.
 pub fn reply(status: &'static str, body: &str) -> Reply {
     Reply::Full(status, String::new(), body.to_owned())
 }
 
-/// An answer with a header.
+/// A reply with one header and no body.
 pub fn reply_with(status: &'static str, header: &str) -> Reply {
     Reply::Full(status, format!("{header}\r\n"), String::new())
 }
 
-/// The server; it ends with the runtime of the test.
+/// The server; it stops with the runtime of the test.
 pub struct Loopback {
     address: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Loopback {
-    /// Answers the n-th request, counted from 0, as `script` says. It gets the request line.
+    /// Starts a server that replies as `script` returns. It gets the number of the request, counted from 0,
+    /// and the request line.
     pub async fn start(script: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -68,18 +69,18 @@ impl Loopback {
         Url::parse(&format!("http://{}{path}", self.address)).expect("a URL")
     }
 
-    /// The heads of the requests so far.
+    /// The request heads received so far.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().expect("no panic before").clone()
     }
 
-    /// How many requests there were.
+    /// Number of requests received so far.
     pub fn count(&self) -> usize {
         self.seen().len()
     }
 }
 
-/// A request up to the end of its headers; its body is read and forgotten.
+/// Reads a request and returns its head; its body is discarded.
 async fn head(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

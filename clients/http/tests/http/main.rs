@@ -12,7 +12,7 @@ use std::time::Duration;
 use qontract_access::{Mode, Permits};
 use qontract_client_http::{Http, Proxies, Settings};
 
-/// Settings of a test: pauses that nobody notices, and nothing between the stack and the server.
+/// Settings for tests: minimal back-off, no proxy.
 fn settings() -> Settings {
     Settings {
         pause: Duration::from_millis(1),
@@ -22,7 +22,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A run of this mode: its permits and its stack.
+/// The permits and the stack of a run of this mode.
 fn run(mode: Mode, settings: Settings) -> (Permits, Http) {
     let permits = qontract_testkit::permits(mode);
     let http = Http::new(&permits.read, settings).expect("a stack");

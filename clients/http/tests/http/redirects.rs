@@ -1,4 +1,4 @@
-//! Where a redirect is followed to.
+//! Which redirects are followed.
 
 use qontract_access::Mode;
 use qontract_client_http::{HttpError, Method, Request, Secret, StatusCode};
@@ -15,7 +15,7 @@ async fn moving(to: &str) -> Loopback {
 }
 
 #[tokio::test]
-async fn a_read_follows_within_the_target() {
+async fn a_read_follows_a_redirect_within_the_origin() {
     let server = moving("/new?x=1").await;
     let (permits, http) = run(Mode::DryRun, settings());
     let response = http.read(&permits.read, Request::get(server.url("/old"))).await.unwrap();
@@ -23,7 +23,7 @@ async fn a_read_follows_within_the_target() {
 }
 
 #[tokio::test]
-async fn a_read_does_not_follow_to_another_target() {
+async fn a_read_does_not_follow_a_redirect_to_another_origin() {
     let other = Loopback::start(|_, _| reply("200 OK", "")).await;
     let server = moving(other.url("/new?token=t").as_str()).await;
     let (permits, http) = run(Mode::DryRun, settings());
@@ -36,7 +36,7 @@ async fn a_read_does_not_follow_to_another_target() {
 }
 
 #[tokio::test]
-async fn a_write_does_not_follow_at_all() {
+async fn a_write_does_not_follow_redirects() {
     let server = moving("/new").await;
     let (permits, http) = run(Mode::Real, settings());
     let write = permits.write.unwrap();
@@ -48,7 +48,7 @@ async fn a_write_does_not_follow_at_all() {
 }
 
 #[tokio::test]
-async fn a_circle_is_left() {
+async fn a_redirect_loop_ends() {
     let server = moving("/old").await;
     let (permits, http) = run(Mode::DryRun, settings());
     let error = http.read(&permits.read, Request::get(server.url("/old"))).await.unwrap_err();
@@ -57,7 +57,7 @@ async fn a_circle_is_left() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_nowhere_is_a_failure() {
+async fn a_redirect_without_a_location_is_an_error() {
     let server = Loopback::start(|_, _| Reply::Full("301 Moved Permanently", String::new(), String::new()));
     let server = server.await;
     let (permits, http) = run(Mode::DryRun, settings());

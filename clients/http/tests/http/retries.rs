@@ -1,4 +1,4 @@
-//! What is tried again, how often, and what is not.
+//! Which requests are retried, and how often.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use qontract_client_http::{HttpError, Method, Request, Settings, StatusCode};
 use crate::loopback::{Loopback, Reply, reply, reply_with};
 use crate::{run, settings};
 
-/// Reads from a server that fails twice in this way, and compares how often it was asked.
+/// Reads from a server that fails twice in this way, and checks the number of requests.
 async fn read(failure: Reply, expect: usize) -> Result<StatusCode, HttpError> {
     let server =
         Loopback::start(move |number, _| if number < 2 { failure.clone() } else { reply("200 OK", "") });
@@ -20,7 +20,7 @@ async fn read(failure: Reply, expect: usize) -> Result<StatusCode, HttpError> {
 }
 
 #[tokio::test]
-async fn a_transient_failure_is_tried_again() {
+async fn a_transient_failure_is_retried() {
     for status in
         ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"]
     {
@@ -29,13 +29,13 @@ async fn a_transient_failure_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_tried_again() {
+async fn a_broken_connection_is_retried() {
     assert_eq!(read(Reply::Nothing, 3).await.unwrap(), StatusCode::OK);
     assert_eq!(read(Reply::Cut, 3).await.unwrap(), StatusCode::OK);
 }
 
 #[tokio::test]
-async fn a_lasting_failure_is_not_tried_again() {
+async fn a_permanent_failure_is_not_retried() {
     for status in ["400 Bad Request", "401 Unauthorized", "404 Not Found", "500 Internal Server Error"] {
         let error = read(reply(status, "no"), 1).await.unwrap_err();
         assert!(!error.is_transient());
@@ -54,7 +54,7 @@ async fn retries_are_bounded() {
 }
 
 #[tokio::test]
-async fn only_what_may_be_sent_twice_is_sent_twice() {
+async fn only_idempotent_writes_are_retried() {
     let server = Loopback::start(|_, _| reply("503 Service Unavailable", "")).await;
     let (permits, http) = run(Mode::Real, Settings { retries: 1, ..settings() });
     let write = permits.write.unwrap();
@@ -70,7 +70,7 @@ async fn only_what_may_be_sent_twice_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn who_is_asked_to_wait_past_the_deadline_gives_up_at_once() {
+async fn a_retry_after_past_the_deadline_fails_immediately() {
     let server = Loopback::start(|_, _| reply_with("429 Too Many Requests", "retry-after: 3600")).await;
     let (permits, http) = run(Mode::DryRun, settings());
     let error = http.read(&permits.read, Request::get(server.url("/x"))).await.unwrap_err();
@@ -81,7 +81,7 @@ async fn who_is_asked_to_wait_past_the_deadline_gives_up_at_once() {
 }
 
 #[tokio::test]
-async fn who_is_asked_to_wait_makes_everyone_wait() {
+async fn a_retry_after_delays_all_callers() {
     let server = Loopback::start(|_, _| reply_with("429 Too Many Requests", "retry-after: 3600")).await;
     let settings = settings();
     let (permits, http) = run(Mode::DryRun, settings.clone());
@@ -95,13 +95,13 @@ async fn who_is_asked_to_wait_makes_everyone_wait() {
 }
 
 #[tokio::test]
-async fn who_is_asked_to_wait_for_nothing_tries_again() {
+async fn a_retry_after_of_zero_is_retried() {
     let outcome = read(reply_with("429 Too Many Requests", "retry-after: 0"), 3).await;
     assert_eq!(outcome.unwrap(), StatusCode::OK);
 }
 
 #[tokio::test]
-async fn a_status_that_is_an_answer_is_not_tried_again() {
+async fn an_accepted_status_is_not_retried() {
     let server = Loopback::start(|_, _| reply("503 Service Unavailable", "busy")).await;
     let (permits, http) = run(Mode::DryRun, settings());
     let request = Request::get(server.url("/x")).also(StatusCode::SERVICE_UNAVAILABLE);

@@ -1,4 +1,4 @@
-//! No error tells a secret.
+//! No error contains a secret.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use qontract_client_http::{HttpError, Request, Secret, Settings, Url};
 use crate::loopback::{Loopback, Reply, reply, reply_with};
 use crate::{run, settings};
 
-/// Everything that an error says of itself and its causes.
+/// All texts of an error and its causes.
 fn everything(error: &HttpError) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let mut cause = error.source();
@@ -30,7 +30,7 @@ async fn check(url: Url, settings: Settings) {
 }
 
 #[tokio::test]
-async fn no_error_tells_a_header_or_a_query() {
+async fn no_error_contains_a_header_or_a_query() {
     let replies = [
         reply("401 Unauthorized", "the token `s3cret` of header `Bearer s3cret` is unknown"),
         reply_with("302 Found", "location: http://s3cret:s3cret@127.0.0.1:1/s3cret?s3cret"),
@@ -50,7 +50,7 @@ async fn no_error_tells_a_header_or_a_query() {
 }
 
 #[tokio::test]
-async fn no_refusal_tells_a_query_or_a_password() {
+async fn no_refusal_contains_a_query_or_a_password() {
     let limits = || Settings { retries: 0, ..settings() };
     check(Url::parse("http://user:s3cret@127.0.0.1:1/x").unwrap(), limits()).await;
     check(Url::parse("http://127.0.0.1:1/x?s3cret").unwrap(), limits()).await;

@@ -1,6 +1,7 @@
-//! What was read lately, and what is being read right now.
+//! Cache of secrets, by path and version.
 //!
-//! **Invariant:** bounded in number and in time; several who ask for the same at once are one request.
+//! **Invariant:** the cache is bounded in number and in time; concurrent reads of the same key are one
+//! request. An entry is invalid when it expires or when its path is written. Failures are not cached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use tokio::time::Instant;
 use super::Found;
 use crate::error::SecretsError;
 
-/// What is remembered, and for how long.
+/// Lifetimes and size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// How long a latest version is taken for the latest.
+    /// Lifetime of a latest version.
     pub latest: Duration,
-    /// How long a version that was asked for by number is kept, and how long a mount is believed to have its engine.
+    /// Lifetime of a version that was requested by number, and of the KV version of a mount.
     pub pinned: Duration,
-    /// How many secrets are kept.
+    /// Maximum number of cached secrets.
     pub entries: usize,
 }
 
@@ -30,7 +31,7 @@ impl Default for Caching {
     }
 }
 
-/// What was asked for.
+/// The key of a cache entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub path: String,
@@ -39,13 +40,13 @@ pub(super) struct Key {
 
 type Outcome = Result<Arc<Found>, SecretsError>;
 
-/// What was read lately, and what is being read.
+/// The cache, with entries that are complete or being read.
 pub(super) struct Cache {
     caching: Caching,
     entries: OnceMap<Key, Result<CachedSecret, SecretsError>>,
 }
 
-/// A secret that was read, and when it is read again.
+/// A cached secret and its expiry.
 #[derive(Clone)]
 struct CachedSecret {
     found: Arc<Found>,
@@ -57,7 +58,8 @@ impl Cache {
         Self { caching, entries: OnceMap::default() }
     }
 
-    /// The cached secret, or what `load` reads. Callers that wait for one read share its failure, which is not cached.
+    /// The cached secret, or the result of `load`. Callers that wait for one read share its failure, which is
+    /// not cached.
     pub async fn get(
         &self,
         key: Key,
@@ -74,7 +76,7 @@ impl Cache {
         Ok(secret.found)
     }
 
-    /// Removes what has expired and, if that is not enough, what expires first. What is being read stays.
+    /// Removes expired entries and, if that is not enough, those that expire first. Entries being read stay.
     fn evict(&self) {
         if self.entries.len() <= self.caching.entries {
             return;
@@ -95,7 +97,7 @@ impl Cache {
         }
     }
 
-    /// Removes all versions of a secret. A read that is under way is not cached.
+    /// Removes all versions of a secret. A read in progress is not cached.
     pub fn forget(&self, path: &str) {
         self.entries.retain(|key, _| key.path != path);
     }

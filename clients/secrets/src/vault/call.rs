@@ -1,4 +1,4 @@
-//! One call to Vault: the permit, the token, and a second try if the token has ended.
+//! One call to Vault: the permit, the token, and a second attempt if the token has expired.
 
 use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{HttpError, Request, Response, StatusCode, Url};
@@ -9,7 +9,7 @@ use super::{MAX_ANSWER_BYTES, Vault};
 use crate::error::SecretsError;
 
 impl Vault {
-    /// Sends a request as it is.
+    /// Sends a request without a token.
     pub(super) async fn send(
         &self,
         access: AccessPermit<'_>,
@@ -19,8 +19,8 @@ impl Vault {
         self.http.send(access, request).await
     }
 
-    /// Sends a request as whom we are logged in; 403 is an answer, once it is sure that the token is not the reason.
-    /// A failure is told by `failed`.
+    /// Sends a request with the token of the session. If the response is 403 and the token is no longer
+    /// valid, logs in and retries once. `failed` converts errors.
     pub(super) async fn ask(
         &self,
         access: AccessPermit<'_>,
@@ -37,14 +37,14 @@ impl Vault {
         self.send(access, session.sign(request)).await.map_err(failed)
     }
 
-    /// Logs in, and asks whether the token is accepted.
+    /// Logs in, and checks that the token is accepted.
     pub async fn check_login(&self, permit: &ReadPermit) -> Result<(), SecretsError> {
         let access = AccessPermit::Read(permit);
         let session = self.shared.sessions.current(self, access).await?;
         if self.is_live(access, &session).await? { Ok(()) } else { Err(self.refused(StatusCode::FORBIDDEN)) }
     }
 
-    /// Whether the token of a session is still known.
+    /// Whether the token of a session is still valid.
     async fn is_live(&self, access: AccessPermit<'_>, session: &Session) -> Result<bool, SecretsError> {
         let request = Request::get(self.at(&["auth", "token", "lookup-self"])).also(StatusCode::FORBIDDEN);
         let answer = self.send(access, session.sign(request)).await;
@@ -52,18 +52,18 @@ impl Vault {
         Ok(answer.status != StatusCode::FORBIDDEN)
     }
 
-    /// The address of a path below `/v1/`.
+    /// The URL of a path below `/v1/`.
     pub(super) fn at(&self, segments: &[&str]) -> Url {
         address(&self.shared.server, segments)
     }
 
-    /// The failure of a call that sent no secret but the token.
+    /// The error of a call that sent no secret but the token.
     pub(super) fn unreachable(&self, error: HttpError, what: impl Into<String>) -> SecretsError {
         SecretsError::of_read(error, what, &self.shared.server)
     }
 }
 
-/// The address of a path below `/v1/`, each segment escaped.
+/// The URL of a path below `/v1/`, with each segment escaped.
 pub(super) fn address(server: &Url, segments: &[&str]) -> Url {
     let mut url = server.clone();
     url.set_query(None);
@@ -73,12 +73,12 @@ pub(super) fn address(server: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// The JSON of an answer about `what`; a parser's complaint could tell a value, so there is none.
+/// The JSON of a response about `what`. The parser error is dropped, because it could contain a value.
 pub(super) fn json(response: &Response, what: &str) -> Result<Value, SecretsError> {
     serde_json::from_slice(&response.body).map_err(|_| malformed(what, "it is not JSON"))
 }
 
-/// The complaint that an answer is not one of Vault's.
+/// The error for a response that is not valid for Vault.
 pub(super) fn malformed(what: &str, why: &'static str) -> SecretsError {
     SecretsError::Malformed { what: what.to_owned(), why }
 }
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_below_that_of_the_server() {
+    fn a_path_is_appended_to_that_of_the_server() {
         check("https://vault.example.com", &["secret", "a"], "https://vault.example.com/v1/secret/a");
         check("https://example.com/vault/", &["secret"], "https://example.com/vault/v1/secret");
         check("https://example.com/vault", &["secret"], "https://example.com/vault/v1/secret");
     }
 
     #[test]
-    fn a_segment_stays_one() {
+    fn segments_are_escaped() {
         check(
             "http://v",
             &["secret", "a b", "c?d#e", "é/f"],

@@ -1,4 +1,4 @@
-//! Reading and writing secrets in the two engines.
+//! Reads and writes secrets in KV 1 and KV 2.
 
 use qontract_access::{AccessPermit, WritePermit};
 use qontract_client_http::{Method, Request, Response, Secret, StatusCode};
@@ -11,12 +11,12 @@ use crate::error::SecretsError;
 use crate::place::{Place, segments};
 use crate::{Fields, Written};
 
-/// A secret as it is right now.
+/// The current content of a secret.
 #[derive(Debug)]
 struct Current {
-    /// What it has, unless it was never written or is deleted.
+    /// Its fields; `None` if it was never written or is deleted.
     fields: Option<Fields>,
-    /// The number of its latest version, deleted or not; 0 if there never was one.
+    /// The number of its latest version, deleted or not; 0 if it was never written.
     version: u64,
 }
 
@@ -36,7 +36,7 @@ impl Vault {
         }
     }
 
-    /// Writes a secret, unless it is as it should be.
+    /// Writes a secret, unless it already has these fields.
     pub(super) async fn put(
         &self,
         permit: &WritePermit,
@@ -92,7 +92,7 @@ impl Vault {
         match (response.status, mount.kv) {
             (StatusCode::FORBIDDEN, Kv::One | Kv::Two) => Err(SecretsError::Denied(place.clone())),
             (StatusCode::NOT_FOUND, Kv::One) => Ok(Current { fields: None, version: 0 }),
-            // Of a deleted version there is still the number.
+            // The response for a deleted version still has its number.
             (StatusCode::NOT_FOUND, Kv::Two) => Ok(Current { fields: None, version: number(&response) }),
             (_, Kv::One) => {
                 let fields = fields(&read(&response, &what)?["data"], &what)?;
@@ -105,7 +105,7 @@ impl Vault {
         }
     }
 
-    /// The address of a secret.
+    /// The URL of a secret.
     fn secret(&self, mount: &Mount, place: &Place) -> Result<qontract_client_http::Url, SecretsError> {
         let rest = place.path.strip_prefix(&mount.path).filter(|rest| !rest.is_empty());
         let wrong =
@@ -122,7 +122,8 @@ impl Vault {
     }
 }
 
-/// Vault did not take our version: was somebody faster, or did we send it twice, or is it no good?
+/// Interprets a failed check-and-set: the secret was written concurrently, our own write was sent twice, or
+/// the request is invalid.
 fn outrun(before: &Current, now: &Current, wanted: &Fields, place: Place) -> Result<Written, SecretsError> {
     if now.version == before.version {
         let what = format!("secret {place}");
@@ -139,7 +140,7 @@ fn number(response: &Response) -> u64 {
     answer["data"]["metadata"]["version"].as_u64().unwrap_or_default()
 }
 
-/// The values of a secret. What is not text is taken as its JSON.
+/// The values of a secret. Values that are not strings become JSON text.
 fn fields(data: &Value, what: &str) -> Result<Fields, SecretsError> {
     let data = data.as_object().ok_or_else(|| malformed(what, "it has no fields"))?;
     let text = |value: &Value| match value {

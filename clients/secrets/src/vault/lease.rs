@@ -1,10 +1,10 @@
-//! How long a token lives, and when it is to be prolonged. Pure: the time comes in as an argument.
+//! The lifetime of a token, and when to renew it. Pure: the time is an argument.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The life of a token that ends.
+/// The lifetime of a token that expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     due: Instant,
@@ -13,31 +13,31 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// A life of so many seconds from now, of which the last third is for prolonging it. None and zero seconds are a life
-    /// without an end.
+    /// A lifetime in seconds from now; renewal is due in its last third. `None` and zero mean that the token
+    /// never expires.
     pub fn new(seconds: Option<u64>, renewable: Option<bool>, now: Instant) -> Option<Self> {
         let length = Duration::from_secs(seconds.filter(|seconds| *seconds > 0)?);
         let ends = now.checked_add(length)?;
         Some(Self { due: now + length * 2 / 3, ends, renewable: renewable.unwrap_or(false) })
     }
 
-    /// Whether it is time for a longer one.
+    /// Whether renewal is due.
     pub fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
 
-    /// Whether it is over.
+    /// Whether the token has expired.
     pub fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }
 
-    /// Whether it can be prolonged.
+    /// Whether the token can be renewed.
     pub fn is_renewable(&self) -> bool {
         self.renewable
     }
 
-    /// The same, not to be prolonged again if that did not make it longer than the old one: the token has reached the
-    /// greatest age it may have.
+    /// The lease after a renewal. If it does not end later than the old one, the token has reached its
+    /// maximum lifetime and is not renewed again.
     pub fn unless_spent(self, old: &Self, now: Instant) -> Self {
         let spent = self.ends <= old.ends.max(now) + Duration::from_secs(1);
         Self { renewable: self.renewable && !spent, ..self }
@@ -53,7 +53,7 @@ mod tests {
     use super::Lease;
 
     #[test]
-    fn the_last_third_is_for_prolonging() {
+    fn renewal_is_due_in_the_last_third() {
         let start = Instant::now();
         let lease = Lease::new(Some(90), Some(true), start).unwrap();
         for (after, due, over) in [(0, false, false), (59, false, false), (60, true, false), (90, true, true)]
@@ -64,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_without_an_end_has_no_lease() {
+    fn a_token_that_never_expires_has_no_lease() {
         for seconds in [None, Some(0), Some(u64::MAX)] {
             assert_eq!(Lease::new(seconds, Some(true), Instant::now()), None, "{seconds:?}");
         }
     }
 
     #[test]
-    fn what_gains_nothing_is_not_prolonged_again() {
+    fn a_token_at_its_maximum_lifetime_is_not_renewed_again() {
         let start = Instant::now();
         let later = start + Duration::from_mins(1);
         let old = Lease::new(Some(90), Some(true), start).unwrap();

@@ -1,4 +1,4 @@
-//! How we are let in.
+//! Login methods.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::lease::Lease;
 use super::session::Session;
 use crate::error::SecretsError;
 
-/// How we are let in.
+/// The login method.
 #[derive(Clone, Debug)]
 pub enum Login {
-    /// By a token that somebody gave us.
+    /// A given token.
     Token(Secret),
-    /// By a role and its password.
+    /// A role id and its secret id.
     AppRole {
         /// The mount, `approle` by default.
         mount: String,
         /// The role.
         role_id: Secret,
-        /// Its password.
+        /// Its secret id.
         secret_id: Secret,
     },
-    /// By the token that Kubernetes gives to a pod. It is read anew at each login, for Kubernetes replaces it.
+    /// The service account token of a pod. It is read again at each login, because Kubernetes rotates it.
     Kubernetes {
         /// The mount, `kubernetes` by default.
         mount: String,
@@ -40,7 +40,7 @@ pub enum Login {
 }
 
 impl Login {
-    /// The paths below `/v1/` to which logging in and staying so posts.
+    /// The paths below `/v1/` that logins and renewals post to.
     pub(super) fn posts(&self) -> Vec<String> {
         let login = match self {
             Self::Token(_) => None,
@@ -51,18 +51,18 @@ impl Login {
         login.into_iter().chain(["auth/token/renew-self".to_owned()]).collect()
     }
 
-    /// How errors tell it.
+    /// The login method, for error messages.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Token(_) => "by the token that was given".to_owned(),
-            Self::AppRole { mount, .. } => format!("by the role at `auth/{mount}`"),
+            Self::Token(_) => "with the given token".to_owned(),
+            Self::AppRole { mount, .. } => format!("with the role at `auth/{mount}`"),
             Self::Kubernetes { mount, role, .. } => format!("as `{role}` at `auth/{mount}`"),
         }
     }
 }
 
 impl Vault {
-    /// Logs in. With a token there is nothing to do but to ask how long it lives.
+    /// Logs in. For a given token, only its lifetime is looked up.
     pub(super) async fn log_in(
         &self,
         access: AccessPermit<'_>,
@@ -92,7 +92,7 @@ impl Vault {
         Ok(Session { token, number, lease })
     }
 
-    /// Prolongs a session. The token is the same or a new one.
+    /// Renews a session. The token is the same or a new one.
     pub(super) async fn renew(
         &self,
         access: AccessPermit<'_>,
@@ -123,24 +123,24 @@ impl Vault {
         let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
         match response.status {
             StatusCode::FORBIDDEN => Err(self.refused(response.status)),
-            // It does not tell: then the token is used until it is refused.
+            // The server has no look-up: the token is used until it is refused.
             StatusCode::NOT_FOUND => Ok(session),
             _ => {
                 let data = &read(&response, "our own token")?["data"];
                 let lease = Lease::new(data["ttl"].as_u64(), data["renewable"].as_bool(), Instant::now());
-                // What cannot be prolonged is used until it is refused: there is no other.
+                // A token that cannot be renewed is used until it is refused: there is no other.
                 Ok(Session { lease: lease.filter(Lease::is_renewable), ..session })
             }
         }
     }
 
-    /// Vault does not let us in.
+    /// The error of a failed login.
     pub(super) fn refused(&self, status: StatusCode) -> SecretsError {
         SecretsError::Login { how: self.shared.login.describe(), status }
     }
 }
 
-/// The token in the answer to a login, and how long it lives.
+/// The token and its lifetime, from the response to a login.
 fn granted(answer: &Value) -> Result<(Secret, Option<Lease>), SecretsError> {
     let auth = &answer["auth"];
     let token = auth["client_token"].as_str().ok_or_else(|| malformed("our login", "it has no token"))?;

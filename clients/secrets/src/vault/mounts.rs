@@ -1,4 +1,4 @@
-//! Which engine is mounted where.
+//! The KV version of each mount, queried from Vault and cached.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use super::call::{json, malformed};
 use crate::error::SecretsError;
 use crate::place::{Place, segments};
 
-/// The two engines that keep secrets.
+/// The version of a KV engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kv {
-    /// One version of each secret, written over.
+    /// KV 1: one version of each secret, which is overwritten.
     One,
-    /// Versions, and writes with a precondition.
+    /// KV 2: versions, and writes with a precondition.
     Two,
 }
 
-/// A mount: its path with a slash at the end, and its engine.
+/// A mount: its path with a trailing slash, and its KV version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     pub path: String,
     pub kv: Kv,
 }
 
-/// The mounts that are known. A mount lies below no other, so a prefix of a path is its mount or none.
+/// Configured and discovered mounts. Mounts are never nested, so at most one prefix of a path is a mount.
 #[derive(Debug)]
 pub(super) struct Mounts {
     given: BTreeMap<String, Kv>,
     found: Mutex<BTreeMap<String, (Kv, Instant)>>,
-    /// How long what was found is believed.
+    /// Lifetime of a discovered mount.
     believed: Duration,
 }
 
@@ -75,14 +75,15 @@ impl Vault {
         Ok(mount)
     }
 
-    /// What Vault tells whoever may do anything with the path; none if it tells nothing.
+    /// Queries the mount of a path. `None` if we may not access the path, or the server does not support the
+    /// query.
     async fn told_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");
         let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
         let mut request = Request::get(self.at(&place.collect::<Vec<_>>()));
-        // Servers that do not know the question say so in their own ways.
+        // Servers without this endpoint respond with different statuses.
         for status in [400, 404, 405, 500, 501] {
-            request = request.also(StatusCode::from_u16(status).expect("a status of HTTP"));
+            request = request.also(StatusCode::from_u16(status).expect("an HTTP status"));
         }
         let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
         if response.status != StatusCode::OK {
@@ -98,21 +99,22 @@ impl Vault {
         Ok(Some(Mount { path: mount, kv }))
     }
 
-    /// Whether what is mounted at the first segment has the configuration of versions.
+    /// Detects the KV version of the mount at the first segment: only KV 2 has a configuration with
+    /// `max_versions`.
     async fn probed_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         let first = *segments(path)?.first().unwrap_or(&path);
         let what = format!("mount `{first}/`");
         let request = Request::get(self.at(&[first, "config"])).also(StatusCode::NOT_FOUND);
         let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
         let kv = match response.status {
-            // With another engine than the one guessed at, what is there would seem to be absent.
+            // With a wrong guess of the version, an existing secret would seem absent.
             StatusCode::FORBIDDEN => {
                 return Err(SecretsError::Denied(Place::within(path, None, &format!("{first}/"))));
             }
             StatusCode::NOT_FOUND => Kv::One,
             _ => match &json(&response, &what)?["data"] {
                 data if data["max_versions"].is_u64() => Kv::Two,
-                // A secret called `config`.
+                // A secret named `config`.
                 data if data.is_object() && data.get("max_versions").is_none() => Kv::One,
                 _ => return Err(malformed(&what, "its version is unknown")),
             },
@@ -121,13 +123,14 @@ impl Vault {
     }
 }
 
-/// The engine of a mount as Vault describes it. A wrong guess would make a secret seem absent, so nothing is guessed.
+/// The KV version in the description of a mount. Unknown versions are errors: a wrong guess would make a
+/// secret seem absent.
 fn engine(data: &Value) -> Result<Kv, &'static str> {
     if !matches!(data["type"].as_str(), Some("kv" | "generic")) {
         return Err("its engine is not KV");
     }
     match &data["options"] {
-        // Mounts without options are of version 1.
+        // Mounts without options have version 1.
         Value::Null => Ok(Kv::One),
         Value::Object(options) => match options.get("version") {
             None => Ok(Kv::One),
@@ -150,7 +153,7 @@ mod tests {
     use super::{Kv, Mount, Mounts, engine};
 
     #[test]
-    fn a_mount_is_a_prefix_that_is_given_or_was_found_lately() {
+    fn a_mount_is_a_configured_or_cached_prefix() {
         let start = Instant::now();
         let mounts = Mounts::new(BTreeMap::from([("given".to_owned(), Kv::One)]), Duration::from_mins(1));
         mounts.remember(&Mount { path: "a/b/".to_owned(), kv: Kv::Two }, start);
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_is_known_or_refused() {
+    fn an_unknown_engine_is_an_error() {
         let check = |kind: Value, options: Value, expect: Result<Kv, &'static str>| {
             let data = json!({"type": kind, "options": options});
             assert_eq!(engine(&data), expect, "{data}");

@@ -1,6 +1,7 @@
-//! Who we are to Vault at the moment.
+//! The current Vault session.
 //!
-//! **Invariant:** one login or renewal at a time; who waited for one that failed shares its failure.
+//! **Invariant:** at most one login or renewal runs at a time (it holds the lock); callers that waited for a
+//! failed login share its failure.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,17 +16,17 @@ use super::lease::Lease;
 use super::login::Login;
 use crate::error::SecretsError;
 
-/// A token, and how long it lives.
+/// A token and its lifetime.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub token: Secret,
-    /// Which login it came from.
+    /// The number of its login.
     pub number: u64,
     pub lease: Option<Lease>,
 }
 
 impl Session {
-    /// The request with the token.
+    /// Adds the token to a request.
     pub fn sign(&self, request: Request) -> Request {
         request.secret_header("x-vault-token", &self.token)
     }
@@ -43,11 +44,11 @@ impl Session {
     }
 }
 
-/// The session, shared by all who ask.
+/// The session, shared by all callers.
 #[derive(Default)]
 pub(super) struct Sessions {
     state: Mutex<State>,
-    /// How many logins were tried; read without waiting.
+    /// Number of login attempts; read without the lock.
     tries: AtomicU64,
 }
 
@@ -58,7 +59,7 @@ struct State {
 }
 
 impl Sessions {
-    /// A session that lives, prolonged or begun anew if it is time.
+    /// A valid session, renewed or replaced if that is due.
     pub async fn current(&self, vault: &Vault, access: AccessPermit<'_>) -> Result<Session, SecretsError> {
         let seen = self.tries.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;
@@ -76,13 +77,13 @@ impl Sessions {
             return Ok(state.session.insert(renewed).clone());
         }
         match self.begin(&mut state, vault, access, seen).await {
-            // It lives a little longer; by then another login may succeed.
+            // The old token is still valid; a later login may succeed before it expires.
             Err(error) if error.is_transient() && !session.is_over(Instant::now()) => Ok(session),
             other => other,
         }
     }
 
-    /// The session after this one, which Vault does not know any more.
+    /// Replaces a session that Vault no longer accepts.
     pub async fn after(
         &self,
         vault: &Vault,

@@ -1,4 +1,4 @@
-//! What is remembered, seen from outside.
+//! The cache, tested through the public API.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use qontract_testkit::vault::TestVault;
 const READS: &str = "GET /v1/secret/data/";
 
 #[tokio::test]
-async fn those_who_ask_at_once_are_one_request() {
+async fn concurrent_reads_are_one_request() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value", "y": "other"}));
     let desk = Desk::new(&server.url(), root());
@@ -22,7 +22,7 @@ async fn those_who_ask_at_once_are_one_request() {
 }
 
 #[tokio::test]
-async fn a_rotated_latest_is_seen_after_a_bounded_time() {
+async fn a_rotated_secret_is_read_after_a_bounded_time() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "old"}));
     let desk = Desk::new(&server.url(), root());
@@ -34,7 +34,7 @@ async fn a_rotated_latest_is_seen_after_a_bounded_time() {
 }
 
 #[tokio::test]
-async fn what_we_write_is_seen_at_once() {
+async fn our_own_write_is_visible_immediately() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "old"}));
     let desk = Desk::new(&server.url(), root());

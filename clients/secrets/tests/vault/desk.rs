@@ -1,4 +1,4 @@
-//! A client with its permits, and ways to ask that are short enough for tests.
+//! A client with its permits, and short methods for tests.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use qontract_client_secrets::{
 use qontract_testkit::permits;
 use qontract_testkit::vault::{ROOT, Role, TestVault};
 
-/// How long the tokens of roles live, and how long at most.
+/// Lifetime of the tokens of roles, and their maximum lifetime.
 pub const LIVES: [Duration; 2] = [Duration::from_mins(10), Duration::from_mins(25)];
 
 /// A client with its permits.
@@ -27,7 +27,7 @@ impl Desk {
         Self::with(url, login, Mode::Real, Caching::default())
     }
 
-    /// A client that is patient with no fault and keeps nothing to itself.
+    /// A client with few retries and the given cache settings.
     pub fn with(url: &str, login: Login, mode: Mode, caching: Caching) -> Self {
         let permits = permits(mode);
         let settings = Settings {
@@ -43,12 +43,12 @@ impl Desk {
         Self { vault: Vault::new(&http, settings), permits }
     }
 
-    /// A field of the latest version, or why there is none.
+    /// A field of the latest version, or the error.
     pub async fn read(&self, path: &str, field: &str) -> Result<String, String> {
         self.read_version(path, field, None).await
     }
 
-    /// A field of a version, or why there is none.
+    /// A field of a version, or the error.
     pub async fn read_version(
         &self,
         path: &str,
@@ -66,7 +66,7 @@ impl Desk {
         self.vault.write(permit, path, &self::fields(fields)).await
     }
 
-    /// The failure of a read.
+    /// The error of a read.
     pub async fn failure(&self, path: &str) -> SecretsError {
         let read = self.vault.read(&self.permits.read, &SecretRef::new(path, "x")).await;
         read.expect_err("it fails")
@@ -77,7 +77,7 @@ pub fn fields(fields: &[(&str, &str)]) -> Fields {
     fields.iter().map(|(field, value)| ((*field).to_owned(), Secret::new(*value))).collect()
 }
 
-/// An error with all its causes, as somebody would print it in any way.
+/// An error with all its causes.
 pub fn told(error: &SecretsError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -89,7 +89,7 @@ pub fn told(error: &SecretsError) -> String {
     text
 }
 
-/// Nothing between two reads is remembered.
+/// Settings that cache nothing.
 pub fn forgetful() -> Caching {
     Caching { latest: Duration::ZERO, pinned: Duration::ZERO, entries: 10 }
 }
@@ -98,7 +98,7 @@ pub fn root() -> Login {
     Login::Token(Secret::new(ROOT))
 }
 
-/// A role of the emulator, and how it logs in.
+/// Adds a role to the emulator; returns its login.
 pub fn app_role(server: &TestVault) -> Login {
     server.add(Role::AppRole { role_id: "role-7".to_owned(), secret_id: "pass-7".to_owned(), lives: LIVES });
     Login::AppRole {
@@ -108,7 +108,7 @@ pub fn app_role(server: &TestVault) -> Login {
     }
 }
 
-/// Lets time pass for both sides.
+/// Advances the clocks of server and client.
 pub async fn pass(server: &TestVault, time: Duration) {
     server.advance(time);
     tokio::time::pause();

@@ -1,4 +1,4 @@
-//! A Vault that is sealed, broken, slow or gone: each is told apart, and none tells a secret.
+//! A Vault that is sealed, broken, slow or unreachable: the errors differ, and none contains a secret.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::desk::{Desk, app_role, root, told};
 
 #[tokio::test]
-async fn sealed_is_not_absent_and_passes() {
+async fn a_sealed_vault_is_a_transient_error() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     let desk = Desk::new(&server.url(), root());
@@ -25,7 +25,7 @@ async fn sealed_is_not_absent_and_passes() {
 }
 
 #[tokio::test]
-async fn broken_and_overloaded_are_told_apart() {
+async fn server_errors_are_transient_and_others_are_not() {
     let server = TestVault::start();
     for (status, transient) in [(500, true), (501, true), (502, true), (503, true), (418, false)] {
         let desk = Desk::new(&server.url(), root());
@@ -37,7 +37,7 @@ async fn broken_and_overloaded_are_told_apart() {
 }
 
 #[tokio::test]
-async fn gone_is_transient() {
+async fn an_unreachable_vault_is_transient() {
     let server = TestVault::start();
     let url = server.url();
     drop(server);
@@ -46,7 +46,7 @@ async fn gone_is_transient() {
 }
 
 #[tokio::test]
-async fn slow_is_given_up() {
+async fn a_slow_vault_times_out() {
     let server = TestVault::start();
     let permits = permits(Mode::DryRun);
     let limits = Settings {
@@ -64,7 +64,7 @@ async fn slow_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_repeats_what_it_was_sent_makes_no_error_tell_it() {
+async fn no_error_contains_a_request_that_the_server_echoes() {
     let server = TestVault::start();
     let login = app_role(&server);
     let desk = Desk::new(&server.url(), login.clone());

@@ -1,4 +1,5 @@
-//! Servers in the place of Vault that mean harm: what they answer is refused, within limits, and no error tells a secret.
+//! Hostile servers in place of Vault: their responses are refused, within limits, and no error contains a
+//! secret.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use qontract_testkit::{Loopback, Reply, Scratch, permits};
 
 use crate::desk::{Desk, root, told};
 
-/// What is sent before the client closes the connection: its limit, and the buffers of sockets.
+/// Maximum number of bytes a server can send before the client closes the connection: its limit plus socket
+/// buffers.
 const MAX_SENT: usize = 24 << 20;
 
 fn desk(url: &str, login: Login) -> Desk {
@@ -35,7 +37,7 @@ fn json(body: &str) -> Reply {
     Reply::Full("200 OK", "content-type: application/json\r\n".to_owned(), body.to_owned())
 }
 
-/// All ways to log in.
+/// All login methods.
 fn logins(scratch: &Scratch) -> [Login; 3] {
     let token_file = scratch.write("token", "jwt-s3cret");
     let app_role = Login::AppRole {
@@ -47,7 +49,7 @@ fn logins(scratch: &Scratch) -> [Login; 3] {
     [app_role, pod, root()]
 }
 
-/// What becomes of a read when every request is answered so.
+/// The error of a read when every request gets this reply.
 async fn check(login: Login, reply: impl Fn() -> Reply + Send + Sync + 'static) -> (SecretsError, Loopback) {
     let server = Loopback::start(move |_| reply());
     let error = desk(server.url(), login).failure("secret/a").await;
@@ -60,7 +62,7 @@ async fn check(login: Login, reply: impl Fn() -> Reply + Send + Sync + 'static) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_without_an_end_is_read_up_to_its_limit() {
+async fn an_endless_response_is_read_up_to_its_limit() {
     let scratch = Scratch::new();
     for login in logins(&scratch) {
         let endless = || Reply::Endless("200 OK", String::new(), "{".to_owned(), "\"a\":1,".to_owned());
@@ -70,13 +72,13 @@ async fn an_answer_without_an_end_is_read_up_to_its_limit() {
             "{error:?}"
         );
         assert!(!error.is_transient());
-        assert_eq!(server.seen().len(), 1, "it is not asked again");
+        assert_eq!(server.seen().len(), 1, "it is not retried");
         assert!(server.sent() < MAX_SENT, "{}", server.sent());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_drips_is_given_up_at_the_deadline() {
+async fn a_slow_response_times_out_at_the_deadline() {
     let scratch = Scratch::new();
     for login in logins(&scratch) {
         for status in ["200 OK", "503 Service Unavailable"] {
@@ -90,7 +92,7 @@ async fn an_answer_that_drips_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_of_vault_are_no_login() {
+async fn invalid_responses_are_login_errors() {
     let scratch = Scratch::new();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let bodies = [
@@ -141,7 +143,7 @@ async fn a_redirect_to_another_origin_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_mount_whose_version_is_unknown_is_refused() {
+async fn a_mount_with_an_unknown_version_is_refused() {
     for (data, why) in [
         (r#"{"path": "secret/", "type": "kv", "options": {"version": "3"}}"#, "its version is unknown"),
         (r#"{"path": "secret/", "type": "kv", "options": {"version": 2}}"#, "its version is unknown"),
@@ -162,7 +164,7 @@ async fn a_mount_whose_version_is_unknown_is_refused() {
 }
 
 #[tokio::test]
-async fn a_mount_that_cannot_be_asked_about_is_version_1_only_if_its_answer_says_so() {
+async fn a_mount_that_cannot_be_queried_is_version_1_only_if_its_configuration_says_so() {
     let check = async |status: &'static str, body: &'static str, expect: Result<&str, &str>| {
         let server = Loopback::start(move |line| match line {
             line if line.contains("/mounts/") => Reply::Full("404 Not Found", String::new(), "{}".to_owned()),

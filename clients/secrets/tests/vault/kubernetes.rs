@@ -1,4 +1,4 @@
-//! Logins by the token of a pod.
+//! Logins with the service account token of a pod.
 
 use qontract_access::Mode;
 use qontract_client_secrets::Login;
@@ -20,7 +20,7 @@ async fn the_file_is_read_at_each_login() {
     let token_file = scratch.write("token", "jwt-1\n");
     let login = Login::Kubernetes { mount: "kubernetes".to_owned(), role: "qontract".to_owned(), token_file };
     let desk = Desk::with(&server.url(), login, Mode::DryRun, forgetful());
-    let expect = "Vault does not let us in as `qontract` at `auth/kubernetes`: 403 Forbidden";
+    let expect = "Vault login as `qontract` at `auth/kubernetes` failed: 403 Forbidden";
     assert_eq!(desk.read("secret/a", "x").await.unwrap_err(), expect);
     scratch.write("token", "jwt-2\n");
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
@@ -28,5 +28,5 @@ async fn the_file_is_read_at_each_login() {
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
     server.revoke_all();
     let error = desk.read("secret/a", "x").await.unwrap_err();
-    assert!(error.starts_with("cannot read our identity in `") && error.contains("No such file"), "{error}");
+    assert!(error.starts_with("cannot read the token file `") && error.contains("No such file"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The client of Vault: against the emulator, and against a server that is not ours.
+//! The Vault client against the emulator and against `RustyVault`.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod caching;

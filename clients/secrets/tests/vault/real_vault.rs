@@ -1,4 +1,4 @@
-//! A server that is not ours: `RustyVault`, with KV 1.
+//! Tests against `RustyVault`, with KV 1.
 
 use qontract_access::Mode;
 use qontract_client_secrets::{Login, Secret, SecretsError, Written};
@@ -12,16 +12,16 @@ fn token(text: &str) -> Login {
 }
 
 #[tokio::test]
-async fn a_secret_is_written_read_and_missed() {
+async fn a_secret_is_written_and_read() {
     let server = RealVault::start();
     let desk = Desk::with(&server.url(), token(server.root()), Mode::Real, forgetful());
-    let missing = "there is no secret `secret/creds/forge` of mount `secret/`";
+    let missing = "secret `secret/creds/forge` of mount `secret/` not found";
     assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap_err(), missing);
     let values = [("token", "s3cret"), ("user", "ann")];
     assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Changed);
     assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Equal);
     assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap(), "s3cret");
-    // There is one version of each secret, whichever is asked for.
+    // Each secret has only one version, whichever is requested.
     assert_eq!(desk.read_version("secret/creds/forge", "user", Some(7)).await.unwrap(), "ann");
     let no_field = "secret `secret/creds/forge` of mount `secret/` has no field `tokens`";
     assert_eq!(desk.read("secret/creds/forge", "tokens").await.unwrap_err(), no_field);
@@ -30,7 +30,7 @@ async fn a_secret_is_written_read_and_missed() {
 }
 
 #[tokio::test]
-async fn a_role_is_let_in_and_a_wrong_password_is_not() {
+async fn a_role_logs_in_and_a_wrong_secret_id_does_not() {
     let server = RealVault::start();
     server.put("secret/a", &json!({"x": "value"}));
     let (role_id, secret_id) = server.app_role();
@@ -55,7 +55,7 @@ async fn a_wrong_token_is_refused() {
 }
 
 #[tokio::test]
-async fn sealed_is_told() {
+async fn a_sealed_vault_is_detected() {
     let server = RealVault::start();
     server.put("secret/a", &json!({"x": "value"}));
     let desk = Desk::with(&server.url(), token(server.root()), Mode::DryRun, forgetful());

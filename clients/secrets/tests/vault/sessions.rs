@@ -1,4 +1,4 @@
-//! Logins: begun, prolonged, and begun anew.
+//! Logins, renewals and repeated logins.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use qontract_access::Mode;
 const LOGIN: &str = "POST /v1/auth/approle/login";
 const RENEWAL: &str = "POST /v1/auth/token/renew-self";
 
-/// A server with a secret, and a client that remembers no answers.
+/// A server with a secret, and a client without a cache.
 fn start() -> (TestVault, Desk) {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
@@ -23,7 +23,7 @@ fn start() -> (TestVault, Desk) {
 }
 
 #[tokio::test]
-async fn one_login_serves_all_even_in_a_dry_run() {
+async fn concurrent_reads_share_one_login_also_in_a_dry_run() {
     let (server, desk) = start();
     let reads = join_all((0..50).map(|_| desk.read("secret/a", "x"))).await;
     assert!(reads.iter().all(|read| read.as_deref() == Ok("value")), "{reads:?}");
@@ -31,9 +31,9 @@ async fn one_login_serves_all_even_in_a_dry_run() {
 }
 
 #[tokio::test]
-async fn a_token_is_prolonged_before_it_ends_and_replaced_when_it_is_too_old() {
+async fn a_token_is_renewed_before_it_expires_and_replaced_at_its_maximum_lifetime() {
     let (server, desk) = start();
-    // 600 s each, at most 1500 s: due after two thirds of what is left
+    // 600 s each, at most 1500 s: renewal is due after two thirds of the remaining time
     for (after, renewals, logins) in
         [(0, 0, 1), (399, 0, 1), (1, 1, 1), (400, 2, 1), (400, 3, 1), (200, 4, 1), (67, 4, 2)]
     {
@@ -44,7 +44,7 @@ async fn a_token_is_prolonged_before_it_ends_and_replaced_when_it_is_too_old() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_revoked_is_replaced_once_for_all() {
+async fn a_revoked_token_is_replaced_by_one_login() {
     let (server, desk) = start();
     desk.read("secret/a", "x").await.unwrap();
     server.revoke_all();
@@ -54,7 +54,7 @@ async fn a_token_that_was_revoked_is_replaced_once_for_all() {
 }
 
 #[tokio::test]
-async fn a_token_that_ended_while_we_slept_is_replaced() {
+async fn an_expired_token_is_replaced() {
     let (server, desk) = start();
     desk.read("secret/a", "x").await.unwrap();
     pass(&server, Duration::from_hours(1)).await;
@@ -63,7 +63,7 @@ async fn a_token_that_ended_while_we_slept_is_replaced() {
 }
 
 #[tokio::test]
-async fn who_is_not_let_in_is_told_how_it_was_tried_and_nothing_else() {
+async fn a_failed_login_shows_only_the_login_method_and_the_status() {
     let server = TestVault::start();
     let login = Login::AppRole {
         mount: "approle".to_owned(),
@@ -72,13 +72,13 @@ async fn who_is_not_let_in_is_told_how_it_was_tried_and_nothing_else() {
     };
     let desk = Desk::new(&server.url(), login);
     let reads = join_all((0..20).map(|_| desk.read("secret/a", "x"))).await;
-    let expect = "Vault does not let us in by the role at `auth/approle`: 400 Bad Request";
+    let expect = "Vault login with the role at `auth/approle` failed: 400 Bad Request";
     assert!(reads.iter().all(|read| read.as_deref().map_err(String::as_str) == Err(expect)), "{reads:?}");
     assert_eq!(server.requests(LOGIN), 1);
 }
 
 #[tokio::test]
-async fn a_given_token_is_prolonged_too() {
+async fn a_given_token_is_renewed_too() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     server.add(Role::AppRole {
@@ -94,6 +94,6 @@ async fn a_given_token_is_prolonged_too() {
         assert_eq!(server.requests(RENEWAL), renewals, "{after}");
     }
     server.revoke_all();
-    let expect = "Vault does not let us in by the token that was given: 403 Forbidden";
+    let expect = "Vault login with the given token failed: 403 Forbidden";
     assert_eq!(desk.read("secret/a", "x").await.unwrap_err(), expect);
 }

@@ -1,4 +1,4 @@
-//! Reading KV 2: versions, formats, what is not there.
+//! Reads from KV 2: versions, formats, missing secrets.
 
 use qontract_client_secrets::{Format, Reader as _, SecretRef};
 use qontract_testkit::vault::TestVault;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::desk::{Desk, app_role, root};
 
 #[tokio::test]
-async fn without_a_version_it_is_the_latest() {
+async fn without_a_version_the_latest_is_read() {
     let server = TestVault::start();
     server.put("creds/forge", &json!({"token": "old"}));
     server.put("creds/forge", &json!({"token": "new", "port": 443, "on": true}));
@@ -20,23 +20,24 @@ async fn without_a_version_it_is_the_latest() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_by_path_field_and_mount() {
+async fn errors_contain_path_field_and_mount() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     let desk = Desk::new(&server.url(), root());
     let check = async |path: &str, field: &str, version, expect: &str| {
         assert_eq!(desk.read_version(path, field, version).await.unwrap_err(), expect);
     };
-    check("secret/b", "x", None, "there is no secret `secret/b` of mount `secret/`").await;
-    check("secret/a", "x", Some(2), "there is no secret `secret/a`, version 2, of mount `secret/`").await;
+    check("secret/b", "x", None, "secret `secret/b` of mount `secret/` not found").await;
+    check("secret/a", "x", Some(2), "secret `secret/a`, version 2, of mount `secret/` not found").await;
     check("secret/a", "y", None, "secret `secret/a` of mount `secret/` has no field `y`").await;
-    check("other/a", "x", None, "there is no secret `other/a` of mount `other/`").await;
-    check("secret", "x", None, "`secret` is no path of a secret: it names a mount, not a secret in it").await;
+    check("other/a", "x", None, "secret `other/a` of mount `other/` not found").await;
+    check("secret", "x", None, "`secret` is not a valid secret path: it names a mount, not a secret in it")
+        .await;
     check(
         "secret/../sys/mounts",
         "x",
         None,
-        "`secret/../sys/mounts` is no path of a secret: it has a part of dots",
+        "`secret/../sys/mounts` is not a valid secret path: it contains a `.` or `..` segment",
     )
     .await;
 }
@@ -52,7 +53,7 @@ async fn base64_is_decoded() {
 }
 
 #[tokio::test]
-async fn an_odd_path_stays_the_path_it_is() {
+async fn special_characters_in_a_path_are_escaped() {
     let server = TestVault::start();
     server.put("a b/c?d#e%2f", &json!({"x": "odd"}));
     let desk = Desk::new(&server.url(), root());
@@ -60,12 +61,12 @@ async fn an_odd_path_stays_the_path_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_not_absent_and_costs_no_login() {
+async fn a_denied_secret_is_not_absent_and_causes_no_login() {
     let server = TestVault::start();
     server.put("hidden", &json!({"x": "s3cret"}));
     server.deny("secret/data/hidden");
     let desk = Desk::new(&server.url(), app_role(&server));
-    let expect = "secret `secret/hidden` of mount `secret/` is denied to us";
+    let expect = "access to secret `secret/hidden` of mount `secret/` denied";
     for _ in 0..2 {
         assert_eq!(desk.read("secret/hidden", "x").await.unwrap_err(), expect);
     }
@@ -73,7 +74,7 @@ async fn what_is_denied_is_not_absent_and_costs_no_login() {
 }
 
 #[tokio::test]
-async fn without_leave_to_ask_for_the_mount_its_configuration_tells() {
+async fn if_the_mount_query_is_denied_the_configuration_is_read() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     server.deny("sys/internal/");
@@ -83,12 +84,12 @@ async fn without_leave_to_ask_for_the_mount_its_configuration_tells() {
 }
 
 #[tokio::test]
-async fn without_leave_for_either_nothing_is_guessed() {
+async fn if_both_are_denied_the_version_is_not_guessed() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     server.deny("sys/internal/");
     server.deny("secret/config");
     let desk = Desk::new(&server.url(), app_role(&server));
-    let expect = "secret `secret/a` of mount `secret/` is denied to us";
+    let expect = "access to secret `secret/a` of mount `secret/` denied";
     assert_eq!(desk.read("secret/a", "x").await.unwrap_err(), expect);
 }

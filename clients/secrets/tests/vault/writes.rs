@@ -1,4 +1,4 @@
-//! Writing: only what differs, only what was read, and never in a dry run.
+//! Writes: only if the values differ, with check-and-set, and never in a dry run.
 
 use futures_util::future::join_all;
 use qontract_access::Mode;
@@ -12,7 +12,7 @@ use crate::desk::{Desk, fields, forgetful, root, told};
 const WRITES: &str = "PUT ";
 
 #[tokio::test]
-async fn what_is_equal_is_not_written() {
+async fn equal_values_are_not_written() {
     let server = TestVault::start();
     let desk = Desk::new(&server.url(), root());
     let write = async |values: &[(&str, &str)]| desk.write("secret/a/b", values).await.unwrap();
@@ -36,7 +36,7 @@ async fn a_deleted_secret_is_written_again() {
 }
 
 #[tokio::test]
-async fn of_those_who_write_at_once_one_wins_and_the_others_are_told() {
+async fn of_concurrent_writes_one_wins_and_the_others_are_stale() {
     let server = TestVault::start();
     let desk = Desk::new(&server.url(), root());
     desk.read("secret/a", "x").await.unwrap_err();
@@ -46,7 +46,7 @@ async fn of_those_who_write_at_once_one_wins_and_the_others_are_told() {
         let desk = &desk;
         async move { desk.write("secret/a", &[("x", value)]).await }
     });
-    // All have read the same before the first is answered.
+    // All have sent the same read before the first is answered.
     let (outcomes, ()) = tokio::join!(join_all(writes), async {
         while server.requests("GET /v1/secret/data/a") < 9 {
             tokio::task::yield_now().await;
@@ -59,12 +59,12 @@ async fn of_those_who_write_at_once_one_wins_and_the_others_are_told() {
     assert!(outcomes.iter().all(|outcome| outcome.as_ref().err().is_none_or(SecretsError::is_transient)));
     assert_eq!(
         desk.read_version("secret/a", "x", Some(2)).await.unwrap_err(),
-        "there is no secret `secret/a`, version 2, of mount `secret/`"
+        "secret `secret/a`, version 2, of mount `secret/` not found"
     );
 }
 
 #[tokio::test]
-async fn in_a_dry_run_nothing_leaves_the_process_whichever_permit_is_shown() {
+async fn a_dry_run_sends_nothing_whichever_permit_is_passed() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "1"}));
     let desk = Desk::with(&server.url(), root(), Mode::DryRun, forgetful());
@@ -76,7 +76,7 @@ async fn in_a_dry_run_nothing_leaves_the_process_whichever_permit_is_shown() {
 }
 
 #[tokio::test]
-async fn a_real_runs_vault_made_fit_for_a_dry_run_does_not_write() {
+async fn a_client_for_a_dry_run_does_not_write() {
     let server = TestVault::start();
     let desk = Desk::new(&server.url(), root());
     let rehearsal = desk.vault.for_run(&permits(Mode::DryRun).read);

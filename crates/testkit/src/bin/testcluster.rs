@@ -1,5 +1,5 @@
-//! Starts a cluster for trying things by hand: prints the variables that tell of it, and ends it when stdin ends or
-//! with itself.
+//! Starts a cluster for manual experiments: prints its environment variables, and stops it at the end of
+//! stdin or when this process ends.
 
 use qontract_testkit::cluster::{Binaries, Error, TestCluster};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn run(binaries: &Binaries) -> Result<(), Error> {
     }
     text.push_str(&format!("export KUBECONFIG='{}'\n", cluster.api.kubeconfig.display()));
     let mut stdout = io::stdout();
-    // without a reader, or at the end of stdin, there is nobody left to serve
+    // stop if stdout has no reader, or at the end of stdin
     if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok() {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
     }

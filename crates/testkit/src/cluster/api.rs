@@ -1,4 +1,4 @@
-//! A running API server: where it is, who may what, and a client that is not ours to set up worlds with.
+//! A running API server: its URL, its users, and `kubectl` to set up objects.
 
 use crate::cluster::{Error, WITHOUT};
 use std::env;
@@ -14,11 +14,11 @@ use std::thread;
 pub struct Api {
     /// `https://127.0.0.1:PORT`.
     pub url: String,
-    /// The file of the certificate to trust.
+    /// The file of the CA certificate.
     pub ca: PathBuf,
-    /// The token of somebody who may do everything.
+    /// The token of a user with all permissions.
     pub token: String,
-    /// The token of somebody who may do nothing.
+    /// The token of a user without permissions.
     pub plain_token: String,
     /// A kubeconfig with [`Self::token`].
     pub kubeconfig: PathBuf,
@@ -26,27 +26,27 @@ pub struct Api {
     pub plain_kubeconfig: PathBuf,
     /// A kubeconfig with the client certificate of a cluster administrator.
     pub certificate_kubeconfig: PathBuf,
-    /// The client.
+    /// The path of `kubectl`.
     pub kubectl: PathBuf,
 }
 
-/// Who asks.
+/// The user of a `kubectl` command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// May do everything: a member of `system:masters`.
+    /// A member of `system:masters`, with all permissions.
     Admin,
-    /// May do nothing, unless a test grants it: the user `plain`.
+    /// The user `plain`, without permissions unless a test grants them.
     Plain,
 }
 
-/// What the client said.
+/// The output of `kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it ended well.
+    /// Whether it succeeded.
     pub ok: bool,
-    /// What it printed.
+    /// Its stdout.
     pub stdout: String,
-    /// What it complained about.
+    /// Its stderr.
     pub stderr: String,
 }
 
@@ -63,7 +63,7 @@ const KUBECTL: &str = crate::cluster::Binaries::KUBECTL;
 ///
 /// # Panics
 ///
-/// If there is none, with what to do.
+/// If there is no server; the message says what to do.
 #[track_caller]
 pub fn shared() -> &'static Api {
     static SHARED: OnceLock<Api> = OnceLock::new();
@@ -95,7 +95,7 @@ impl Api {
         })
     }
 
-    /// The variables that tell other processes of this server, so that it is [`shared`] for them.
+    /// The environment variables that make this server the [`shared`] one of other processes.
     pub fn variables(&self) -> [(&'static str, OsString); 8] {
         [
             (URL, self.url.clone().into()),
@@ -109,12 +109,12 @@ impl Api {
         ]
     }
 
-    /// What `kubectl` says to the admin; `stdin` is what `-f -` reads.
+    /// Runs `kubectl` as admin; `stdin` is what `-f -` reads.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Answer {
         self.kubectl_as(User::Admin, arguments, stdin)
     }
 
-    /// What `kubectl` says to one of the users.
+    /// Runs `kubectl` as one of the users.
     ///
     /// # Panics
     ///
@@ -129,7 +129,7 @@ impl Api {
             User::Admin => &self.kubeconfig,
             User::Plain => &self.plain_kubeconfig,
         };
-        // beside the kubeconfig, so that nothing is kept in anybody's home
+        // next to the kubeconfig, so that nothing is written to the home directory
         let cache = self.kubeconfig.with_file_name("kubectl-cache");
         let mut child = Command::new(&self.kubectl)
             .arg("--kubeconfig")
@@ -143,7 +143,7 @@ impl Api {
             .spawn()?;
         let output = thread::scope(|scope| {
             let pipe = child.stdin.take();
-            // a client that does not read what it is given is not our failure
+            // ignore the error if the client does not read its stdin
             scope.spawn(move || pipe.map(|mut pipe| pipe.write_all(stdin.as_bytes())));
             child.wait_with_output()
         })?;
@@ -153,21 +153,21 @@ impl Api {
 }
 
 impl Answer {
-    /// What was printed.
+    /// The stdout of a successful command.
     ///
     /// # Panics
     ///
-    /// If the client failed, with its complaint.
+    /// If the command failed; the message contains its stderr.
     pub fn text(self) -> String {
         assert!(self.ok, "kubectl failed: {}", self.stderr);
         self.stdout
     }
 
-    /// What was complained about.
+    /// The stderr of a failed command.
     ///
     /// # Panics
     ///
-    /// If the client did not fail.
+    /// If the command succeeded.
     pub fn complaint(self) -> String {
         assert!(!self.ok, "kubectl did not fail: {}", self.stdout);
         self.stderr
@@ -195,37 +195,37 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_read_as_it_is_told() {
-        let told = api("/b/kubectl");
-        let variables = told.variables();
+    fn a_server_round_trips_through_the_variables() {
+        let expected = api("/b/kubectl");
+        let variables = expected.variables();
         let read = Api::from_variables(|name| {
             variables.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value.clone())
         });
-        assert_eq!(read.expect("all is told"), told);
+        assert_eq!(read.expect("all variables are set"), expected);
     }
 
     #[test]
-    fn without_a_server_it_is_told_what_to_do_in_one_line() {
-        let error = Api::from_variables(|_| None).expect_err("nothing is told").to_string();
+    fn without_a_server_the_error_says_what_to_do_in_one_line() {
+        let error = Api::from_variables(|_| None).expect_err("no variable is set").to_string();
         assert!(error.contains("`cargo xtask test --without-kube`") && !error.contains('\n'), "{error}");
     }
 
     #[test]
-    fn a_server_left_out_is_no_server() {
+    fn a_skipped_server_is_an_error() {
         let left_out = Api::from_variables(|name| (name == WITHOUT).then(|| OsString::from("1")));
         assert!(matches!(left_out, Err(Error::LeftOut)), "{left_out:?}");
     }
 
     #[test]
-    fn the_client_gets_its_arguments_and_stays_out_of_the_home() {
-        let said = api("echo").kubectl(&["get", "pods"], "").text();
-        assert_eq!(said, "--kubeconfig /c/admin --cache-dir /c/kubectl-cache get pods\n");
+    fn the_client_gets_its_arguments_and_does_not_use_the_home_directory() {
+        let output = api("echo").kubectl(&["get", "pods"], "").text();
+        assert_eq!(output, "--kubeconfig /c/admin --cache-dir /c/kubectl-cache get pods\n");
     }
 
     #[test]
-    fn a_client_that_fails_is_told_from_one_that_does_not() {
-        let said = api("false").kubectl(&[], "");
-        assert!(!said.ok);
-        assert_eq!(said.complaint(), "");
+    fn a_failed_command_is_detected() {
+        let output = api("false").kubectl(&[], "");
+        assert!(!output.ok);
+        assert_eq!(output.complaint(), "");
     }
 }

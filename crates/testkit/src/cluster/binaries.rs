@@ -1,33 +1,33 @@
-//! The programs that make a cluster.
+//! The programs of a cluster.
 
 use crate::cluster::{Error, WITHOUT};
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binaries {
-    /// The folder of the servers.
+    /// The directory of the servers.
     pub folder: PathBuf,
-    /// The client.
+    /// The path of `kubectl`.
     pub kubectl: PathBuf,
 }
 
 impl Binaries {
-    /// The servers, by the names of their files.
+    /// The file names of the servers.
     pub const SERVERS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
-    /// The variable that names the folder of the servers.
+    /// The variable that names the directory of the servers.
     pub(crate) const FOLDER: &str = "QONTRACT_KUBE_BIN";
-    /// The variable that names the client.
+    /// The variable that names `kubectl`.
     pub(crate) const KUBECTL: &str = "QONTRACT_KUBECTL";
 
-    /// Those that the environment names.
+    /// Reads the paths from the environment.
     pub fn from_environment() -> Result<Self, Error> {
         Self::from_variables(|name| env::var_os(name))
     }
 
-    /// As [`Self::from_environment`]; the client is looked for beside the servers, unless it is named.
+    /// Reads the paths from variables. Without a variable for it, `kubectl` is next to the servers.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         if variable(WITHOUT).is_some() {
             return Err(Error::LeftOut);
@@ -38,7 +38,7 @@ impl Binaries {
         Ok(Self { folder, kubectl })
     }
 
-    /// What [`Self::from_environment`] reads.
+    /// The variables that [`Self::from_environment`] reads.
     pub fn variables(&self) -> [(&'static str, OsString); 2] {
         [(Self::FOLDER, self.folder.clone().into()), (Self::KUBECTL, self.kubectl.clone().into())]
     }
@@ -51,24 +51,24 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn they_are_read_as_they_are_told() {
+    fn binaries_round_trip_through_the_variables() {
         let binaries = Binaries { folder: PathBuf::from("/b"), kubectl: PathBuf::from("/k") };
-        let told = binaries.variables();
+        let variables = binaries.variables();
         let read = Binaries::from_variables(|name| {
-            told.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value.clone())
+            variables.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value.clone())
         });
-        assert_eq!(read.expect("all is told"), binaries);
+        assert_eq!(read.expect("all variables are set"), binaries);
     }
 
     #[test]
-    fn the_client_lies_beside_the_servers() {
+    fn kubectl_is_next_to_the_servers_by_default() {
         let read = Binaries::from_variables(|name| (name == Binaries::FOLDER).then(|| "/b".into()));
-        assert_eq!(read.expect("the folder is enough").kubectl, PathBuf::from("/b/kubectl"));
+        assert_eq!(read.expect("the directory is enough").kubectl, PathBuf::from("/b/kubectl"));
     }
 
     #[test]
-    fn without_them_it_is_told_what_to_do_in_one_line() {
-        let error = Binaries::from_variables(|_| None).expect_err("nothing is told").to_string();
+    fn without_binaries_the_error_says_what_to_do_in_one_line() {
+        let error = Binaries::from_variables(|_| None).expect_err("no variable is set").to_string();
         assert!(error.contains("run `cargo xtask test`") && !error.contains('\n'), "{error}");
         let error = Binaries::from_variables(|name| (name == super::WITHOUT).then(|| "1".into()));
         assert!(matches!(error, Err(Error::LeftOut)), "{error:?}");

@@ -1,4 +1,4 @@
-//! A cluster of one's own: three servers and a folder.
+//! A test cluster: three servers and a directory.
 
 mod arguments;
 mod files;
@@ -12,29 +12,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long the servers may take until they answer: long, since the machine may be busy.
+/// Timeout until the servers are ready: long, since the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// A running cluster. **Invariant:** its processes and its folder go with it, even if this process is killed.
+/// A running cluster. **Invariant:** its processes end and its directory is removed on drop, even if this
+/// process is killed.
 #[derive(Debug)]
 pub struct TestCluster {
-    // in the order in which they end
+    // dropped in this order
     controller_manager: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
     folder: TempDir,
     binaries: Binaries,
     ports: Ports,
-    /// Where the API server is, and who may what there.
+    /// The API server and its users.
     pub api: Api,
 }
 
 impl TestCluster {
-    /// Starts a cluster with the programs that the environment names, for a test that cannot use the shared one.
+    /// Starts a cluster with the programs from the environment, for a test that cannot use the shared one.
     ///
     /// # Panics
     ///
-    /// If that fails, with what to do or with the last words of the server that failed.
+    /// If that fails; the message says what to do, or contains the end of the log of the failed server.
     #[track_caller]
     pub fn start() -> Self {
         match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {
@@ -60,13 +61,13 @@ impl TestCluster {
         Ok(cluster)
     }
 
-    /// Ends the API server and starts it again: same address, same certificate, same objects.
+    /// Restarts the API server: same URL, same certificate, same objects.
     pub fn restart_api_server(&mut self) {
         self.stop_api_server();
         self.start_api_server();
     }
 
-    /// Ends the API server, at once; the objects stay.
+    /// Kills the API server; the objects remain.
     pub fn stop_api_server(&mut self) {
         self.api_server = None;
     }
@@ -75,7 +76,7 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails, with its last words.
+    /// If that fails; the message contains the end of its log.
     pub fn start_api_server(&mut self) {
         self.bring_up_api_server().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -103,10 +104,10 @@ impl TestCluster {
             check(&mut self.etcd)?;
             let Some(api_server) = &mut self.api_server else { return Ok(()) };
             check(api_server)?;
-            // the certificate is made by the server, at its first start
+            // the server creates its certificate at its first start
             let ready = self.api.ca.exists() && {
-                let question = ["get", "--raw", "/readyz", "--request-timeout=10s"];
-                let answer = self.api.ask(User::Admin, &question, "");
+                let arguments = ["get", "--raw", "/readyz", "--request-timeout=10s"];
+                let answer = self.api.ask(User::Admin, &arguments, "");
                 let program = &self.api.kubectl;
                 answer.map_err(|source| Error::Start { program: program.clone(), source })?.ok
             };
@@ -127,7 +128,7 @@ fn start(program: &Path, arguments: &[String], folder: &Path, leftover: Leftover
         .map_err(|source| Error::Start { program: program.to_owned(), source })
 }
 
-/// Fails if a program does not run any more.
+/// Fails if a process has ended.
 fn check(process: &mut Process) -> Result<(), Error> {
     if process.is_running() {
         return Ok(());

@@ -1,12 +1,12 @@
-//! What can go wrong while a server is started.
+//! Errors while starting a cluster.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no server.
+/// The reason why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The environment tells of no server, or of no programs to start one.
+    /// The environment names neither a server nor the programs to start one.
     #[error(
         "no Kubernetes API server for tests (`{variable}` is not set): run `cargo xtask test`, or `cargo xtask test --without-kube` to skip this test"
     )]
@@ -14,17 +14,17 @@ pub enum Error {
         /// The variable that is missing.
         variable: &'static str,
     },
-    /// Tests of real servers were left out, and yet one runs.
+    /// Tests of real servers are skipped, but this one runs.
     #[error(
-        "tests of a real Kubernetes API server are left out by choice, but this one is not: give it `real_cluster` in its name"
+        "tests of a real Kubernetes API server are skipped, but this one runs: add `real_cluster` to its name"
     )]
     LeftOut,
-    /// A folder or file could not be made.
-    #[error("cannot make {}", path.display())]
+    /// A directory or file could not be created.
+    #[error("cannot create {}", path.display())]
     Make {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// No port was free.
@@ -33,27 +33,27 @@ pub enum Error {
     /// A program could not be started.
     #[error("cannot start {}", program.display())]
     Start {
-        /// Which.
+        /// The program.
         program: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A program ended when it should not.
-    #[error("{program} ended; its last words:\n{log}")]
+    /// A program ended unexpectedly.
+    #[error("{program} ended; the last lines of its log:\n{log}")]
     Ended {
-        /// Which.
+        /// The program.
         program: String,
-        /// The end of what it said.
+        /// The end of its log.
         log: String,
     },
     /// The server did not become ready in time.
-    #[error("{program} is not ready after {seconds} s; its last words:\n{log}")]
+    #[error("{program} is not ready after {seconds} s; the last lines of its log:\n{log}")]
     Late {
-        /// Which.
+        /// The program.
         program: String,
-        /// How long it was waited for.
+        /// The timeout in seconds.
         seconds: u64,
-        /// The end of what it said.
+        /// The end of its log.
         log: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What each path answers.
+//! The request handlers.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::kv::Fate;
 use super::world::World;
 use super::{ROOT, State};
 
-/// How many bytes a request may have.
+/// Maximum size of a request body in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// A status, and a body if there is one.
+/// A response: a status and an optional body.
 struct Answer {
     status: u16,
     body: Option<Value>,
 }
 
-/// Answers any request.
+/// Handles any request.
 pub async fn answer(Shared(state): Shared<Arc<State>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, LARGEST).await.unwrap_or_default();
-    let asked = format!("{} {}", parts.method, parts.uri);
-    state.world.lock().requests.push(asked.clone());
+    let line = format!("{} {}", parts.method, parts.uri);
+    state.world.lock().requests.push(line.clone());
     let mut held = state.held.subscribe();
     // The sender lives as long as the state.
     let _ = held.wait_for(|held| !held).await;
@@ -37,7 +37,7 @@ pub async fn answer(Shared(state): Shared<Arc<State>>, request: Request) -> Resp
     match world.fault {
         Some(Fault::Sealed) => return reply(errors(503, "Vault is sealed")),
         Some(Fault::Status(status)) => {
-            let echo = format!("{asked} {token:?} {}", String::from_utf8_lossy(&body));
+            let echo = format!("{line} {token:?} {}", String::from_utf8_lossy(&body));
             return reply(errors(status, &echo));
         }
         None => {}
@@ -61,7 +61,7 @@ fn version(uri: &axum::http::Uri) -> Option<u64> {
     uri.query()?.split('&').find_map(|pair| pair.strip_prefix("version=")?.parse().ok())
 }
 
-/// A request, taken apart.
+/// A parsed request.
 struct Question<'a> {
     method: &'a str,
     path: &'a str,
@@ -158,7 +158,7 @@ impl Question<'_> {
     }
 }
 
-/// What is escaped in a path.
+/// Decodes percent escapes in a path.
 fn decode(path: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
@@ -197,7 +197,7 @@ fn nothing(status: u16) -> Answer {
 }
 
 fn reply(Answer { status, body }: Answer) -> Response {
-    let status = StatusCode::from_u16(status).expect("a status of HTTP");
+    let status = StatusCode::from_u16(status).expect("an HTTP status");
     match body {
         Some(body) => {
             (status, [(CONTENT_TYPE, "application/json")], Body::from(body.to_string())).into_response()

@@ -1,17 +1,17 @@
-//! What may be wrong with a Vault.
+//! Faults of the emulator.
 
 use tokio::sync::watch;
 
-/// What every answer is.
+/// A fault that replaces all responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// That it is sealed.
+    /// The Vault is sealed.
     Sealed,
-    /// This status, with the request repeated in the body, as a bad proxy does it.
+    /// This status, with the request echoed in the body, as some proxies do.
     Status(u16),
 }
 
-/// Holds answers back until it is dropped.
+/// Holds responses back until it is dropped.
 #[derive(Debug)]
 pub struct Held {
     gate: watch::Sender<bool>,

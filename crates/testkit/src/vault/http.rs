@@ -1,22 +1,22 @@
-//! Just enough HTTP to set up a server: one request, one JSON answer.
+//! A minimal HTTP client to set up a server: one request, one JSON response.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
 use serde_json::Value;
 
-/// A server on a port of the loopback interface, and who asks.
+/// A client of a server on the loopback interface, with its token.
 pub struct Client<'a> {
     pub port: u16,
     pub token: &'a str,
 }
 
 impl Client<'_> {
-    /// Sends a request; the status and the JSON of the answer, null if it has none.
+    /// Sends a request; returns the status and the JSON of the response, or null without a body.
     pub fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server that listens");
-        // HTTP/1.0, so that the answer comes in one piece and the connection ends with it.
+        // HTTP/1.0: no chunked encoding, and the connection is closed after the response.
         write!(
             stream,
             "{method} /v1/{path} HTTP/1.0\r\nhost: 127.0.0.1\r\nx-vault-token: {}\r\n\
@@ -32,7 +32,7 @@ impl Client<'_> {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
-    /// Sends a request that must succeed; the answer.
+    /// Sends a request that must succeed; returns the JSON of the response.
     pub fn demand(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) = self.call(method, path, body);
         assert!((200..300).contains(&status), "{method} {path}: {status}: {answer}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-/// How many versions are kept.
+/// Maximum number of versions of a secret.
 const KEPT: usize = 10;
 
 /// All secrets by path.
@@ -28,14 +28,14 @@ struct Version {
     destroyed: bool,
 }
 
-/// What is done to some versions.
+/// A change of versions.
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// They can be brought back.
+    /// Soft deletion.
     Delete,
-    /// They are.
+    /// Reverts a soft deletion.
     Undelete,
-    /// They are gone.
+    /// Permanent removal of the data.
     Destroy,
 }
 
@@ -71,7 +71,7 @@ impl Secrets {
         Some(secret.latest)
     }
 
-    /// A version, or the latest; the status and what there is to tell.
+    /// A version, or the latest: the status and the data of the response.
     pub fn get(&self, path: &str, number: Option<u64>) -> (u16, Option<Value>) {
         let Some(secret) = self.secrets.get(path) else { return (404, None) };
         let number = number.filter(|number| *number > 0).unwrap_or(secret.latest);
@@ -83,13 +83,13 @@ impl Secrets {
         (200, Some(json!({"data": version.data, "metadata": metadata})))
     }
 
-    /// What is told of a version that was just written.
+    /// The response data for a version that was just written.
     pub fn written(&self, path: &str, number: u64) -> Value {
         let version = self.secrets.get(path).and_then(|secret| secret.versions.get(&number));
         version.map(|version| version.metadata(number)).unwrap_or_default()
     }
 
-    /// Deletes, brings back or destroys versions: those named, or the latest.
+    /// Deletes, undeletes or destroys the given versions, or the latest.
     pub fn change(&mut self, path: &str, numbers: Option<Vec<u64>>, fate: Fate, now: &str) {
         let Some(secret) = self.secrets.get_mut(path) else { return };
         for number in numbers.unwrap_or_else(|| vec![secret.latest]) {
@@ -105,16 +105,16 @@ impl Secrets {
         }
     }
 
-    /// All versions as a whole.
+    /// The metadata of a secret and all its versions.
     pub fn metadata(&self, path: &str) -> Option<Value> {
         let secret = self.secrets.get(path)?;
         let versions: BTreeMap<String, Value> = secret
             .versions
             .iter()
             .map(|(number, version)| {
-                let told = json!({"created_time": version.created, "deletion_time": version.deleted,
+                let metadata = json!({"created_time": version.created, "deletion_time": version.deleted,
                     "destroyed": version.destroyed});
-                (number.to_string(), told)
+                (number.to_string(), metadata)
             })
             .collect();
         let oldest = secret.versions.keys().next().filter(|_| secret.latest > KEPT as u64);
@@ -124,12 +124,12 @@ impl Secrets {
             "versions": versions}))
     }
 
-    /// Forgets a secret with all its versions.
+    /// Removes a secret with all its versions.
     pub fn forget(&mut self, path: &str) {
         self.secrets.remove(path);
     }
 
-    /// The names right below a folder, folders with a slash at the end.
+    /// The names directly below a path; nested paths have a trailing slash.
     pub fn list(&self, folder: &str) -> BTreeSet<String> {
         let prefix =
             if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };

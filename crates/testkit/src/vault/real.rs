@@ -1,4 +1,4 @@
-//! A server that is not ours: `RustyVault`, which has KV 1 and logins by token and role. It has no KV 2 and no policies.
+//! `RustyVault`, a real server with KV 1 and logins by token and role, without KV 2 and policies.
 
 use crate::{Process, Scratch, free_port, tool};
 use serde_json::{Value, json};
@@ -8,22 +8,22 @@ use super::http::Client;
 /// The variable that names the program.
 const PROGRAM: &str = "QONTRACT_RVAULT";
 
-/// A running `RustyVault`, unsealed, with KV 1 at `secret/`; dropped, it is gone.
+/// A running `RustyVault`, unsealed, with KV 1 at `secret/`; stopped on drop.
 pub struct RealVault {
     port: u16,
     root: String,
     key: String,
-    // in this order: the folder is removed when nobody writes into it any more
+    // in this order: the directory is removed after the process has ended
     _process: Process,
     _folder: Scratch,
 }
 
 impl RealVault {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
     ///
-    /// If the variable `QONTRACT_RVAULT` names no program; `cargo xtask test` sets it.
+    /// If the variable `QONTRACT_RVAULT` does not name a program; `cargo xtask test` sets it.
     pub fn start() -> Self {
         let (program, folder, port) = (tool(PROGRAM), Scratch::new(), free_port());
         let here = folder.path().display();
@@ -36,8 +36,8 @@ impl RealVault {
         let arguments = ["server".to_owned(), "--config".to_owned(), config.display().to_string()];
         let mut process = Process::start(&program, &arguments, folder.path());
         process.wait_for(port);
-        let nobody = Client { port, token: "" };
-        let made = nobody.demand("PUT", "sys/init", &json!({"secret_shares": 1, "secret_threshold": 1}));
+        let anonymous = Client { port, token: "" };
+        let made = anonymous.demand("PUT", "sys/init", &json!({"secret_shares": 1, "secret_threshold": 1}));
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let (root, key) = (text(&made["root_token"]), text(&made["keys"][0]));
         let vault = Self { port, root, key, _process: process, _folder: folder };
@@ -45,12 +45,12 @@ impl RealVault {
         vault
     }
 
-    /// Its address.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The token that may do everything.
+    /// The root token.
     pub fn root(&self) -> &str {
         &self.root
     }
@@ -60,17 +60,17 @@ impl RealVault {
         self.client().demand("PUT", path, fields);
     }
 
-    /// Seals it: it answers nothing any more.
+    /// Seals the Vault: it no longer serves requests.
     pub fn seal(&self) {
         self.client().demand("PUT", "sys/seal", &Value::Null);
     }
 
-    /// Unseals it.
+    /// Unseals the Vault.
     pub fn unseal(&self) {
         self.client().demand("PUT", "sys/unseal", &json!({"key": self.key}));
     }
 
-    /// Makes a role at `auth/approle`; its identifier and its password.
+    /// Creates a role at `auth/approle`; returns its role id and secret id.
     pub fn app_role(&self) -> (String, String) {
         let client = self.client();
         client.demand("POST", "sys/auth/approle", &json!({"type": "approle"}));

@@ -1,4 +1,4 @@
-//! Roles, and the tokens that they are given. Pure: the time comes in as an argument.
+//! Roles and their tokens. Pure: the time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use super::ROOT;
 use super::world::time;
 
-/// Who is let in, and for how long.
+/// A role that can log in, and the lifetime of its tokens.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// At `auth/approle`.
     AppRole {
-        /// The identifier.
+        /// The role id.
         role_id: String,
-        /// The password.
+        /// The secret id.
         secret_id: String,
-        /// How long a token lives, and how long at most if it is prolonged.
+        /// Lifetime of a token, and its maximum lifetime with renewals.
         lives: [Duration; 2],
     },
     /// At `auth/kubernetes`.
     Kubernetes {
         /// The name.
         role: String,
-        /// The token of the pod.
+        /// The service account token of the pod.
         jwt: String,
-        /// How long a token lives, and how long at most if it is prolonged.
+        /// Lifetime of a token, and its maximum lifetime with renewals.
         lives: [Duration; 2],
     },
 }
@@ -48,7 +48,7 @@ pub struct Tokens {
     given: usize,
 }
 
-/// A failure: the status and what is told.
+/// A failed request: status and error message.
 pub type Refusal = (u16, String);
 
 impl Tokens {
@@ -57,17 +57,17 @@ impl Tokens {
         self.roles.push(role);
     }
 
-    /// Ends all tokens but the root's.
+    /// Revokes all tokens except the root token.
     pub fn revoke_all(&mut self) {
         self.known.clear();
     }
 
-    /// Whether a token is known and has not ended.
+    /// Whether a token exists and has not expired.
     pub fn is_live(&self, id: &str, now: Duration) -> bool {
         id == ROOT || self.known.get(id).is_some_and(|token| now < token.ends)
     }
 
-    /// A new token for who shows what a role is let in by.
+    /// Logs in with the request body; returns a new token.
     pub fn log_in(&mut self, mount: &str, body: &Value, now: Duration) -> Result<Token, Refusal> {
         let lives = if mount == "approle" { self.app_role(body)? } else { self.pod(body)? };
         self.given += 1;
@@ -99,7 +99,7 @@ impl Tokens {
         }
     }
 
-    /// Prolongs a token, up to the greatest age it may have.
+    /// Renews a token, up to its maximum lifetime.
     pub fn renew(&mut self, id: &str, now: Duration) -> Result<Token, Refusal> {
         let Some(token) = self.known.get_mut(id) else {
             return Err((400, "lease is not renewable".to_owned()));
@@ -108,7 +108,7 @@ impl Tokens {
         Ok(token.clone())
     }
 
-    /// What is told to who asks about his own token.
+    /// The response data of a look-up of the own token.
     pub fn look_up(&self, id: &str, now: Duration) -> Value {
         let (path, creation, expiry, ttl, renewable) = match self.known.get(id) {
             Some(token) => {
@@ -125,7 +125,7 @@ impl Tokens {
 }
 
 impl Token {
-    /// What is told to who was let in.
+    /// The `auth` object of a login response.
     pub fn granted(&self, now: Duration) -> Value {
         json!({"client_token": self.id, "accessor": "accessor", "policies": ["default"],
             "token_policies": ["default"], "metadata": {"role_name": "test"}, "entity_id": "",

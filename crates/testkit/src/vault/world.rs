@@ -1,4 +1,4 @@
-//! All that the emulator has and was asked.
+//! The state of the emulator.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::faults::Fault;
 use super::kv::Secrets;
 use super::tokens::Tokens;
 
-/// When the clock starts, in seconds since 1970.
+/// The initial time of the clock, in seconds since 1970.
 const START: i64 = 1_790_000_000;
 
-/// All that the emulator has and was asked.
+/// The state of the emulator, and the requests it received.
 #[derive(Default)]
 pub struct World {
     pub clock: Duration,
@@ -23,13 +23,13 @@ pub struct World {
 }
 
 impl World {
-    /// The time as Vault writes it.
+    /// The current time in the format of Vault.
     pub fn now(&self) -> String {
         time(self.clock)
     }
 }
 
-/// A time on the emulator's clock as Vault writes it.
+/// A time of the emulator's clock in the format of Vault.
 pub fn time(clock: Duration) -> String {
     let seconds = START + i64::try_from(clock.as_secs()).expect("a time within years");
     Timestamp::from_second(seconds).expect("a time within years").to_string()

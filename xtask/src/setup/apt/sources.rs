@@ -1,7 +1,7 @@
-//! Where the machine gets its packages, and that it gets their sources from there, too.
+//! The apt sources of this machine, with source packages enabled.
 //!
-//! A machine that only installs has no sources set up. They lie where its packages are, so each entry is taken as it
-//! is, with its options and keys, and for both kinds.
+//! Most machines have only binary packages enabled. Source packages are on the same mirrors, so every entry
+//! is copied with its options and keys, for both kinds.
 
 use crate::command::CommandLine;
 use anyhow::{Context as _, Result};
@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All entries of this machine, for both kinds: those of one line, and those in stanzas.
+/// All entries of this machine, for both kinds: one-line entries, and deb822 stanzas.
 pub fn of_this_machine() -> Result<(String, String)> {
-    let said = CommandLine::new("apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d");
-    let said = String::from_utf8(said.output()?).context("the paths of apt are not UTF-8")?;
-    let place = |name| assigned(&said, name).map(PathBuf::from);
+    let paths =
+        CommandLine::new("apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d");
+    let paths = String::from_utf8(paths.output()?).context("the paths of apt are not UTF-8")?;
+    let place = |name| assigned(&paths, name).map(PathBuf::from);
     let mut files: Vec<PathBuf> = place("list").into_iter().collect();
     if let Some(folder) = place("parts")
         && let Ok(entries) = folder.read_dir()
@@ -38,17 +39,17 @@ fn extension(file: &Path) -> &str {
 }
 
 /// The value in `name='value'`, as `apt-config shell` writes it.
-fn assigned<'a>(said: &'a str, name: &str) -> Option<&'a str> {
-    said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("='")?.strip_suffix('\''))
+fn assigned<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("='")?.strip_suffix('\''))
 }
 
-/// `deb OPTIONS URI SUITE COMPONENT…`, one in a line.
+/// Adds a `deb-src` line to every line `deb OPTIONS URI SUITE COMPONENT…`.
 fn both_kinds_of_lines(text: &str) -> String {
     let mut both = String::new();
     for line in text.lines() {
         let Some((kind, rest)) = line.trim().split_once([' ', '\t']) else { continue };
         let rest = rest.trim();
-        // a disc is not there, and what has its sources listed already is listed with its packages
+        // skip discs; existing `deb-src` lines are replaced by those of their `deb` lines
         if kind == "deb" && !rest.contains("cdrom:") {
             let _ = writeln!(both, "deb {rest}\ndeb-src {rest}");
         }
@@ -56,7 +57,7 @@ fn both_kinds_of_lines(text: &str) -> String {
     both
 }
 
-/// Stanzas of `Field: value`, apart by empty lines; only the field `Types` is written anew.
+/// Adds `deb-src` to the field `Types` of deb822 stanzas; all other fields are copied.
 fn both_kinds_of_stanzas(text: &str) -> String {
     let mut both = String::new();
     for line in text.lines() {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_doubled_with_its_options() {
+    fn a_source_line_is_added_with_its_options() {
         check(
             both_kinds_of_lines,
             "# the mirror\n\ndeb [arch=amd64 signed-by=/k.gpg]  http://mirror.example/debian  bookworm main contrib\n",
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn discs_and_remarks_are_passed_over() {
+    fn discs_and_comments_are_skipped() {
         check(
             both_kinds_of_lines,
             "deb cdrom:[Debian 12]/ bookworm main\n# deb http://a.example b c\ndeb\n",
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn stanzas_keep_all_but_their_types() {
+    fn only_the_types_of_stanzas_change() {
         check(
             both_kinds_of_stanzas,
             "Types: deb\n# a remark\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\n\
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stanza_of_sources_alone_stays_one() {
+    fn a_stanza_with_only_sources_is_unchanged() {
         check(
             both_kinds_of_stanzas,
             "Types: deb-src\nURIs: http://b.example\n",
@@ -132,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn the_places_of_apt_are_read() {
-        let said = "list='/etc/apt/sources.list'\nparts='/etc/apt/sources.list.d/'\n";
-        assert_eq!(assigned(said, "list"), Some("/etc/apt/sources.list"));
-        assert_eq!(assigned(said, "parts"), Some("/etc/apt/sources.list.d/"));
-        assert_eq!(assigned(said, "part"), None);
+    fn the_paths_of_apt_are_read() {
+        let text = "list='/etc/apt/sources.list'\nparts='/etc/apt/sources.list.d/'\n";
+        assert_eq!(assigned(text, "list"), Some("/etc/apt/sources.list"));
+        assert_eq!(assigned(text, "parts"), Some("/etc/apt/sources.list.d/"));
+        assert_eq!(assigned(text, "part"), None);
     }
 }

@@ -1,53 +1,53 @@
-//! The Go toolchain that builds the servers: the machine's own if it is the one that Debian built this source with,
-//! else Debian's, unpacked.
+//! The Go toolchain that builds the servers: that of the machine if it has the version that Debian built this
+//! source with, else Debian's, unpacked.
 
 use super::VERSION;
 use super::source::Tree;
 use crate::command::CommandLine;
 use std::path::{Path, PathBuf};
 
-/// What this source is known to build with.
+/// The Go version that builds this source.
 const GO: &str = "1.19";
 const PACKAGES: [&str; 2] = ["golang-1.19-go", "golang-1.19-src"];
 
-/// A toolchain and its folders.
+/// A toolchain and its directories.
 #[derive(Debug)]
 pub struct Go {
-    /// Where it lies, unless it is the machine's own.
+    /// Its root, unless it is the toolchain of the machine.
     root: Option<PathBuf>,
     work: PathBuf,
 }
 
-/// The packages to fetch if this machine has no fitting toolchain.
+/// The packages to fetch if this machine does not have the right toolchain.
 pub fn missing() -> &'static [&'static str] {
     if is_on_this_machine() { &[] } else { &PACKAGES }
 }
 
 fn is_on_this_machine() -> bool {
-    CommandLine::new("go version").output().is_ok_and(|said| fits(&String::from_utf8_lossy(&said)))
+    CommandLine::new("go version").output().is_ok_and(|output| fits(&String::from_utf8_lossy(&output)))
 }
 
-/// `go version go1.19.8 linux/amd64`.
-fn fits(said: &str) -> bool {
-    let version = said.split_whitespace().nth(2).and_then(|word| word.strip_prefix("go"));
+/// Whether the output of `go version` (`go version go1.19.8 linux/amd64`) has the right version.
+fn fits(output: &str) -> bool {
+    let version = output.split_whitespace().nth(2).and_then(|word| word.strip_prefix("go"));
     version
         .and_then(|version| version.strip_prefix(GO))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 impl Go {
-    /// The toolchain, which keeps what it makes in the folder of work; `root` is where packages were unpacked.
+    /// The toolchain, with its caches in the work directory; `root` is where packages were unpacked.
     pub fn new(work: &Path, root: &Path) -> Self {
         let root = (!is_on_this_machine()).then(|| root.join(format!("usr/lib/go-{GO}")));
         Self { root, work: work.to_owned() }
     }
 
-    /// The folder in which the toolchain looks for sources.
+    /// The source directory of the toolchain.
     pub fn sources(work: &Path) -> PathBuf {
         work.join("go/src")
     }
 
-    /// A command of the toolchain, in a folder; nothing that is set up for Go on this machine has a say in it.
+    /// A command of the toolchain, run in a directory. The Go configuration of this machine is ignored.
     pub fn command(&self, words: &str, folder: &Path) -> CommandLine {
         let line = match &self.root {
             Some(root) => CommandLine::program(&root.join("bin/go")).env("GOROOT", root),
@@ -56,7 +56,7 @@ impl Go {
         self.set_up(line.args(words.split(' ')), folder)
     }
 
-    /// Gives a command, of the toolchain or not, what it must know to find Go and the sources.
+    /// Sets the environment variables by which a command finds Go and the sources.
     pub fn set_up(&self, line: CommandLine, folder: &Path) -> CommandLine {
         let line = match &self.root {
             Some(root) => {
@@ -86,7 +86,7 @@ impl Go {
     }
 }
 
-/// Leaves out what only debuggers read, and writes the version in where the programs look for theirs.
+/// Linker flags that strip debug information and set the version of the programs.
 fn linker_flags() -> String {
     let (major, rest) = VERSION.split_once('.').unwrap_or((VERSION, ""));
     let minor = rest.split('.').next().unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
     use super::{fits, linker_flags};
 
     #[test]
-    fn only_the_known_toolchain_fits() {
+    fn only_the_right_toolchain_is_used() {
         assert!(fits("go version go1.19.8 linux/amd64\n"));
         assert!(fits("go version go1.19 linux/arm64\n"));
         for other in [

@@ -1,4 +1,4 @@
-//! The source of the servers: Debian's package, and the two things that it lacks to build here.
+//! The source of the servers: Debian's source package, and the two changes that it needs to build.
 
 use super::VERSION;
 use super::go::Go;
@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A library that knows how Go lays out maps since 1.18; with the one in the source the API server crashes at the
-/// first custom resource.
+/// A library that supports the map layout of Go 1.18 and later; with the vendored version the API server
+/// crashes at the first custom resource.
 pub const REFLECT2: &str = "golang-github-modern-go-reflect2-dev";
-/// What unpacks source packages, with all that it needs.
+/// The packages that contain `dpkg-source` and its dependencies.
 const UNPACKER: [&str; 3] = ["dpkg-dev", "libdpkg-perl", "patch"];
-/// Where the generated description of the API is looked for.
+/// The package of the generated OpenAPI description.
 const OPENAPI: &str = "k8s.io/kubernetes/pkg/generated/openapi";
-/// Whose types are described by other servers, not by this one.
+/// Modules whose types are not served by this API server.
 const ELSEWHERE: [&str; 2] = ["code-generator", "sample-apiserver"];
 
 /// The unpacked source.
@@ -41,7 +41,7 @@ impl Tree {
         let description = apt.fetch_source("kubernetes", &work.join("source"))?;
         let name = description.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !is_known(&name) {
-            bail!("apt has the source package {name}, but only {VERSION} is known to build here");
+            bail!("apt has the source package {name}, but only version {VERSION} is supported");
         }
         let folder = Go::sources(work).join("k8s.io/kubernetes");
         fs::create_dir_all(folder.parent().context("it has a parent")?)?;
@@ -50,12 +50,12 @@ impl Tree {
         Ok(Self { folder })
     }
 
-    /// Its top folder.
+    /// The root directory of the source.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Puts Debian's library in the place of the one that came with the source.
+    /// Replaces the vendored reflect2 with Debian's version.
     pub fn replace_reflect2(&self, root: &Path, steps: &Steps) -> Result<()> {
         let name = "github.com/modern-go/reflect2";
         let vendored = self.folder.join("vendor").join(name);
@@ -64,12 +64,12 @@ impl Tree {
         steps.run("replacing reflect2", &CommandLine::new("cp -R").args([packaged, vendored]))
     }
 
-    /// Makes the description of the API, which the source lacks, with the generator that it has.
+    /// Generates the OpenAPI description, which the source package lacks, with its own generator.
     pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &Steps) -> Result<()> {
         let generator = work.join("openapi-gen");
         let line = go.command("build -o", &self.folder).args([&generator]);
         let line = line.args(["k8s.io/kubernetes/vendor/k8s.io/kube-openapi/cmd/openapi-gen"]);
-        steps.run("building the generator of the API's description", &line)?;
+        steps.run("building openapi-gen", &line)?;
         let packages = self.described_packages()?;
         let line = CommandLine::program(&generator)
             .args(["--output-file-base=zz_generated.openapi", "--output-package", OPENAPI])
@@ -77,11 +77,11 @@ impl Tree {
             .args([format!("--input-dirs={}", packages.join(","))])
             .args(["--report-filename"])
             .args([work.join("openapi-violations.txt")]);
-        let what = format!("generating the API's description from {} packages", packages.len());
+        let what = format!("generating the OpenAPI description from {} packages", packages.len());
         steps.run(&what, &go.set_up(line, &self.folder))
     }
 
-    /// The packages that ask to be described, in order.
+    /// The packages with an `openapi-gen` marker, sorted.
     fn described_packages(&self) -> Result<Vec<String>> {
         let mut packages = BTreeSet::new();
         let mut folders = vec![self.folder.join("pkg"), self.folder.join("staging/src/k8s.io")];
@@ -103,13 +103,14 @@ impl Tree {
     }
 }
 
-/// `kubernetes_1.20.5+really1.20.2-1.1`: what follows `really` is what it is.
+/// Whether a source package has the supported version. In `kubernetes_1.20.5+really1.20.2-1.1` it is what
+/// follows `really`.
 fn is_known(name: &str) -> bool {
     let version = name.rsplit_once("really").or_else(|| name.split_once('_')).map(|(_, version)| version);
     version.and_then(|version| version.strip_prefix(VERSION)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// The machine's own, else the unpacked one.
+/// `dpkg-source` of the machine, else the unpacked one.
 fn dpkg_source(root: &Path) -> CommandLine {
     if unpacks_on_this_machine() {
         return CommandLine::new("dpkg-source");
@@ -123,7 +124,7 @@ fn dpkg_source(root: &Path) -> CommandLine {
         .env("PATH", path)
 }
 
-/// Whether a line is the remark that asks for it.
+/// Whether a Go file has the comment `+k8s:openapi-gen=…`.
 fn asks_to_be_described(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let remark = line.strip_prefix(b"//").map(<[u8]>::trim_ascii_start);
@@ -131,7 +132,7 @@ fn asks_to_be_described(text: &[u8]) -> bool {
     })
 }
 
-/// The package in a folder of the source, as it is imported; none if others describe it.
+/// The import path of a directory of the source; `None` for excluded modules.
 fn package(folder: &str) -> Option<String> {
     let Some(staged) = folder.strip_prefix("staging/src/k8s.io/") else {
         return Some(format!("k8s.io/kubernetes/{folder}"));
@@ -145,7 +146,7 @@ mod tests {
     use super::{asks_to_be_described, is_known, package};
 
     #[test]
-    fn only_the_known_version_is_built() {
+    fn only_the_supported_version_is_built() {
         assert!(is_known("kubernetes_1.20.5+really1.20.2-1.1+deb12u1"));
         assert!(is_known("kubernetes_1.20.2-1"));
         for other in
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_ask_in_a_remark() {
+    fn the_openapi_marker_is_a_comment() {
         assert!(asks_to_be_described(
             b"// +k8s:deepcopy-gen=package\n// +k8s:openapi-gen=true\n\npackage v1\n"
         ));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn staged_packages_are_imported_as_vendored_ones() {
+    fn staged_packages_are_imported_as_vendored() {
         let check = |folder: &str, expect: Option<&str>| assert_eq!(package(folder).as_deref(), expect);
         check("pkg/apis/abac/v0", Some("k8s.io/kubernetes/pkg/apis/abac/v0"));
         check("staging/src/k8s.io/api/core/v1", Some("k8s.io/kubernetes/vendor/k8s.io/api/core/v1"));

@@ -1,4 +1,4 @@
-//! What is right and what is not. Pure: the same data, the same answer.
+//! The checks. Pure: the same data gives the same result.
 
 use qontract_runtime::{Data, Fault, Place};
 
@@ -8,7 +8,7 @@ use crate::query::Apps;
 pub struct App {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its place in the data.
     pub place: Option<Place>,
 }
 
@@ -20,12 +20,12 @@ pub fn apps(data: &Data) -> Result<Vec<App>, Fault> {
     Ok(apps.map(|(index, app)| App { name: app.name, place: place(index) }).collect())
 }
 
-/// What is wrong with an app. Here goes the check.
+/// Checks one app. Replace this with the real check.
 pub fn problem(app: &App) -> Option<Fault> {
     let small = app.name.to_lowercase();
     if app.name == small {
         return None;
     }
-    let fault = Fault::author(format!("the name `{}` is not written in small letters", app.name));
+    let fault = Fault::author(format!("the name `{}` is not lowercase", app.name));
     Some(fault.hint(format!("write `{small}`")).at(app.place.as_ref().map(|place| place.below("/name"))))
 }

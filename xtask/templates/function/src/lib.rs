@@ -1,4 +1,4 @@
-//! Says in a sentence what it does.
+//! One sentence about what the integration does.
 
 mod check;
 mod query;
@@ -11,9 +11,9 @@ pub struct {{Type}} {
     about: About,
 }
 
-/// What it says about itself.
+/// Describes the integration: its name and its queries.
 pub fn about() -> About {
-    About::new("{{name}}", "Says in a sentence what it does").query::<query::Apps>()
+    About::new("{{name}}", "One sentence about what the integration does").query::<query::Apps>()
 }
 
 impl Default for {{Type}} {
@@ -27,7 +27,7 @@ impl Function for {{Type}} {
         &self.about
     }
 
-    /// What the outcome depends on: if it is the same in base and head, the function does not run.
+    /// The input of the function: if it is equal in base and head, the function does not run.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let mut declared = Declared::new(serde_json::Value::Null);
         for app in check::apps(data)? {
@@ -37,7 +37,7 @@ impl Function for {{Type}} {
         Ok(Some(declared))
     }
 
-    /// Tells what is wrong with single things through `cx.fault`. Whatever changes the world goes through `cx.act`.
+    /// Reports problems with `cx.fault`. Every change of a target goes through `cx.act`.
     async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
         for app in check::apps(cx.data)? {
             if let Some(fault) = check::problem(&app) {

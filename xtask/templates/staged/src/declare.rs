@@ -1,4 +1,4 @@
-//! What does the data say? Pure: the same data, the same answer.
+//! The declared state. Pure: the same data gives the same result.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use crate::query::Apps;
 
-/// How a shard is reached: what is needed to look at it even when nothing is wanted there any more. Addresses and
-/// references to credentials belong here, never credentials.
+/// The target of a shard: all that is needed to observe it, even when nothing is declared there any more. Put
+/// addresses and references to credentials here, never credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// The app.
     pub app: String,
 }
 
-/// What is declared for an app. What is compared between two bundles is this, so lists whose order does not matter are
-/// sets.
+/// The declared state of an app. It is compared between two bundles, so use sets for lists whose order does not
+/// matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct App {
-    /// Names of the things that it is to have.
+    /// Names of the things that the app should have.
     pub things: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ pub fn declare(data: &Data) -> Result<Declared<(), Target, App>, Fault> {
     for (index, app) in answer.data.apps_v1.into_iter().flatten().enumerate() {
         let place = answer.places.of(&format!("/apps_v1/{index}"));
         let key = ShardKey::new([("app", app.name.as_str())]);
-        // Here goes what the data says of the app; nothing yet.
+        // Replace this with the state that the data declares for the app.
         let state = App::default();
         declared.add(key, Shard::new(Target { app: app.name }, state, place));
     }

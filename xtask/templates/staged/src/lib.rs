@@ -1,4 +1,4 @@
-//! Says in a sentence what it does.
+//! One sentence about what the integration does.
 
 mod apply;
 mod declare;
@@ -11,20 +11,20 @@ use qontract_runtime::{
 };
 
 pub use declare::{App, Target};
-pub use observe::{Item, Seen};
+pub use observe::{CurrentItem, Item};
 pub use plan::Action;
 
 /// The name of the integration.
 pub const NAME: &str = "{{name}}";
 
-/// The integration. The clients that it asks are its fields, given to it in the list of the binary.
+/// The integration. Its clients are fields, set where the binary lists its integrations.
 pub struct {{Type}} {
     about: About,
 }
 
-/// What it says about itself: its queries, and flags that select shards by a dimension of their key.
+/// Describes the integration: its queries, and flags that select shards by a dimension of their key.
 pub fn about() -> About {
-    About::new(NAME, "Says in a sentence what it does").query::<query::Apps>().selects("app-name", "app")
+    About::new(NAME, "One sentence about what the integration does").query::<query::Apps>().selects("app-name", "app")
 }
 
 impl Default for {{Type}} {
@@ -38,7 +38,7 @@ impl Staged for {{Type}} {
     type Target = Target;
     type State = App;
     type Item = Item;
-    type Found = Seen;
+    type Found = CurrentItem;
     type Action = Action;
 
     fn about(&self) -> &About {
@@ -58,11 +58,11 @@ impl Staged for {{Type}} {
         _: &Read,
         view: View<'_, (), Target, App>,
         _: &[Want<Item>],
-    ) -> Result<World<Seen>, Fault> {
+    ) -> Result<World<CurrentItem>, Fault> {
         Ok(observe::observe(&view.shard.target))
     }
 
-    fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
+    fn plan(&self, wanted: &[Want<Item>], world: &World<CurrentItem>) -> Plan<Action> {
         plan::plan(wanted, world)
     }
 

@@ -1,4 +1,4 @@
-//! What is wanted, and what is there. Both may ask clients, which take the permit to read.
+//! Desired and current state. Both may call clients, which take the read permit.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use qontract_runtime::{Observed, Scope, Thing, View, Want, Wanted, World};
 
 use crate::declare::{App, Target};
 
-/// A thing as it is to be. What of it can differ is here.
+/// The desired state of a thing: every field that can differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item;
 
-/// A thing as it is.
+/// The current state of a thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CurrentItem {
     /// Its name.
     pub name: String,
 }
 
-/// What is wanted in a shard: `Present`, `Delete` if the data says so in as many words, or `Unresolved` if it cannot be
-/// found out.
+/// The desired state of a shard: `Present`, `Delete` if the data explicitly says so, or `Unresolved` if an input
+/// could not be read.
 pub fn wants(view: &View<'_, (), Target, App>) -> Vec<Want<Item>> {
     let want = |name: &String| Want {
         thing: Thing { scope: scope(&view.shard.target), kind: "thing".to_owned(), name: name.clone() },
@@ -28,13 +28,14 @@ pub fn wants(view: &View<'_, (), Target, App>) -> Vec<Want<Item>> {
     view.shard.state.things.iter().map(want).collect()
 }
 
-/// All that is ours in a shard. A client that fails makes its scope `Unknown`: nothing in it is removed.
-pub fn observe(target: &Target) -> World<Seen> {
-    // Here goes what a client lists; nothing yet.
+/// The current state of everything the integration owns in a shard. If a client fails, return `Unknown` for its
+/// scope: nothing in it is removed.
+pub fn observe(target: &Target) -> World<CurrentItem> {
+    // Replace this with what a client lists.
     BTreeMap::from([(scope(target), Observed::Known(Vec::new()))])
 }
 
-/// What one read lists.
+/// The scope of one read.
 fn scope(target: &Target) -> Scope {
     Scope::new([("app", target.app.as_str())])
 }

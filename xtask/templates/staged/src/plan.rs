@@ -1,10 +1,10 @@
-//! What would change? Pure: the same wants and the same world, the same plan.
+//! The plan. Pure: the same desired and current state give the same plan.
 
 use qontract_runtime::{Change, ChangeKind, Observed, Plan, Thing, Want, Wanted, World};
 
-use crate::observe::{Item, Seen};
+use crate::observe::{CurrentItem, Item};
 
-/// What is done in a step. It leaves nothing to decide.
+/// The action of a step. It leaves no decision to `apply`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the thing.
@@ -13,12 +13,13 @@ pub enum Action {
     Remove(Thing),
 }
 
-/// What is wanted and not there is created; what is wanted gone and there is removed. What nobody names is left alone.
-pub fn plan(wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
+/// Creates what is desired and missing, removes what is to be deleted and exists, and leaves everything else
+/// alone.
+pub fn plan(wanted: &[Want<Item>], world: &World<CurrentItem>) -> Plan<Action> {
     let mut plan = Plan::default();
     for want in wanted {
         let thing = &want.thing;
-        // What could not be read is not planned for; the runner tells why.
+        // Nothing is planned in a scope that could not be read; the runner reports why.
         let Some(Observed::Known(all)) = world.get(&thing.scope) else { continue };
         let there = all.iter().find(|seen| seen.name == thing.name);
         let change = |kind, what: &str| Change::new(kind, thing.clone(), what).at(want.place.clone());

@@ -1,4 +1,4 @@
-//! Bounds in number and in time, and one request for all.
+//! Size and lifetime limits, and one request for concurrent reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::{Fields, Secret};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cache, and how often something was read through it.
+/// A cache, and the number of reads through it.
 struct Desk {
     cache: Arc<Cache>,
     reads: AtomicUsize,
@@ -28,7 +28,7 @@ impl Desk {
         Self { cache: Arc::new(Cache::new(caching)), reads: AtomicUsize::new(0) }
     }
 
-    /// The value is the number of the reading, which takes its time on the clock that the test moves.
+    /// Reads through the cache. The value is the number of the read, which takes time on the paused clock.
     async fn read(&self, path: &str, version: Option<u64>) -> String {
         let found = self.cache.get(key(path, version), |_| {
             let number = self.reads.fetch_add(1, Ordering::SeqCst);
@@ -51,7 +51,7 @@ fn found(value: &str) -> Found {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_latest_version_is_read_again_after_its_time_and_a_pinned_one_later() {
+async fn a_latest_version_expires_before_a_pinned_one() {
     let desk = Desk::new(10);
     assert_eq!((desk.read("a", None).await, desk.read("a", Some(1)).await), ("0".to_owned(), "1".to_owned()));
     advance(9 * SECOND).await;
@@ -63,14 +63,14 @@ async fn a_latest_version_is_read_again_after_its_time_and_a_pinned_one_later() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_who_ask_at_once_are_one_request() {
+async fn a_thousand_concurrent_reads_are_one_request() {
     let desk = Desk::new(10);
     let answers = join_all((0..1000).map(|_| desk.read("a", None))).await;
     assert!(answers.iter().all(|answer| answer == "0"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_shared_and_not_kept() {
+async fn a_failure_is_shared_and_not_cached() {
     let (desk, calls) = (Desk::new(10), Arc::new(AtomicUsize::new(0)));
     let fail = |_: Key| -> BoxFuture<'static, Result<Found, SecretsError>> {
         let calls = Arc::clone(&calls);
@@ -88,7 +88,7 @@ async fn a_failure_is_shared_and_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reading_that_nobody_waits_for_is_gone() {
+async fn an_abandoned_read_is_dropped() {
     let desk = Desk::new(10);
     let stuck = desk.cache.get(key("a", None), |_| pending().boxed());
     assert!(stuck.now_or_never().is_none());
@@ -96,7 +96,7 @@ async fn a_reading_that_nobody_waits_for_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_are_kept_and_the_first_to_end_goes_first() {
+async fn the_entry_that_expires_first_is_evicted_first() {
     let desk = Desk::new(2);
     for (path, expect) in [("a", "0"), ("b", "1"), ("c", "2"), ("c", "2"), ("b", "1"), ("a", "3")] {
         assert_eq!(desk.read(path, None).await, expect, "{path}");
@@ -106,11 +106,11 @@ async fn only_so_many_are_kept_and_the_first_to_end_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reading_that_began_before_a_write_is_not_kept() {
+async fn a_read_that_began_before_a_write_is_not_cached() {
     let desk = Desk::new(10);
-    let mut reading = desk.read("a", None).boxed_local();
-    assert!(reading.as_mut().now_or_never().is_none());
+    let mut read = desk.read("a", None).boxed_local();
+    assert!(read.as_mut().now_or_never().is_none());
     desk.cache.forget("a");
-    assert_eq!(reading.await, "0");
+    assert_eq!(read.await, "0");
     assert_eq!(desk.read("a", None).await, "1");
 }

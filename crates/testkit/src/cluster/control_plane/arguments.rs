@@ -1,24 +1,24 @@
-//! What the servers are told on their command lines.
+//! The command lines of the servers.
 
 use crate::cluster::{Api, Error};
 use std::path::Path;
 use std::process::Command;
 
-/// The last minor version of Kubernetes whose controller manager also listens without TLS, unless told otherwise.
+/// The last minor version of Kubernetes whose controller manager also listens without TLS by default.
 const LAST_WITH_PLAIN_PORT: u32 = 23;
 
-/// Where the servers listen, on 127.0.0.1.
+/// The ports of the servers, on 127.0.0.1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
-    /// For the clients of etcd.
+    /// The client port of etcd.
     pub etcd: u16,
-    /// For the peers of etcd, of which there are none.
+    /// The peer port of etcd, which is not used.
     pub peer: u16,
-    /// The API server.
+    /// The port of the API server.
     pub api: u16,
 }
 
-/// Nothing is worth waiting for the disk: all of it goes with the test.
+/// Arguments of etcd, without fsync: the data is temporary.
 pub fn etcd(folder: &Path, ports: &Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.peer);
@@ -33,7 +33,8 @@ pub fn etcd(folder: &Path, ports: &Ports) -> Vec<String> {
     ]
 }
 
-/// Pods need no service account here, and nobody looks for the server's own endpoints.
+/// Arguments of the API server, without service accounts for pods and without its own endpoints, which tests
+/// do not need.
 pub fn api_server(folder: &Path, ports: &Ports) -> Vec<String> {
     let key = folder.join("service-account.key");
     vec![
@@ -53,7 +54,7 @@ pub fn api_server(folder: &Path, ports: &Ports) -> Vec<String> {
     ]
 }
 
-/// It listens nowhere, and asks as often as it likes.
+/// Arguments of the controller manager, without a port and with a high request rate.
 pub fn controller_manager(folder: &Path, api: &Api, minor: u32) -> Vec<String> {
     let mut arguments = vec![
         format!("--kubeconfig={}", api.kubeconfig.display()),
@@ -70,19 +71,19 @@ pub fn controller_manager(folder: &Path, api: &Api, minor: u32) -> Vec<String> {
     arguments
 }
 
-/// Which 1.x this is.
+/// The minor version of a Kubernetes program.
 pub fn minor_version(program: &Path) -> Result<u32, Error> {
     let failed = |source| Error::Start { program: program.to_owned(), source };
-    let said = Command::new(program).arg("--version").output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&said.stdout);
-    minor(&said).ok_or_else(|| {
-        let log = format!("an unknown version: {}", said.trim());
+    let output = Command::new(program).arg("--version").output().map_err(failed)?;
+    let output = String::from_utf8_lossy(&output.stdout);
+    minor(&output).ok_or_else(|| {
+        let log = format!("unknown version: {}", output.trim());
         Error::Ended { program: program.display().to_string(), log }
     })
 }
 
-fn minor(said: &str) -> Option<u32> {
-    let (_, rest) = said.split_once("v1.")?;
+fn minor(output: &str) -> Option<u32> {
+    let (_, rest) = output.split_once("v1.")?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a cluster, and what is in it before the first server starts.
+//! The directory of a cluster, and its files before the first server starts.
 
 use super::arguments::Ports;
 use crate::cluster::{Api, Binaries, Error};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A new folder that only its owner may look into.
+/// A new directory that only its owner can read.
 pub fn folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new()
         .prefix("qontract-cluster-")
@@ -14,11 +14,11 @@ pub fn folder() -> Result<tempfile::TempDir, Error> {
         .map_err(|source| Error::Make { path: std::env::temp_dir(), source })
 }
 
-/// Writes tokens, keys and kubeconfigs; tells where the API server will be.
+/// Writes tokens, keys and kubeconfigs; returns the description of the API server.
 pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, Error> {
     let api = Api {
         url: format!("https://127.0.0.1:{}", ports.api),
-        // made by the API server; it signed itself
+        // created by the API server; self-signed
         ca: folder.join("certificates/apiserver.crt"),
         token: format!("admin-{}", ports.api),
         plain_token: format!("plain-{}", ports.api),
@@ -37,7 +37,7 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     // relative to the kubeconfig
     let certificate = r#"{"client-certificate": "client.crt", "client-key": "client.key"}"#;
     write(&api.certificate_kubeconfig, &kubeconfig(&api, certificate))?;
-    // without extensions it would be of version 1, which few servers and clients take
+    // without extensions it would be an X.509 v1 certificate, which few servers and clients accept
     write(&folder.join("client.ext"), "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n")?;
     for line in KEYS {
         openssl(folder, line)?;
@@ -45,12 +45,12 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     Ok(api)
 }
 
-/// Token, user, id, groups.
+/// The token file: token, user, id, groups.
 fn tokens(api: &Api) -> String {
     format!("{},admin,admin,system:masters\n{},plain,plain\n", api.token, api.plain_token)
 }
 
-/// JSON is YAML, and needs no care for what is in the paths but for quotes.
+/// A kubeconfig, as JSON, which is valid YAML and only needs quoting of paths.
 fn kubeconfig(api: &Api, user: &str) -> String {
     let ca = api.ca.display().to_string();
     let url = &api.url;
@@ -65,7 +65,8 @@ fn kubeconfig(api: &Api, user: &str) -> String {
     )
 }
 
-/// What makes the key that tokens of service accounts are signed with; the CA of client certificates; and a certificate of a member of `system:masters`.
+/// `openssl` commands that create the signing key of service account tokens, the CA of client certificates,
+/// and the client certificate of a member of `system:masters`.
 const KEYS: [&str; 4] = [
     "genrsa -out service-account.key 2048",
     "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=client-ca -keyout client-ca.key -out client-ca.crt",
@@ -73,7 +74,7 @@ const KEYS: [&str; 4] = [
     "x509 -req -in client.csr -CA client-ca.crt -CAkey client-ca.key -CAcreateserial -days 2 -extfile client.ext -out client.crt",
 ];
 
-/// Runs `openssl` in the folder.
+/// Runs `openssl` in the directory.
 fn openssl(folder: &Path, line: &str) -> Result<(), Error> {
     let program = "openssl";
     let output = Command::new(program)
