@@ -14,12 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use measure::{Measured, median, run, run_with};
+use measure::{CommandMeasurement, median, run, run_with};
 use qontract_benches::corpus;
-use served::Server;
+use served::ServerProcess;
 
 /// Time after the last write until the build cache trusts the stat signature of a file.
-const SETTLED: Duration = Duration::from_millis(2_500);
+const SETTLE_TIME: Duration = Duration::from_millis(2_500);
 
 fn main() {
     let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "1000,10000".to_owned());
@@ -83,7 +83,7 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
         run_with(&binary, &arguments, &kept)
     });
     // The stat signatures of files are trusted only some time after they were written.
-    std::thread::sleep(SETTLED);
+    std::thread::sleep(SETTLE_TIME);
     run_with(&binary, &arguments, &kept);
     let again = median(|| {
         corpus.change();
@@ -98,9 +98,9 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
     let watching = watch(&corpus);
 
     let bundle = fs::metadata(&ours).map_or(0, |file| file.len());
-    measure::say(&format!("\n## {size} datafiles, a bundle of {:.1} MB\n", bundle as f64 / 1e6));
-    measure::say("| step | wall s | CPU s | peak MB | MB from the disk |");
-    measure::say("|---|---|---|---|---|");
+    measure::print_line(&format!("\n## {size} datafiles, a bundle of {:.1} MB\n", bundle as f64 / 1e6));
+    measure::print_line("| step | wall s | CPU s | peak MB | MB from the disk |");
+    measure::print_line("|---|---|---|---|---|");
     for (step, measured) in [
         ("`qontract bundle`, no cache", Some(cold)),
         ("the same with `--no-validate`", Some(unchecked)),
@@ -110,13 +110,13 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
         ("PyYAML + json: parse and dump only", parsing),
         ("PyYAML + json + jsonschema: and check datafiles against their schemas", checking),
     ] {
-        let Some(Measured { wall, cpu, peak, fetched }) = measured else { continue };
+        let Some(CommandMeasurement { wall, cpu, peak, disk_bytes: fetched }) = measured else { continue };
         let (peak, fetched) = (peak / 1000, fetched / 1_000_000);
-        measure::say(&format!("| {step} | {wall:.2} | {cpu:.2} | {peak} | {fetched} |"));
+        measure::print_line(&format!("| {step} | {wall:.2} | {cpu:.2} | {peak} | {fetched} |"));
     }
-    measure::say("");
+    measure::print_line("");
     let is_promised = size == 50_000;
-    let mut promise = |holds, what| measure::promise(missed, is_promised, holds, what);
+    let mut promise = |holds, what| measure::check_promise(missed, is_promised, holds, what);
     promise(cold.wall <= 3.0, format!("cold: {:.2} s, 3 s promised", cold.wall));
     promise(cold.cpu <= 5.0, format!("cold: {:.2} s of CPU, 5 s promised", cold.cpu));
     let times = cold.peak as f64 * 1024.0 / bundle as f64;
@@ -134,11 +134,11 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
 /// Seconds from the change of a datafile until `serve --watch` serves it: the median of five.
 fn watch(corpus: &Corpus) -> f64 {
     let repo = corpus.repo.display().to_string();
-    let server = Server::ours(&["--watch", &repo]);
+    let server = ServerProcess::ours(&["--watch", &repo]);
     let mut client = server.connect();
     let mut times: Vec<f64> = (0..5)
         .map(|_| {
-            std::thread::sleep(SETTLED);
+            std::thread::sleep(SETTLE_TIME);
             let before = client.get("/sha256");
             corpus.change();
             let begun = Instant::now();

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qontract_benches::corpus;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
 use qontract_graphql::{Engine, Request};
 use serde_json::{Value, json};
 
 /// Measurement time per request and side.
-const MEASURED: Duration = Duration::from_secs(3);
+const MEASURE_TIME: Duration = Duration::from_secs(3);
 
 const ALL_NAMESPACES: &str = "{ namespaces_v1 { path name description cluster { name serverUrl } app { name path } \
                               environment { name product { name } } } }";
@@ -29,8 +29,10 @@ const USERS: &str = "{ users_v1 { path name org_username roles { path name permi
 
 fn main() {
     let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "1000,10000".to_owned());
-    measure::say("| datafiles | request | answer bytes | `qontract` CPU ms | graphql-js CPU ms | times |");
-    measure::say("|---|---|---|---|---|---|");
+    measure::print_line(
+        "| datafiles | request | answer bytes | `qontract` CPU ms | graphql-js CPU ms | times |",
+    );
+    measure::print_line("|---|---|---|---|---|---|");
     for size in sizes.split(',') {
         measure_size(size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers"));
     }
@@ -43,7 +45,7 @@ fn measure_size(size: usize) {
     measure::copy(&example.join("schemas"), &folder.path().join("schemas"));
     measure::copy(&example.join("graphql-schemas"), &folder.path().join("graphql-schemas"));
     let repo = Repo::directory(folder.path(), Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("the corpus can be read");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("the corpus can be read");
     let built = outcome.built.expect("the corpus is good");
     let file = folder.path().join("bundle.json");
     let bytes = built.to_vec();
@@ -76,7 +78,10 @@ fn measure_size(size: usize) {
         let ours = cpu_milliseconds(&engine, query);
         let peer = cost["milliseconds"].as_f64().expect("a number");
         let bytes = answer.body.len();
-        measure::say(&format!("| {size} | {name} | {bytes} | {ours:.3} | {peer:.3} | {:.0} |", peer / ours));
+        measure::print_line(&format!(
+            "| {size} | {name} | {bytes} | {ours:.3} | {peer:.3} | {:.0} |",
+            peer / ours
+        ));
     }
 }
 
@@ -110,17 +115,17 @@ fn cpu_milliseconds(engine: &Engine, query: &str) -> f64 {
     for _ in 0..3 {
         run();
     }
-    let (start, before) = (Instant::now(), on_cpu());
+    let (start, before) = (Instant::now(), thread_cpu_time());
     let mut rounds = 0_u32;
-    while start.elapsed() < MEASURED || rounds < 3 {
+    while start.elapsed() < MEASURE_TIME || rounds < 3 {
         run();
         rounds += 1;
     }
-    on_cpu().saturating_sub(before).as_secs_f64() * 1000.0 / f64::from(rounds)
+    thread_cpu_time().saturating_sub(before).as_secs_f64() * 1000.0 / f64::from(rounds)
 }
 
 /// CPU time of this thread.
-fn on_cpu() -> Duration {
+fn thread_cpu_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps the time of threads");
     let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number");

@@ -22,7 +22,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
-use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Token, TokenError, Tokens};
+use qontract_client_kubernetes::{Cluster, ClusterSettings, ClusterToken, Clusters, TokenError, TokenSource};
 use qontract_inventory::Owner;
 use qontract_testkit::cluster::{Api, TestCluster};
 use serde_json::{Value, json};
@@ -30,15 +30,15 @@ use test_integration::{TestIntegration, TestObject};
 
 /// A workload: number of namespaces, objects per namespace, and requests per second.
 #[derive(Clone, Copy)]
-struct Shape {
+struct Workload {
     prefix: &'static str,
     namespaces: usize,
     objects: usize,
     per_second: u32,
 }
 
-const IDLE: Shape = Shape { prefix: "idle", namespaces: 100, objects: 100, per_second: 2000 };
-const BUSY: Shape = Shape { prefix: "busy", namespaces: 10, objects: 100, per_second: 50 };
+const IDLE: Workload = Workload { prefix: "idle", namespaces: 100, objects: 100, per_second: 2000 };
+const BUSY: Workload = Workload { prefix: "busy", namespaces: 10, objects: 100, per_second: 50 };
 
 /// A `ConfigMap` of a kilobyte.
 fn config_map(number: usize) -> Value {
@@ -46,16 +46,20 @@ fn config_map(number: usize) -> Value {
         "data": {"settings": "x".repeat(1000)}})
 }
 
-struct Admin(String);
+struct AdminToken(String);
 
-impl Tokens for Admin {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
-        std::future::ready(Ok(Token { secret: Secret::new(self.0.clone()), server: None })).boxed()
+impl TokenSource for AdminToken {
+    fn token<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a Cluster,
+    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
+        std::future::ready(Ok(ClusterToken { secret: Secret::new(self.0.clone()), server: None })).boxed()
     }
 }
 
 /// A real run over all namespaces of a workload. Runs in the child process.
-fn reconcile(shape: Shape, api: &[String]) {
+fn reconcile(shape: Workload, api: &[String]) {
     let [url, ca, token] = api else { panic!("the arguments are url, ca and token") };
     let settings = ClusterSettings {
         ca: Some(std::fs::read(ca).unwrap()),
@@ -65,7 +69,7 @@ fn reconcile(shape: Shape, api: &[String]) {
     let http = Settings { proxies: Proxies::Never, ..Settings::default() };
     let known = BTreeMap::from([("c1".to_owned(), settings)]);
     let permit = ReadPermit::for_targets(Mode::Real);
-    let clusters = Clusters::new(&permit, http, Arc::new(Admin(token.clone())), known);
+    let clusters = Clusters::new(&permit, http, Arc::new(AdminToken(token.clone())), known);
     let cluster = Cluster { name: "c1".to_owned(), server: url.clone(), token: None };
     let owner = Owner::of("openshift-resources", None).unwrap();
     let mut integration = TestIntegration::new(Arc::new(clusters), cluster, owner, &["ConfigMap"]);
@@ -84,7 +88,7 @@ fn reconcile(shape: Shape, api: &[String]) {
 }
 
 /// Runs a child process; returns steps, seconds and megabytes.
-fn child(shape: Shape, api: &Api) -> (usize, f64, f64) {
+fn child(shape: Workload, api: &Api) -> (usize, f64, f64) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--child", shape.prefix, &api.url, api.ca.to_str().unwrap(), &api.token])
         .output()
@@ -108,7 +112,7 @@ fn requests(api: &Api) -> BTreeMap<String, f64> {
     counts
 }
 
-fn since(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
+fn request_delta(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
     let grown = after.iter().map(|(verb, count)| (verb, count - before.get(verb).unwrap_or(&0.0)));
     let counts: Vec<String> =
         grown.filter(|(_, more)| *more > 0.0).map(|(verb, more)| format!("{more} {verb}")).collect();
@@ -136,7 +140,7 @@ fn main() {
     println!("fill: {steps} objects written in {seconds:.1} s");
     let before = requests(api);
     let (steps, seconds, peak) = child(IDLE, api);
-    let seen = since(&before, &requests(api));
+    let seen = request_delta(&before, &requests(api));
     println!("idle: {steps} steps in {seconds:.2} s, peak {peak:.0} MB; the server saw {seen}");
     assert!(seen == "100 LIST" && peak <= 100.0, "a run without changes uses more than allowed");
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The measurements of one run.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct CommandMeasurement {
     /// Wall time in seconds.
     pub wall: f64,
     /// CPU time of all cores, user and system, in seconds.
@@ -15,16 +15,16 @@ pub struct Measured {
     /// Peak memory in kilobytes; 0 if it is not available.
     pub peak: u64,
     /// Bytes read from disk, because they were not in the page cache.
-    pub fetched: u64,
+    pub disk_bytes: u64,
 }
 
 /// Runs a command under `time`. It must succeed.
-pub fn run(program: &str, arguments: &[&str]) -> Measured {
+pub fn run(program: &str, arguments: &[&str]) -> CommandMeasurement {
     run_with(program, arguments, &[])
 }
 
 /// Runs a command under `time`, with additional environment variables. It must succeed.
-pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Measured {
+pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> CommandMeasurement {
     let output = Command::new("/usr/bin/time")
         .args(["-f", "measured %e %U %S %M %I", program])
         .args(arguments)
@@ -41,11 +41,11 @@ pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)])
         clippy::cast_sign_loss,
         reason = "kilobytes and blocks are whole and positive"
     )]
-    Measured { wall, cpu: user + system, peak: peak as u64, fetched: blocks as u64 * 512 }
+    CommandMeasurement { wall, cpu: user + system, peak: peak as u64, disk_bytes: blocks as u64 * 512 }
 }
 
 /// The median of three runs, by CPU time.
-pub fn median(mut run: impl FnMut() -> Measured) -> Measured {
+pub fn median(mut run: impl FnMut() -> CommandMeasurement) -> CommandMeasurement {
     let mut runs = [run(), run(), run()];
     runs.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     runs[1]
@@ -65,13 +65,13 @@ pub fn memory() -> f64 {
     status("VmRSS:")
 }
 
-/// Peak memory of this process since [`forget_peak`], in bytes.
+/// Peak memory of this process since [`reset_peak`], in bytes.
 pub fn peak() -> f64 {
     status("VmHWM:")
 }
 
 /// Resets the peak memory.
-pub fn forget_peak() {
+pub fn reset_peak() {
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
 }
 
@@ -83,7 +83,7 @@ fn status(name: &str) -> f64 {
 
 /// Prints a line of the report.
 #[expect(clippy::print_stdout, reason = "the table is the result")]
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -102,8 +102,8 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Prints a figure, and records it as missed if it is promised and does not hold.
-pub fn promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
-    say(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
+pub fn check_promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
+    print_line(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
     if is_promised && !holds {
         missed.push(what);
     }

@@ -17,35 +17,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use measure::say;
+use measure::print_line;
 use qontract_access::Mode;
 use qontract_benches::corpus;
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{Bundle, CommitStamp, Layout, Pool, Repo, build};
 use qontract_client_kubernetes::{Kubernetes, Sandbox};
-use qontract_client_secrets::Tables;
+use qontract_client_secrets::ConfigSecrets;
 use qontract_graphql::Engine;
 use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
 use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
 use qontract_integration_openshift_resources as openshift_resources;
 use qontract_integration_openshift_rolebindings as openshift_rolebindings;
-use qontract_objects::templates::Outside;
+use qontract_objects::templates::ExternalLookups;
 use qontract_objects::{ManagedObjects, ObjectIntegration};
-use qontract_runtime::affected::{Pair, Verdict, affected};
+use qontract_runtime::affected::{AffectedVerdict, BundlePair, affected};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::state::{Declared, Shard, compare};
-use qontract_runtime::{Loaded, Options, Request, Room, ShardKey, Source, run};
+use qontract_runtime::state::{DeclaredState, Shard, compare};
+use qontract_runtime::{BundleReader, Integration, LoadedBundle, Options, RunRequest, ShardKey, run};
 
 /// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type State = Vec<BTreeMap<String, String>>;
+type BenchState = Vec<BTreeMap<String, String>>;
 
 /// About 100 MB of state: a thousand shards of namespaces with their objects.
-fn state() -> Declared<(), String, State> {
-    let mut declared = Declared::new(());
+fn state() -> DeclaredState<(), String, BenchState> {
+    let mut declared = DeclaredState::new(());
     for shard in 0..1000 {
         let object = |number: usize| {
             let entry = |key: &str, value: String| (key.to_owned(), value);
@@ -83,7 +83,7 @@ struct Corpus {
     size: usize,
     folder: PathBuf,
     repo: PathBuf,
-    tree: corpus::Tree,
+    tree: corpus::CorpusTree,
     pool: Pool,
 }
 
@@ -99,7 +99,8 @@ impl Corpus {
     }
 
     fn bundle(&self) -> Bundle {
-        let outcome = build(&Repo::directory(&self.repo, Layout::default()), Stamp::default(), &self.pool);
+        let outcome =
+            build(&Repo::directory(&self.repo, Layout::default()), CommitStamp::default(), &self.pool);
         outcome.expect("a data repo").built.expect("a good data repo")
     }
 
@@ -109,17 +110,17 @@ impl Corpus {
 }
 
 /// A queryable bundle, loaded as in commands: incrementally from the previous one, if there is one.
-fn source(bundle: Bundle, previous: Option<&Arc<dyn Source>>) -> Arc<dyn Source> {
+fn source(bundle: Bundle, previous: Option<&Arc<dyn BundleReader>>) -> Arc<dyn BundleReader> {
     let bundle = Arc::new(bundle);
     let engine = match previous.and_then(|last| last.engine()) {
-        Some(last) => last.beside(bundle),
+        Some(last) => last.derive(bundle),
         None => Engine::new(bundle),
     };
-    Arc::new(Loaded::new(Arc::new(engine.expect("types"))))
+    Arc::new(LoadedBundle::new(Arc::new(engine.expect("types"))))
 }
 
 /// Time after which a measurement is not repeated.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_MEASURE_TIME: Duration = Duration::from_secs(10);
 
 /// Number of dry runs, one hash slot each.
 const RUNS: u32 = 100;
@@ -134,11 +135,11 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     let integration = managed(openshift_limitranges::OpenshiftLimitranges, &corpus.kubernetes());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let concurrently = |runs: u32| {
-        measure::forget_peak();
+        measure::reset_peak();
         let begun = Instant::now();
         let outcomes = runtime.block_on(futures_util::future::join_all((0..runs).map(|slot| {
             let today = jiff::civil::date(2025, 1, 1);
-            let mut request = Request::new(
+            let mut request = RunRequest::new(
                 format!("run-{slot}"),
                 Mode::DryRun,
                 Arc::clone(&head),
@@ -158,16 +159,16 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
         (shards, begun.elapsed().as_secs_f64(), (measure::peak() - loaded) / 1e6)
     };
     let data = std::fs::metadata(&file).expect("a file").len() as f64 / 1e6;
-    say(&format!(
+    print_line(&format!(
         "\n## {} datafiles: dry runs on one copy of the data, a bundle of {data:.0} MB\n",
         corpus.size
     ));
-    say("| runs | shards | seconds | peak MB without the loaded bundle |");
-    say("|---|---|---|---|");
+    print_line("| runs | shards | seconds | peak MB without the loaded bundle |");
+    print_line("|---|---|---|---|");
     // Many runs first, because memory left over from the single run would be counted.
     let [many, one] = [RUNS, 1].map(|runs| {
         let (shards, seconds, more) = concurrently(runs);
-        say(&format!("| {runs} | {shards} | {seconds:.1} | {more:.0} |"));
+        print_line(&format!("| {runs} | {shards} | {seconds:.1} | {more:.0} |"));
         more
     });
     if corpus.size == 50_000 && many > 2.0 * one {
@@ -198,9 +199,9 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
         managed(openshift_clusterrolebindings::OpenshiftClusterrolebindings, &kubernetes),
         managed(openshift_resources::OpenshiftResources::default(), &kubernetes),
     ];
-    say(&format!("\n## {size} datafiles: does a change affect an integration?\n"));
-    say("| change | integration | verdict | shards | ms, the first time | ms |");
-    say("|---|---|---|---|---|---|");
+    print_line(&format!("\n## {size} datafiles: does a change affect an integration?\n"));
+    print_line("| change | integration | verdict | shards | ms, the first time | ms |");
+    print_line("|---|---|---|---|---|---|");
     for (what, schema, from, to) in [
         ("description of a namespace", "/openshift/namespace-1.yml", "description: ", "description: Now "),
         ("name of a user", "/access/user-1.yml", "\nname: ", "\nname: Now "),
@@ -230,24 +231,24 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
             let mut times = Vec::new();
             let (mut verdict, mut shards) = ("", 0);
             let all = Instant::now();
-            while times.len() < 5 && all.elapsed() < LONGEST {
-                let pair = Pair::new(integration, Arc::clone(&base), Arc::clone(&head));
+            while times.len() < 5 && all.elapsed() < MAX_MEASURE_TIME {
+                let pair = BundlePair::new(integration, Arc::clone(&base), Arc::clone(&head));
                 let begun = Instant::now();
                 let decided = affected(integration, &pair, &Options::default());
                 times.push(begun.elapsed().as_secs_f64() * 1000.0);
                 (verdict, shards) = match decided {
-                    Verdict::Unaffected(rule) => (rule.as_str(), 0),
-                    Verdict::Affected(found) => {
+                    AffectedVerdict::Unaffected(rule) => (rule.as_str(), 0),
+                    AffectedVerdict::Affected(found) => {
                         (found.rule.as_str(), found.comparison.map_or(0, |differs| differs.shards.len()))
                     }
-                    Verdict::Unknown(fault) => panic!("{fault}"),
+                    AffectedVerdict::Unknown(fault) => panic!("{fault}"),
                 };
             }
             let first = times[0];
             times.sort_by(f64::total_cmp);
-            let name = &integration.about().name;
+            let name = &integration.meta().name;
             let middle = times[times.len() / 2];
-            say(&format!("| {what} | `{name}` | {verdict} | {shards} | {first:.1} | {middle:.1} |"));
+            print_line(&format!("| {what} | `{name}` | {verdict} | {shards} | {first:.1} | {middle:.1} |"));
             if *size == 50_000 && first > 150.0 {
                 missed.push(format!("{what}, {name}: {first:.0} ms, 150 ms promised"));
             }
@@ -265,8 +266,8 @@ fn states() {
     if let Some(object) = middle.and_then(|shard| shard.state.get_mut(7)) {
         object.insert("content".to_owned(), "something else".to_owned());
     }
-    say("| comparison | MB each | differing shards | seconds |");
-    say("|---|---|---|---|");
+    print_line("| comparison | MB each | differing shards | seconds |");
+    print_line("|---|---|---|---|");
     let mut times: Vec<f64> = Vec::new();
     let mut differing = 0;
     for _ in 0..5 {
@@ -276,11 +277,11 @@ fn states() {
     }
     times.sort_by(f64::total_cmp);
     let megabytes = size.unwrap_or_default() / 1_000_000;
-    say(&format!("| two declared states | {megabytes} | {differing} | {:.2} |", times[2]));
+    print_line(&format!("| two declared states | {megabytes} | {differing} | {:.2} |", times[2]));
 }
 
 /// An integration over Kubernetes objects, without secrets to look up.
-fn managed(integration: impl ObjectIntegration, kubernetes: &Arc<dyn Kubernetes>) -> Room {
-    let lookups = Outside::secrets(Arc::new(Tables::new(toml::Table::new())));
-    Room::staged(ManagedObjects::new(integration, Arc::clone(kubernetes), Arc::new(lookups)))
+fn managed(integration: impl ObjectIntegration, kubernetes: &Arc<dyn Kubernetes>) -> Integration {
+    let lookups = ExternalLookups::secrets(Arc::new(ConfigSecrets::new(toml::Table::new())));
+    Integration::staged(ManagedObjects::new(integration, Arc::clone(kubernetes), Arc::new(lookups)))
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::measure;
 
 /// A server process; killed on drop.
-pub struct Server {
+pub struct ServerProcess {
     child: Child,
     port: u16,
     /// Time from the start to the first response.
@@ -21,7 +21,7 @@ pub struct Server {
     pub load_cpu: f64,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts `qontract serve` with these arguments, without its answer cache.
     pub fn ours(arguments: &[&str]) -> Self {
         let mut command = Command::new(measure::binary("qontract"));
@@ -49,10 +49,10 @@ impl Server {
     }
 
     /// A client of this server.
-    pub fn connect(&self) -> Client {
+    pub fn connect(&self) -> HttpClient {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a server that listens");
         stream.set_nodelay(true).expect("a socket");
-        Client { reader: BufReader::with_capacity(1 << 16, stream) }
+        HttpClient { reader: BufReader::with_capacity(1 << 16, stream) }
     }
 
     /// CPU time of the process, in milliseconds; the kernel counts hundredths of a second.
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -80,11 +80,11 @@ impl Drop for Server {
 }
 
 /// A client with a persistent connection.
-pub struct Client {
+pub struct HttpClient {
     reader: BufReader<TcpStream>,
 }
 
-impl Client {
+impl HttpClient {
     /// Sends a request; returns the status and the body of the response.
     pub fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
         let request = format!(
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// The answer to a query.
-    pub fn ask(&mut self, query: &str) -> Vec<u8> {
+    pub fn query(&mut self, query: &str) -> Vec<u8> {
         let (status, body) = self.send("POST", "/graphql", &json!({ "query": query }).to_string());
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
         body

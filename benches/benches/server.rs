@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use qontract_benches::corpus;
-use qontract_bundle::{Layout, Pool, Repo, Sha256, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, Sha256, build};
 use serde_json::{Value, json};
-use served::Server;
+use served::ServerProcess;
 
 const Q1: &str = "{ namespaces_v1 { path name description cluster { name serverUrl } app { name path } \
                   environment { name product { name } } } }";
@@ -30,16 +30,16 @@ const Q3: &str = "{ users_v1 { path name org_username roles { path name permissi
                   ... on PermissionGithubOrgTeam_v1 { org team } } } } }";
 
 /// Measurement time per request and side.
-const MEASURED: Duration = Duration::from_secs(4);
+const MEASURE_TIME: Duration = Duration::from_secs(4);
 /// Number of reloads.
 const RELOADS: usize = 50;
 /// Time between reloads: a fifth of all reloads takes several times the TTL of an unused bundle, so that the
 /// number of held bundles is the same then and at the end.
-const PACE: Duration = Duration::from_millis(300);
+const RELOAD_INTERVAL: Duration = Duration::from_millis(300);
 /// Number of concurrent clients during the reloads.
 const CLIENTS: usize = 200;
 /// The number of datafiles for which figures are promised.
-const PROMISED: usize = 50_000;
+const PROMISED_SIZE: usize = 50_000;
 
 fn main() {
     let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "10000,50000".to_owned());
@@ -48,10 +48,10 @@ fn main() {
         let size: usize = size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let bundles = bundles(size, folder.path());
-        measure::say(&format!("\n## {size} datafiles\n"));
-        answers(&bundles, size == PROMISED, &mut missed);
-        holding(&bundles, size == PROMISED, &mut missed);
-        if size < PROMISED {
+        measure::print_line(&format!("\n## {size} datafiles\n"));
+        answers(&bundles, size == PROMISED_SIZE, &mut missed);
+        holding(&bundles, size == PROMISED_SIZE, &mut missed);
+        if size < PROMISED_SIZE {
             reloads(&bundles, folder.path(), &mut missed);
         }
     }
@@ -77,7 +77,8 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     measure::copy(&example.join("schemas"), &repo.join("schemas"));
     measure::copy(&example.join("graphql-schemas"), &repo.join("graphql-schemas"));
     let make = |file: &Path| {
-        let outcome = build(&Repo::directory(&repo, Layout::default()), Stamp::default(), &Pool::default());
+        let outcome =
+            build(&Repo::directory(&repo, Layout::default()), CommitStamp::default(), &Pool::default());
         let built = outcome.expect("the corpus can be read").built.expect("the corpus is good");
         let bytes = built.to_vec();
         fs::write(file, &bytes).expect("a file");
@@ -96,12 +97,12 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     }
     let (other, _) = make(&second);
     let bytes = fs::metadata(&first).expect("a file").len();
-    let has_peer = size <= PROMISED;
+    let has_peer = size <= PROMISED_SIZE;
     Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone(), has_peer }
 }
 
 /// Starts Apollo Server on Express with these bundles.
-fn theirs(bundles: &[&Path]) -> Server {
+fn theirs(bundles: &[&Path]) -> ServerProcess {
     let folder = std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
     let mut command = Command::new("node");
     command
@@ -113,7 +114,7 @@ fn theirs(bundles: &[&Path]) -> Server {
         .args(bundles)
         .env("NODE_ENV", "production")
         .current_dir(folder);
-    Server::start(command.stdout(Stdio::piped()), |child| {
+    ServerProcess::start(command.stdout(Stdio::piped()), |child| {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a port");
         line.trim().parse().expect("a port")
@@ -121,15 +122,15 @@ fn theirs(bundles: &[&Path]) -> Server {
 }
 
 /// CPU milliseconds of a server per request, and the median time of a request.
-fn cost(server: &Server, query: &str) -> (f64, f64) {
+fn cost(server: &ServerProcess, query: &str) -> (f64, f64) {
     let mut client = server.connect();
     for _ in 0..3 {
-        client.ask(query);
+        client.query(query);
     }
     let (begun, before, mut times) = (Instant::now(), server.cpu(), Vec::new());
-    while begun.elapsed() < MEASURED || times.len() < 5 {
+    while begun.elapsed() < MEASURE_TIME || times.len() < 5 {
         let one = Instant::now();
-        client.ask(query);
+        client.query(query);
         times.push(one.elapsed().as_secs_f64() * 1000.0);
     }
     times.sort_by(f64::total_cmp);
@@ -144,22 +145,24 @@ fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         bundles.namespace
     );
     let first = bundles.first.display().to_string();
-    let ours = Server::ours(&["--bundle", &first]);
+    let ours = ServerProcess::ours(&["--bundle", &first]);
     let theirs = bundles.has_peer.then(|| theirs(&[&bundles.first]));
-    measure::say("| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |");
-    measure::say("|---|---|---|---|---|---|---|");
+    measure::print_line(
+        "| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |",
+    );
+    measure::print_line("|---|---|---|---|---|---|---|");
     for (name, query, least) in [("Q1", Q1, 20.0), ("Q2", q2.as_str(), 10.0), ("Q3", Q3, 20.0)] {
-        let answer = ours.connect().ask(query);
+        let answer = ours.connect().query(query);
         let (cpu, p50) = cost(&ours, query);
         let Some(theirs) = &theirs else {
-            measure::say(&format!("| {name} | {} | {cpu:.3} | – | – | {p50:.2} | – |", answer.len()));
+            measure::print_line(&format!("| {name} | {} | {cpu:.3} | – | – | {p50:.2} | – |", answer.len()));
             continue;
         };
         let read = |body: &[u8]| serde_json::from_slice::<Value>(body).expect("JSON");
-        assert_eq!(read(&answer), read(&theirs.connect().ask(query)), "{name}");
+        assert_eq!(read(&answer), read(&theirs.connect().query(query)), "{name}");
         let (peer, peer_p50) = cost(theirs, query);
         let times = peer / cpu;
-        measure::say(&format!(
+        measure::print_line(&format!(
             "| {name} | {} | {cpu:.3} | {peer:.3} | {times:.0} | {p50:.2} | {peer_p50:.2} |",
             answer.len()
         ));
@@ -167,22 +170,22 @@ fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
             missed.push(format!("{name}: {times:.1} times less CPU, at least {least} promised"));
         }
     }
-    measure::say("");
+    measure::print_line("");
 }
 
 fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     let (first, second) = (bundles.first.display().to_string(), bundles.second.display().to_string());
-    let one = Server::ours(&["--bundle", &first]);
+    let one = ServerProcess::ours(&["--bundle", &first]);
     let (file, alone) = (bundles.bytes as f64, one.memory());
     let (load, cpu) = (one.load.as_secs_f64(), one.load_cpu / 1000.0);
-    measure::promise(
+    measure::check_promise(
         missed,
         is_promised,
         load <= 0.5,
         format!("load: {load:.2} s ({cpu:.2} s of CPU), 0.5 s promised"),
     );
     let times = alone / file;
-    measure::promise(
+    measure::check_promise(
         missed,
         is_promised,
         times <= 2.5,
@@ -193,9 +196,9 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         ),
     );
     drop(one);
-    let two = Server::ours(&["--bundle", &second, "--bundle", &first]);
+    let two = ServerProcess::ours(&["--bundle", &second, "--bundle", &first]);
     let times = two.memory() / alone;
-    measure::promise(
+    measure::check_promise(
         missed,
         is_promised,
         times <= 1.2,
@@ -212,7 +215,7 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    measure::promise(
+    measure::check_promise(
         missed,
         is_promised,
         times[4] <= 20.0,
@@ -221,7 +224,7 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
 }
 
 /// The median of the last five measurements: a single one may be taken while memory is being released.
-fn settled(memories: &[f64]) -> f64 {
+fn median_of_last_five(memories: &[f64]) -> f64 {
     let mut last = memories[memories.len() - 5..].to_vec();
     last.sort_by(f64::total_cmp);
     last[2]
@@ -232,7 +235,7 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
     let served = folder.join("served.json");
     let texts = [&bundles.first, &bundles.second].map(|file| fs::read_to_string(file).expect("a bundle"));
     fs::write(&served, &texts[0]).expect("a file");
-    let server = Server::ours(&["--bundle", &served.display().to_string(), "--ttl", "1s"]);
+    let server = ServerProcess::ours(&["--bundle", &served.display().to_string(), "--ttl", "1s"]);
     let (is_over, sent, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let query =
         json!({ "query": format!("{{ namespaces_v1(path: \"{}\") {{ name }} }}", bundles.namespace) });
@@ -259,7 +262,7 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
                 let begun = Instant::now();
                 let (status, body) = client.send("POST", "/reload", "");
                 assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
-                std::thread::sleep(PACE.saturating_sub(begun.elapsed()));
+                std::thread::sleep(RELOAD_INTERVAL.saturating_sub(begun.elapsed()));
                 server.memory()
             })
             .collect();
@@ -267,15 +270,15 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
         memories
     });
     let (sent, failed) = (sent.into_inner(), failed.into_inner());
-    measure::promise(
+    measure::check_promise(
         missed,
         true,
         failed == 0,
         format!("{CLIENTS} clients during {RELOADS} reloads: {sent} requests, {failed} failed"),
     );
-    let (fifth, last) = (settled(&memories[..RELOADS / 5]), settled(&memories));
+    let (fifth, last) = (median_of_last_five(&memories[..RELOADS / 5]), median_of_last_five(&memories));
     let times = last / fifth;
-    measure::promise(
+    measure::check_promise(
         missed,
         true,
         times <= 1.1,

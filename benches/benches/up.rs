@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Maximum CPU time to the first line, in milliseconds.
-const FIRST_LINE: f64 = 20.0;
+const MAX_FIRST_LINE_CPU_MS: f64 = 20.0;
 /// Maximum memory when idle, in megabytes.
-const IDLE: f64 = 40.0;
+const MAX_IDLE_MB: f64 = 40.0;
 
 /// CPU time of a process with all its threads, including ended ones, in milliseconds; with a resolution of 10
 /// ms.
-fn total(pid: u32) -> f64 {
+fn total_cpu_ms(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
@@ -26,7 +26,7 @@ fn total(pid: u32) -> f64 {
 }
 
 /// Exact CPU time of the current threads of a process, in milliseconds.
-fn cpu(pid: u32) -> f64 {
+fn live_threads_cpu_ms(pid: u32) -> f64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let nanoseconds = threads.map(|thread| {
         // A thread that has just ended is not counted.
@@ -57,7 +57,7 @@ fn first_line(program: &Path) -> f64 {
     while !std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") Z ") {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let cpu = cpu(child.id());
+    let cpu = live_threads_cpu_ms(child.id());
     child.wait().unwrap();
     cpu
 }
@@ -85,16 +85,19 @@ fn main() {
         // Drain the output, so that the process does not block.
         let reader = std::thread::spawn(move || lines.count());
         std::thread::sleep(Duration::from_secs(10));
-        let (busy, held) = (total(child.id()), memory(child.id()));
+        let (busy, held) = (total_cpu_ms(child.id()), memory(child.id()));
         std::thread::sleep(Duration::from_secs(10));
-        let idle = total(child.id()) - busy;
+        let idle = total_cpu_ms(child.id()) - busy;
         child.kill().unwrap();
         child.wait().unwrap();
         let count = reader.join().unwrap();
         println!(
             "round {round}: first line after {first:.1} ms of CPU; {count} lines; idle: {held:.1} MB, {idle:.0} ms of CPU in 10 s"
         );
-        assert!(first <= FIRST_LINE, "more than {FIRST_LINE} ms of CPU to the first line");
-        assert!(held <= IDLE, "more than {IDLE} MB when idle");
+        assert!(
+            first <= MAX_FIRST_LINE_CPU_MS,
+            "more than {MAX_FIRST_LINE_CPU_MS} ms of CPU to the first line"
+        );
+        assert!(held <= MAX_IDLE_MB, "more than {MAX_IDLE_MB} MB when idle");
     }
 }

@@ -6,23 +6,23 @@
 
 mod census;
 mod cloud;
+mod clusters;
+mod document_writer;
+mod layout;
 mod namespaces;
-mod page;
 mod people;
-mod places;
 mod products;
 mod prose;
 mod random;
 mod releases;
 mod resources;
-mod surroundings;
+mod singletons;
 mod tree;
-mod world;
 
-pub use census::{Census, MINIMUM};
-pub use tree::Tree;
+pub use census::{Census, MIN_DATAFILES};
+pub use tree::CorpusTree;
 
-use world::World;
+use layout::CorpusLayout;
 
 /// The seed of the corpus of the published figures.
 pub const DEFAULT_SEED: u64 = 20_250;
@@ -36,13 +36,13 @@ pub const DEFAULT_SEED: u64 = 20_250;
 ///
 /// # Panics
 ///
-/// If `datafiles` is less than [`MINIMUM`], which is needed for one document of every kind.
-pub fn generate(datafiles: usize, seed: u64) -> Tree {
-    let world = World::new(Census::of(datafiles), seed);
-    let mut tree = Tree::default();
-    surroundings::write(&world, &mut tree);
+/// If `datafiles` is less than [`MIN_DATAFILES`], which is needed for one document of every kind.
+pub fn generate(datafiles: usize, seed: u64) -> CorpusTree {
+    let world = CorpusLayout::new(Census::of(datafiles), seed);
+    let mut tree = CorpusTree::default();
+    singletons::write(&world, &mut tree);
     products::write(&world, &mut tree);
-    places::write(&world, &mut tree);
+    clusters::write(&world, &mut tree);
     cloud::write(&world, &mut tree);
     people::write(&world, &mut tree);
     namespaces::write(&world, &mut tree);

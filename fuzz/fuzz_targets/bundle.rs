@@ -4,18 +4,18 @@
 
 use libfuzzer_sys::fuzz_target;
 use qontract_bundle::diff::Diff;
-use qontract_bundle::json::{Reader, write_python};
+use qontract_bundle::json::{JsonParser, write_python};
 use qontract_bundle::types::Types;
 use qontract_bundle::{Pool, load};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = str::from_utf8(bytes)
-        && let Ok(value) = Reader::new(text).whole()
+        && let Ok(value) = JsonParser::new(text).parse()
     {
         let mut written = Vec::new();
         write_python(&value, &mut written);
         let written = String::from_utf8(written).expect("ASCII");
-        let again = Reader::new(&written).whole().expect("written JSON can be read");
+        let again = JsonParser::new(&written).parse().expect("written JSON can be read");
         assert_eq!(value, again);
     }
     let pool = Pool::default();

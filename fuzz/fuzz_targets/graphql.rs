@@ -6,12 +6,12 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Limits, Request};
+use qontract_graphql::{Engine, QueryLimits, Request};
 
-const LIMITS: Limits =
-    Limits { query_bytes: 16 << 10, selections: 500, depth: 20, aliases: 50, cost: 10_000, answer_bytes: 1 << 20 };
+const LIMITS: QueryLimits =
+    QueryLimits { query_bytes: 16 << 10, selections: 500, depth: 20, aliases: 50, cost: 10_000, answer_bytes: 1 << 20 };
 
 /// Maximum size of the parts of an answer that the limit does not count: the envelope and the errors.
 const MAX_OVERHEAD_BYTES: usize = 1 << 20;
@@ -28,14 +28,14 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(matches!(answer.status, 200 | 400), "{}", answer.status);
     assert!(answer.body.len() <= LIMITS.answer_bytes + MAX_OVERHEAD_BYTES, "{} bytes", answer.body.len());
     let text = str::from_utf8(&answer.body).expect("UTF-8");
-    let parsed = Reader::new(text.trim_end()).whole().expect("JSON");
+    let parsed = JsonParser::new(text.trim_end()).parse().expect("JSON");
     assert_eq!(parsed.get("errors").is_some(), answer.has_errors, "{text}");
     assert_eq!(ENGINE.answer(Request { query, ..Request::default() }).body, answer.body, "the same again");
     let (Some(touched), Ok(footprint)) = (&answer.touched, ENGINE.footprint(request)) else { return };
     for file in touched.files() {
         let file = &ENGINE.bundle().datafiles()[file];
         let is_known = file.document.schema().is_some_and(|schema| footprint.keys(schema).is_some());
-        assert!(is_known || ENGINE.strays().contains(&file.path), "{} {footprint:#?}", file.path);
+        assert!(is_known || ENGINE.mistyped_targets().contains(&file.path), "{} {footprint:#?}", file.path);
     }
     assert!(footprint.resources() || touched.resources().count() == 0, "{footprint:#?}");
 });

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use qontract_diagnostics::render::{Colour, text};
+use qontract_diagnostics::render::{Colour, render_all};
 use qontract_diagnostics::{Report, Sources};
 use qontract_yaml::{Limits, Node, Value, parse, takes_as_plain};
 
@@ -43,5 +43,5 @@ fuzz_target!(|bytes: &[u8]| {
         visit(document.root(), bytes.len(), &mut limits.values.clone());
     }
     let findings = parsed.findings.into_iter().map(|finding| finding.in_file("data/x.yml")).collect();
-    let _ = text(&Report::new(findings), &FileBytes(bytes), Colour::Plain);
+    let _ = render_all(&Report::new(findings), &FileBytes(bytes), Colour::Plain);
 });

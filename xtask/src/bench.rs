@@ -1,12 +1,12 @@
 //! Runs the benchmarks, against optimised builds.
 
 use crate::cli::BenchArgs;
-use crate::house::House;
 use crate::setup;
+use crate::workspace::Workspace;
 use anyhow::Result;
 
 /// Builds the binary in release mode (some benchmarks start it), then runs the benchmarks.
-pub fn run(workspace: &House, arguments: &BenchArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &BenchArgs) -> Result<()> {
     let name = arguments.name.as_deref();
     let runs = |bench: &str| name.is_none_or(|name| name == bench);
     workspace.cargo("build --release --package qontract").run()?;

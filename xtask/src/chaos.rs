@@ -1,15 +1,15 @@
 //! `cargo xtask chaos`: runs the randomised tests with far more cases than the suite does.
 //!
-//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases from [`COUNT`].
+//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases from [`COUNT_VARIABLE`].
 
 use crate::cli::ChaosArgs;
-use crate::house::House;
 use crate::test::cluster;
-use crate::{setup, talk};
+use crate::workspace::Workspace;
+use crate::{console, setup};
 use anyhow::{Result, bail};
 
 /// The variable that overrides the number of cases of a test; `qontract_testkit::chaos_count` reads it.
-const COUNT: &str = "QONTRACT_CHAOS_COUNT";
+const COUNT_VARIABLE: &str = "QONTRACT_CHAOS_COUNT";
 
 /// A randomised test that can run with more cases.
 #[derive(Debug)]
@@ -87,41 +87,41 @@ const SCENARIOS: [Scenario; 6] = [
 ];
 
 /// Runs the named scenarios, or all of them. All of them run; failures are reported at the end.
-pub fn run(workspace: &House, arguments: &ChaosArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
     if arguments.list {
         let row =
             |one: &Scenario| vec![one.name.to_owned(), one.default_count.to_string(), one.unit.to_owned()];
-        talk::say(talk::table(&SCENARIOS.iter().map(row).collect::<Vec<_>>()));
+        console::print(console::table(&SCENARIOS.iter().map(row).collect::<Vec<_>>()));
         return Ok(());
     }
-    let chosen = chosen(&arguments.names)?;
+    let chosen = select_scenarios(&arguments.names)?;
     setup::run(&workspace.cache, &[&setup::NEXTEST])?;
     let mut failed = Vec::new();
     for scenario in chosen {
         let count = arguments.count.unwrap_or(scenario.default_count);
-        talk::say(format_args!("── {}: {count} {}", scenario.name, scenario.unit));
-        if let Err(error) = play(workspace, scenario, count) {
-            talk::say(format_args!("error: {error:#}"));
+        console::print(format_args!("── {}: {count} {}", scenario.name, scenario.unit));
+        if let Err(error) = run_scenario(workspace, scenario, count) {
+            console::print(format_args!("error: {error:#}"));
             failed.push(scenario.name);
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-fn play(workspace: &House, scenario: &Scenario, count: u64) -> Result<()> {
+fn run_scenario(workspace: &Workspace, scenario: &Scenario, count: u64) -> Result<()> {
     let filter = format!("package({}) & test(~{})", scenario.package, scenario.test);
     let run = workspace.cargo("nextest run --profile chaos --no-capture");
-    let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT, count.to_string());
+    let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT_VARIABLE, count.to_string());
     if !scenario.needs_cluster {
         return run.run();
     }
     setup::run(&workspace.cache, &[&setup::Kubernetes])?;
     let server = cluster::start(workspace)?;
-    cluster::tell(run, Some(&server), workspace)?.run()
+    cluster::set_cluster_variables(run, Some(&server), workspace)?.run()
 }
 
 /// The scenarios with these names; all of them if no name is given.
-fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {
+fn select_scenarios(names: &[String]) -> Result<Vec<&'static Scenario>> {
     if names.is_empty() {
         return Ok(SCENARIOS.iter().collect());
     }
@@ -140,12 +140,12 @@ mod tests {
     fn scenarios_are_chosen_by_name() {
         let check = |names: &[&str], expect: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            let found: Vec<&str> = chosen(&names).unwrap().iter().map(|one| one.name).collect();
+            let found: Vec<&str> = select_scenarios(&names).unwrap().iter().map(|one| one.name).collect();
             assert_eq!(found, expect);
         };
         check(&["soak", "faults"], &["soak", "faults"]);
         check(&[], &SCENARIOS.map(|one| one.name));
-        let error = chosen(&["sok".to_owned()]).unwrap_err().to_string();
+        let error = select_scenarios(&["sok".to_owned()]).unwrap_err().to_string();
         assert_eq!(error, "no scenario `sok`; `cargo xtask chaos --list` lists them");
     }
 

@@ -46,7 +46,7 @@ pub enum Command {
 pub struct TestArgs {
     /// Run only this step; can be repeated
     #[arg(long, value_name = "STEP")]
-    pub only: Vec<Step>,
+    pub only: Vec<TestStep>,
     /// Skip the tests that need a real Kubernetes API server, and neither build nor start one
     #[arg(long)]
     pub without_kube: bool,
@@ -59,7 +59,7 @@ pub struct TestArgs {
 ///
 /// The tests come last, so that their own summary closes the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Step {
+pub enum TestStep {
     /// The sources are formatted
     Fmt,
     /// The layout and dependency rules hold
@@ -95,12 +95,12 @@ pub struct NewIntegrationArgs {
     pub name: String,
     /// Form of the integration
     #[arg(long, value_enum, default_value_t)]
-    pub form: Form,
+    pub form: TemplateForm,
 }
 
 /// The form of a compiled-in integration.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum TemplateForm {
     /// Five stages: declare, resolve, observe, plan, apply
     #[default]
     Staged,

@@ -2,7 +2,7 @@
 //!
 //! All output of a command goes to stderr, so that it stays in order.
 
-use crate::talk;
+use crate::console;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Interval at which a command with a timeout is polled.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program, its arguments, its working directory and extra environment variables.
 #[derive(Debug, Clone)]
@@ -25,13 +25,13 @@ pub struct CommandLine {
 
 /// The outcome of a command with a timeout.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CommandStatus {
     /// It exited with code 0.
-    Well,
+    Success,
     /// It exited with another code or by a signal.
-    Badly,
+    Failure,
     /// It was killed at the timeout.
-    Late,
+    TimedOut,
 }
 
 impl CommandLine {
@@ -69,7 +69,7 @@ impl CommandLine {
 
     /// Prints the command, runs it, and fails if it does.
     pub fn run(&self) -> Result<()> {
-        talk::say(format_args!("$ {self}"));
+        console::print(format_args!("$ {self}"));
         let status = self.build().status().with_context(|| format!("cannot start `{self}`"))?;
         if !status.success() {
             bail!("`{self}` failed ({status})");
@@ -78,27 +78,27 @@ impl CommandLine {
     }
 
     /// Prints the command and runs it for at most `limit`.
-    pub fn run_within(&self, limit: Duration) -> Result<Ended> {
-        talk::say(format_args!("$ {self}"));
+    pub fn run_with_timeout(&self, limit: Duration) -> Result<CommandStatus> {
+        console::print(format_args!("$ {self}"));
         let mut child = self.build().spawn().with_context(|| format!("cannot start `{self}`"))?;
         let start = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(if status.success() { Ended::Well } else { Ended::Badly });
+                return Ok(if status.success() { CommandStatus::Success } else { CommandStatus::Failure });
             }
             if start.elapsed() >= limit {
                 child.kill()?;
                 child.wait()?;
-                return Ok(Ended::Late);
+                return Ok(CommandStatus::TimedOut);
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether it
     /// succeeded.
-    pub fn run_reading(&self, mut line: impl FnMut(&str)) -> Result<bool> {
-        talk::say(format_args!("$ {self}"));
+    pub fn run_streaming(&self, mut line: impl FnMut(&str)) -> Result<bool> {
+        console::print(format_args!("$ {self}"));
         let mut child =
             self.build().stderr(Stdio::piped()).spawn().with_context(|| format!("cannot start `{self}`"))?;
         if let Some(stderr) = child.stderr.take() {
@@ -110,21 +110,21 @@ impl CommandLine {
     }
 
     /// Runs the command and appends it and all its output to a log. Returns whether it succeeded.
-    pub fn run_into(&self, mut log: &File) -> Result<bool> {
+    pub fn run_logged(&self, mut log: &File) -> Result<bool> {
         writeln!(log, "$ {self}")?;
         let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();
         Ok(status.with_context(|| format!("cannot start `{self}`"))?.success())
     }
 
     /// Whether the command starts and succeeds. Prints nothing.
-    pub fn answers(&self) -> bool {
+    pub fn succeeds(&self) -> bool {
         let quiet = self.build().stdout(Stdio::null()).stderr(Stdio::null()).status();
         quiet.is_ok_and(|status| status.success())
     }
 
     /// Prints the command, runs it, and returns its stdout; its stderr is passed through.
     pub fn run_for_output(&self) -> Result<Vec<u8>> {
-        talk::say(format_args!("$ {self}"));
+        console::print(format_args!("$ {self}"));
         let output = self
             .build()
             .stdout(Stdio::piped())
@@ -180,7 +180,7 @@ impl fmt::Display for CommandLine {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommandLine, Ended};
+    use super::{CommandLine, CommandStatus};
     use std::time::Duration;
 
     #[test]
@@ -198,7 +198,10 @@ mod tests {
     #[test]
     fn a_command_is_stopped_at_its_time_limit() {
         let limit = Duration::ZERO;
-        assert_eq!(CommandLine::new("sleep 60").run_within(limit).expect("it starts"), Ended::Late);
+        assert_eq!(
+            CommandLine::new("sleep 60").run_with_timeout(limit).expect("it starts"),
+            CommandStatus::TimedOut
+        );
     }
 
     #[test]
@@ -206,13 +209,13 @@ mod tests {
         assert_eq!(CommandLine::new("echo a b").output().expect("it runs"), b"a b\n");
         assert_eq!(CommandLine::new("echo a b").run_for_output().expect("it runs"), b"a b\n");
         let mut lines = Vec::new();
-        let ended = CommandLine::new("ls /no/such/folder").run_reading(|line| lines.push(line.to_owned()));
+        let ended = CommandLine::new("ls /no/such/folder").run_streaming(|line| lines.push(line.to_owned()));
         assert!(!ended.expect("it starts"));
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
 
     #[test]
     fn a_missing_program_does_not_succeed() {
-        assert!(!CommandLine::new("qontract-no-such-program").answers());
+        assert!(!CommandLine::new("qontract-no-such-program").succeeds());
     }
 }

@@ -6,22 +6,22 @@
 mod archive;
 mod build;
 mod check;
-mod contents;
-mod prefix;
+mod checksums;
 mod release;
-mod sums;
+mod sbom;
+mod staging;
 
 use crate::cli::DistArgs;
-use crate::house::House;
-use crate::{setup, talk};
+use crate::workspace::Workspace;
+use crate::{console, setup};
 use anyhow::{Context as _, Result};
 use release::Release;
 use std::fs;
 
 /// Builds, stages and packs the binary, writes the SBOM and the checksums, then checks the result.
-pub fn run(workspace: &House, arguments: &DistArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &DistArgs) -> Result<()> {
     setup::run(&workspace.cache, &setup::FOR_RELEASES)?;
-    let mut release = Release::of(workspace, arguments.target.as_deref())?;
+    let mut release = Release::detect(workspace, arguments.target.as_deref())?;
     let target_folder = build::target_folder(workspace)?;
     let binary = match &arguments.binary {
         Some(binary) => {
@@ -36,13 +36,13 @@ pub fn run(workspace: &House, arguments: &DistArgs) -> Result<()> {
     let out = fs::canonicalize(out)?;
 
     let folder = out.join(release.name());
-    prefix::lay_out(workspace, &binary, &folder)?;
-    fs::write(out.join(release.archive()), archive::pack(&folder, &release.name(), release.seconds)?)?;
-    fs::write(out.join(release.contents()), contents::of_binary(workspace, &folder.join("bin/qontract"))?)?;
-    sums::write(&out)?;
+    staging::stage(workspace, &binary, &folder)?;
+    fs::write(out.join(release.archive_name()), archive::pack(&folder, &release.name(), release.seconds)?)?;
+    fs::write(out.join(release.sbom_name()), sbom::from_binary(workspace, &folder.join("bin/qontract"))?)?;
+    checksums::write(&out)?;
 
     check::run(workspace, &release, &out)?;
-    talk::say(format_args!("release built and checked, in {}:", out.display()));
-    talk::say(fs::read_to_string(out.join(sums::FILE))?.trim_end());
+    console::print(format_args!("release built and checked, in {}:", out.display()));
+    console::print(fs::read_to_string(out.join(checksums::FILE))?.trim_end());
     Ok(())
 }

@@ -7,14 +7,14 @@
 mod report;
 
 use crate::cli::FuzzArgs;
-use crate::house::House;
-use crate::{setup, talk};
+use crate::workspace::Workspace;
+use crate::{console, setup};
 use anyhow::{Context as _, Result, bail};
-use report::Report;
+use report::FuzzReport;
 use std::fs;
 
 /// Runs one target or all of them; fails if one crashes.
-pub fn run(workspace: &House, arguments: &FuzzArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &FuzzArgs) -> Result<()> {
     setup::run(&workspace.cache, &[&setup::FUZZ])?;
     let all = targets(workspace)?;
     let chosen = match &arguments.target {
@@ -26,9 +26,9 @@ pub fn run(workspace: &House, arguments: &FuzzArgs) -> Result<()> {
     };
     let mut reports = Vec::new();
     for target in &chosen {
-        reports.push(fuzz(workspace, target, arguments.seconds)?);
+        reports.push(run_target(workspace, target, arguments.seconds)?);
     }
-    talk::say(report::table(&reports));
+    console::print(report::table(&reports));
     let crashed: Vec<&str> =
         reports.iter().filter(|report| !report.survived).map(|report| report.target.as_str()).collect();
     if !crashed.is_empty() {
@@ -37,12 +37,12 @@ pub fn run(workspace: &House, arguments: &FuzzArgs) -> Result<()> {
     Ok(())
 }
 
-fn targets(workspace: &House) -> Result<Vec<String>> {
+fn targets(workspace: &Workspace) -> Result<Vec<String>> {
     let names = workspace.cargo("fuzz list").folder(&workspace.root.join("fuzz")).output()?;
     Ok(String::from_utf8(names)?.split_whitespace().map(str::to_owned).collect())
 }
 
-fn fuzz(workspace: &House, target: &str, seconds: u64) -> Result<Report> {
+fn run_target(workspace: &Workspace, target: &str, seconds: u64) -> Result<FuzzReport> {
     let folder = workspace.root.join("fuzz");
     let corpus = workspace.cache.path("fuzz-corpus").join(target);
     fs::create_dir_all(&corpus).with_context(|| format!("cannot create {}", corpus.display()))?;
@@ -59,10 +59,10 @@ fn fuzz(workspace: &House, target: &str, seconds: u64) -> Result<Report> {
     }
     let limit = format!("-max_total_time={seconds}");
     line = line.args(["--", &limit, "-rss_limit_mb=4096", "-print_final_stats=1"]);
-    let mut report = Report::new(target);
-    report.survived = line.run_reading(|text| {
-        talk::say(text);
-        report.read(text);
+    let mut report = FuzzReport::new(target);
+    report.survived = line.run_streaming(|text| {
+        console::print(text);
+        report.parse_line(text);
     })?;
     Ok(report)
 }

@@ -1,11 +1,11 @@
 //! Generates committed files: the Rust types of every GraphQL query, and the configuration reference.
 
 use crate::cli::GenerateArgs;
-use crate::house::House;
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result, bail};
 
 /// Runs the generator over this checkout.
-pub fn run(workspace: &House, arguments: &GenerateArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &GenerateArgs) -> Result<()> {
     let generator = workspace
         .cargo("run --quiet --package qontract-graphql --example generate --")
         .args([&workspace.root]);
@@ -33,7 +33,7 @@ const PAGES: [GeneratedPage; 2] = [
 
 impl GeneratedPage {
     /// Writes the page, or with `--check` compares it with the committed one.
-    fn generate(&self, workspace: &House, arguments: &GenerateArgs) -> Result<()> {
+    fn generate(&self, workspace: &Workspace, arguments: &GenerateArgs) -> Result<()> {
         let Self { file, command } = self;
         let run = format!("run --quiet --package qontract --bin qontract -- {command}");
         let page = String::from_utf8(workspace.cargo(&run).output()?).context("the page is not UTF-8")?;

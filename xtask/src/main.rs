@@ -5,15 +5,15 @@ mod bench;
 mod chaos;
 mod cli;
 mod command;
+mod console;
 mod dist;
 mod fuzz;
 mod generate;
-mod house;
 mod new_integration;
 mod setup;
-mod talk;
 mod test;
 mod tidy;
+mod workspace;
 
 use clap::Parser as _;
 use std::process::ExitCode;
@@ -22,14 +22,14 @@ fn main() -> ExitCode {
     match run(&cli::Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            talk::say(format_args!("error: {error:#}"));
+            console::print(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(command: &cli::Command) -> anyhow::Result<()> {
-    let workspace = house::House::of_this_checkout()?;
+    let workspace = workspace::Workspace::of_this_checkout()?;
     match command {
         cli::Command::Setup => setup::run(&workspace.cache, &setup::FOR_TESTS),
         cli::Command::Test(arguments) => test::run(&workspace, arguments),

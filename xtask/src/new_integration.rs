@@ -5,21 +5,21 @@
 
 mod lists;
 mod name;
-mod room;
+mod scaffold;
 
-use crate::cli::{Form, GenerateArgs, NewIntegrationArgs};
-use crate::house::House;
-use crate::{generate, talk};
+use crate::cli::{GenerateArgs, NewIntegrationArgs, TemplateForm};
+use crate::workspace::Workspace;
+use crate::{console, generate};
 use anyhow::{Context as _, Result, bail};
-use name::RoomName;
+use name::IntegrationName;
 use std::fs;
 
 /// The schema that the query of a new integration reads.
-const READS: &str = "/app-sre/app-1.yml";
+const READ_SCHEMA: &str = "/app-sre/app-1.yml";
 
 /// Creates an integration in this checkout.
-pub fn run(workspace: &House, arguments: &NewIntegrationArgs) -> Result<()> {
-    let name: RoomName = arguments.name.parse()?;
+pub fn run(workspace: &Workspace, arguments: &NewIntegrationArgs) -> Result<()> {
+    let name: IntegrationName = arguments.name.parse()?;
     let folder = format!("integrations/{name}");
     if workspace.root.join(&folder).exists() {
         bail!("`{folder}` already exists");
@@ -27,15 +27,18 @@ pub fn run(workspace: &House, arguments: &NewIntegrationArgs) -> Result<()> {
     let read = |path: &str| {
         fs::read_to_string(workspace.root.join(path)).with_context(|| format!("cannot read `{path}`"))
     };
-    let mut files = room::files(&name, arguments.form);
+    let mut files = scaffold::files(&name, arguments.form);
     for (path, edit) in lists::EDITS {
         let text = edit(&read(path)?, &name, arguments.form).with_context(|| format!("`{path}`"))?;
         files.push((path.to_owned(), text));
     }
     let defined = format!("examples/app-interface/data/integrations/{name}.yml");
     let is_defined = workspace.root.join(&defined).exists();
-    let definition =
-        if is_defined { lists::allow(&read(&defined)?, READS)? } else { room::definition(&name) };
+    let definition = if is_defined {
+        lists::add_schema(&read(&defined)?, READ_SCHEMA)?
+    } else {
+        scaffold::definition(&name)
+    };
     files.push((defined, definition));
     for (path, text) in &files {
         let full = workspace.root.join(path);
@@ -43,20 +46,20 @@ pub fn run(workspace: &House, arguments: &NewIntegrationArgs) -> Result<()> {
             fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
         fs::write(&full, text).with_context(|| format!("cannot write `{path}`"))?;
-        talk::say(format_args!("wrote {path}"));
+        console::print(format_args!("wrote {path}"));
     }
     generate::run(workspace, &GenerateArgs::default())?;
     let package = format!("qontract-integration-{name}");
     workspace.cargo("fmt --package qontract --package").args([&package]).run()?;
-    talk::say(next(&name, arguments.form));
+    console::print(next_steps(&name, arguments.form));
     Ok(())
 }
 
 /// Instructions to print at the end.
-fn next(name: &RoomName, form: Form) -> String {
+fn next_steps(name: &IntegrationName, form: TemplateForm) -> String {
     let begin = match form {
-        Form::Staged => "src/query.graphql and src/declare.rs",
-        Form::Function => "src/query.graphql and src/check.rs",
+        TemplateForm::Staged => "src/query.graphql and src/declare.rs",
+        TemplateForm::Function => "src/query.graphql and src/check.rs",
     };
     format!(
         "\nnext: edit {begin} in integrations/{name}; see docs/how-to/add-an-integration.md\n\n    \

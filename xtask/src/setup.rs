@@ -7,13 +7,13 @@
 mod apt;
 mod cargo_tool;
 mod chromium;
+mod install_log;
 mod kubernetes;
 mod npm;
 mod promtool;
 mod provision;
 mod python;
 mod rusty_vault;
-mod steps;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use chromium::Chromium;
@@ -24,8 +24,8 @@ pub use provision::Provision;
 pub use python::Python;
 pub use rusty_vault::RustyVault;
 
-use crate::house::Cache;
-use crate::talk;
+use crate::console;
+use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
@@ -37,19 +37,19 @@ pub const FOR_TESTS: [&dyn Provision; 8] =
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];
 
 /// Installs the missing tools of `wanted`.
-pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {
+pub fn run(cache: &ToolCache, wanted: &[&dyn Provision]) -> Result<()> {
     let _lock = lock(cache)?;
     wanted.iter().try_for_each(|provision| provide(cache, *provision))
 }
 
-fn provide(cache: &Cache, provision: &dyn Provision) -> Result<()> {
+fn provide(cache: &ToolCache, provision: &dyn Provision) -> Result<()> {
     let (name, version) = (provision.name(), provision.version());
     let stamp = cache.path("stamps").join(name);
     let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == version);
     if provision.is_present(cache, stamped) {
         return Ok(());
     }
-    talk::say(format_args!("setup: installing {name} ({version}) into {}", cache.path("").display()));
+    console::print(format_args!("setup: installing {name} ({version}) into {}", cache.path("").display()));
     let install = || -> Result<()> {
         if stamp.exists() {
             fs::remove_file(&stamp)?;
@@ -63,14 +63,14 @@ fn provide(cache: &Cache, provision: &dyn Provision) -> Result<()> {
     install().with_context(|| format!("cannot install {name}"))
 }
 
-fn lock(cache: &Cache) -> Result<File> {
+fn lock(cache: &ToolCache) -> Result<File> {
     fs::create_dir_all(cache.path(""))?;
     let path = cache.path("lock");
     let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            talk::say("setup: waiting for another setup to finish");
+            console::print("setup: waiting for another setup to finish");
             file.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the cache directory"),
@@ -81,7 +81,7 @@ fn lock(cache: &Cache) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::{Provision, run};
-    use crate::house::Cache;
+    use crate::workspace::ToolCache;
     use anyhow::{Result, bail};
     use std::cell::Cell;
 
@@ -107,11 +107,11 @@ mod tests {
             self.version.to_owned()
         }
 
-        fn is_present(&self, _: &Cache, stamped: bool) -> bool {
+        fn is_present(&self, _: &ToolCache, stamped: bool) -> bool {
             stamped
         }
 
-        fn install(&self, _: &Cache) -> Result<()> {
+        fn install(&self, _: &ToolCache) -> Result<()> {
             self.installs.set(self.installs.get() + 1);
             if self.installs.get() <= self.failures {
                 bail!("the network is down");
@@ -122,7 +122,7 @@ mod tests {
 
     fn check(provisions: &[&Fake], expect_installs: &[usize]) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let cache = Cache::at(folder.path());
+        let cache = ToolCache::at(folder.path());
         for provision in provisions {
             // some tests expect a failed install
             let _ = run(&cache, &[*provision]);

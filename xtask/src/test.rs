@@ -4,17 +4,17 @@
 pub mod cluster;
 mod steps;
 
-use crate::cli::{Step, TestArgs};
-use crate::house::House;
+use crate::cli::{TestArgs, TestStep};
+use crate::console;
 use crate::setup::{self, Provision};
-use crate::talk;
+use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use clap::ValueEnum as _;
 use std::time::{Duration, Instant};
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It passed.
     Passed,
     /// It passed; this many tests were skipped, as requested.
@@ -22,43 +22,43 @@ pub enum Outcome {
     /// It failed, and so does the run.
     Failed,
     /// It could not run on this machine, or only reports; its output says which.
-    Noted,
+    Advisory,
 }
 
 /// Runs the chosen steps; fails if one of them does.
-pub fn run(workspace: &House, arguments: &TestArgs) -> Result<()> {
+pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
-    let steps = chosen(arguments);
-    setup::run(&workspace.cache, &needed(&steps, arguments))?;
-    let mut done = vec![("setup".to_owned(), Outcome::Passed, start.elapsed())];
+    let steps = select_steps(arguments);
+    setup::run(&workspace.cache, &required_provisions(&steps, arguments))?;
+    let mut done = vec![("setup".to_owned(), StepOutcome::Passed, start.elapsed())];
     let mut failed = Vec::new();
     for step in steps {
         let start = Instant::now();
-        talk::say(format_args!("── {}", name(step)));
+        console::print(format_args!("── {}", name(step)));
         let outcome = steps::run(step, workspace, arguments).unwrap_or_else(|error| {
-            talk::say(format_args!("error: {error:#}"));
-            Outcome::Failed
+            console::print(format_args!("error: {error:#}"));
+            StepOutcome::Failed
         });
-        if outcome == Outcome::Failed {
+        if outcome == StepOutcome::Failed {
             failed.push(step);
         }
         done.push((name(step), outcome, start.elapsed()));
     }
-    talk::say(summary(&done, start.elapsed()));
+    console::print(summary(&done, start.elapsed()));
     if failed.is_empty() {
         return Ok(());
     }
     for step in &failed {
-        talk::say(format_args!("failed: {}, rerun: {}", name(*step), rerun(*step, arguments)));
+        console::print(format_args!("failed: {}, rerun: {}", name(*step), rerun_command(*step, arguments)));
     }
     bail!("{} steps failed", failed.len());
 }
 
 /// The steps to run, each once, in their fixed order.
-fn chosen(arguments: &TestArgs) -> Vec<Step> {
+fn select_steps(arguments: &TestArgs) -> Vec<TestStep> {
     let mut steps = match (arguments.only.as_slice(), arguments.filters.as_slice()) {
-        ([], []) => Step::value_variants().to_vec(),
-        ([], _) => vec![Step::Tests],
+        ([], []) => TestStep::value_variants().to_vec(),
+        ([], _) => vec![TestStep::Tests],
         (only, _) => only.to_vec(),
     };
     steps.sort_unstable();
@@ -67,38 +67,38 @@ fn chosen(arguments: &TestArgs) -> Vec<Step> {
 }
 
 /// The tools that these steps need.
-fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
+fn required_provisions(steps: &[TestStep], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     let mut needed: Vec<&'static dyn Provision> = Vec::new();
-    if steps.contains(&Step::Tests) || steps.contains(&Step::Doctests) {
+    if steps.contains(&TestStep::Tests) || steps.contains(&TestStep::Doctests) {
         needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
     }
-    if steps.contains(&Step::Tests) {
+    if steps.contains(&TestStep::Tests) {
         needed.extend([&setup::Promtool as &dyn Provision, &setup::Chromium]);
         needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS]);
     }
-    if steps.contains(&Step::Tests) && !arguments.without_kube {
+    if steps.contains(&TestStep::Tests) && !arguments.without_kube {
         needed.push(&setup::Kubernetes);
     }
-    if steps.contains(&Step::Deny) || steps.contains(&Step::Advisories) {
+    if steps.contains(&TestStep::Deny) || steps.contains(&TestStep::Advisories) {
         needed.push(&setup::DENY);
     }
     needed
 }
 
-fn name(step: Step) -> String {
+fn name(step: TestStep) -> String {
     step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn rerun(step: Step, arguments: &TestArgs) -> String {
+fn rerun_command(step: TestStep, arguments: &TestArgs) -> String {
     let mut words = vec!["cargo xtask test --only".to_owned(), name(step)];
-    if step == Step::Tests {
+    if step == TestStep::Tests {
         words.extend(arguments.without_kube.then(|| "--without-kube".to_owned()));
         words.extend(arguments.filters.iter().cloned());
     }
     words.join(" ")
 }
 
-fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
+fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String {
     let row = |name: &str, outcome: &str, time: Duration| {
         vec![name.to_owned(), outcome.to_owned(), format!("{:.1} s", time.as_secs_f64())]
     };
@@ -106,52 +106,52 @@ fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
         .iter()
         .map(|(name, outcome, time)| {
             let outcome = match outcome {
-                Outcome::Passed => "ok".to_owned(),
-                Outcome::LeftOut(count) => format!("ok, {count} skipped (--without-kube)"),
-                Outcome::Failed => "FAILED".to_owned(),
-                Outcome::Noted => "noted".to_owned(),
+                StepOutcome::Passed => "ok".to_owned(),
+                StepOutcome::LeftOut(count) => format!("ok, {count} skipped (--without-kube)"),
+                StepOutcome::Failed => "FAILED".to_owned(),
+                StepOutcome::Advisory => "noted".to_owned(),
             };
             row(name, &outcome, *time)
         })
         .collect();
     rows.push(row("total", "", total));
-    talk::table(&rows)
+    console::table(&rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, chosen, needed, rerun, summary};
-    use crate::cli::{Step, TestArgs};
+    use super::{StepOutcome, required_provisions, rerun_command, select_steps, summary};
+    use crate::cli::{TestArgs, TestStep};
     use crate::setup::FOR_TESTS;
     use std::time::Duration;
 
-    fn check(only: &[Step], filters: &[&str], expect: &[Step]) {
+    fn check(only: &[TestStep], filters: &[&str], expect: &[TestStep]) {
         let filters = filters.iter().map(ToString::to_string).collect();
-        assert_eq!(chosen(&TestArgs { only: only.to_vec(), filters, ..TestArgs::default() }), expect);
+        assert_eq!(select_steps(&TestArgs { only: only.to_vec(), filters, ..TestArgs::default() }), expect);
     }
 
     #[test]
     fn the_chosen_steps_run_once_and_in_order() {
-        check(&[Step::Tests, Step::Fmt, Step::Tests], &[], &[Step::Fmt, Step::Tests]);
+        check(&[TestStep::Tests, TestStep::Fmt, TestStep::Tests], &[], &[TestStep::Fmt, TestStep::Tests]);
     }
 
     #[test]
     fn a_filter_alone_runs_only_the_tests() {
-        check(&[], &["yaml"], &[Step::Tests]);
-        check(&[Step::Doctests], &["yaml"], &[Step::Doctests]);
+        check(&[], &["yaml"], &[TestStep::Tests]);
+        check(&[TestStep::Doctests], &["yaml"], &[TestStep::Doctests]);
     }
 
     #[test]
     fn all_steps_need_all_tools_of_setup() {
         let arguments = TestArgs::default();
-        assert_eq!(names(&needed(&chosen(&arguments), &arguments)), names(&FOR_TESTS));
-        assert!(needed(&[Step::Fmt, Step::Tidy], &arguments).is_empty());
+        assert_eq!(names(&required_provisions(&select_steps(&arguments), &arguments)), names(&FOR_TESTS));
+        assert!(required_provisions(&[TestStep::Fmt, TestStep::Tidy], &arguments).is_empty());
     }
 
     #[test]
     fn a_skipped_cluster_is_not_set_up() {
         let arguments = TestArgs { without_kube: true, ..TestArgs::default() };
-        let all = needed(&chosen(&arguments), &arguments);
+        let all = required_provisions(&select_steps(&arguments), &arguments);
         assert!(names(&all).len() + 1 == FOR_TESTS.len() && !names(&all).contains(&"kubernetes"));
     }
 
@@ -162,16 +162,19 @@ mod tests {
     #[test]
     fn a_failed_step_has_a_rerun_command() {
         let mut arguments = TestArgs { filters: vec!["yaml".to_owned()], ..TestArgs::default() };
-        assert_eq!(rerun(Step::Tests, &arguments), "cargo xtask test --only tests yaml");
-        assert_eq!(rerun(Step::Clippy, &arguments), "cargo xtask test --only clippy");
+        assert_eq!(rerun_command(TestStep::Tests, &arguments), "cargo xtask test --only tests yaml");
+        assert_eq!(rerun_command(TestStep::Clippy, &arguments), "cargo xtask test --only clippy");
         arguments.without_kube = true;
-        assert_eq!(rerun(Step::Tests, &arguments), "cargo xtask test --only tests --without-kube yaml");
-        assert_eq!(rerun(Step::Clippy, &arguments), "cargo xtask test --only clippy");
+        assert_eq!(
+            rerun_command(TestStep::Tests, &arguments),
+            "cargo xtask test --only tests --without-kube yaml"
+        );
+        assert_eq!(rerun_command(TestStep::Clippy, &arguments), "cargo xtask test --only clippy");
     }
 
     #[test]
     fn the_summary_shows_how_many_tests_were_skipped() {
-        let done = [("tests".to_owned(), Outcome::LeftOut(6), Duration::ZERO)];
+        let done = [("tests".to_owned(), StepOutcome::LeftOut(6), Duration::ZERO)];
         let text = summary(&done, Duration::ZERO);
         assert!(text.contains("ok, 6 skipped (--without-kube)"), "{text}");
     }

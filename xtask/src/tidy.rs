@@ -1,9 +1,11 @@
 //! Checks layout and dependency rules that the compiler does not check.
 //!
-//! A rule is a function from the [`Tree`] to its [`Violation`]s, in a file of its own, listed in [`RULES`].
+//! A rule is a function from the [`SourceTree`] to its [`Violation`]s, in a file of its own, listed in [`RULES`].
 
 mod git;
 mod headers;
+mod integration_lints;
+mod integrations;
 mod layers;
 mod links;
 mod mechanisms;
@@ -12,18 +14,16 @@ mod packages;
 mod promises;
 mod purity;
 mod reasons;
-mod rooms;
 mod signatures;
 mod size;
 mod tree;
 mod vocabulary;
-mod walls;
 
 pub use packages::{Kind, Packages};
-pub use tree::Tree;
+pub use tree::SourceTree;
 
-use crate::house::House;
-use crate::talk;
+use crate::console;
+use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for Violation {
 }
 
 /// A rule checks the whole tree and returns all violations.
-pub type Rule = fn(&Tree) -> Vec<Violation>;
+pub type Rule = fn(&SourceTree) -> Vec<Violation>;
 
 /// Every rule.
 const RULES: [Rule; 14] = [
@@ -60,15 +60,15 @@ const RULES: [Rule; 14] = [
     promises::check,
     purity::check,
     reasons::check,
-    rooms::check,
+    integrations::check,
     signatures::check,
     size::check,
     vocabulary::check,
-    walls::check,
+    integration_lints::check,
 ];
 
 /// Path and code of every source file, without tests, and with empty lines instead of comments.
-fn code(tree: &Tree) -> impl Iterator<Item = (&str, String)> {
+fn production_code(tree: &SourceTree) -> impl Iterator<Item = (&str, String)> {
     let is_code = |path: &str| {
         path.contains("src/")
             && !path.contains("/tests/")
@@ -91,23 +91,23 @@ fn is_test_crate(path: &str) -> bool {
 const MAX_WARNINGS: usize = 10;
 
 /// Checks this checkout.
-pub fn run(workspace: &House) -> Result<()> {
-    let tree = Tree::read(workspace)?;
+pub fn run(workspace: &Workspace) -> Result<()> {
+    let tree = SourceTree::read(workspace)?;
     let mut violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     violations.sort();
     let warnings = vocabulary::prose(&tree);
     for warning in warnings.iter().take(MAX_WARNINGS) {
-        talk::say(format_args!("warning: {warning}"));
+        console::print(format_args!("warning: {warning}"));
     }
     if warnings.len() > MAX_WARNINGS {
-        talk::say(format_args!("warning: and {} more lines of prose", warnings.len() - MAX_WARNINGS));
+        console::print(format_args!("warning: and {} more lines of prose", warnings.len() - MAX_WARNINGS));
     }
     for violation in &violations {
-        talk::say(violation);
+        console::print(violation);
     }
     match violations.len() {
         0 => {
-            talk::say(format_args!("tidy: {} files, {} rules, no violations", tree.len(), RULES.len()));
+            console::print(format_args!("tidy: {} files, {} rules, no violations", tree.len(), RULES.len()));
             Ok(())
         }
         1 => bail!("1 tidy violation"),
@@ -117,7 +117,7 @@ pub fn run(workspace: &House) -> Result<()> {
 
 /// Test helper: runs `rule` on a tree and compares the printed violations.
 #[cfg(test)]
-fn expect(rule: Rule, tree: &Tree, expected: &[&str]) {
+fn expect(rule: Rule, tree: &SourceTree, expected: &[&str]) {
     let found: Vec<String> = rule(tree).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }

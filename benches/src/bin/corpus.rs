@@ -1,6 +1,6 @@
 //! Writes a corpus to disk: `corpus --out DIR --datafiles N [--schemas DIR] [--seed S]`.
 
-use qontract_benches::corpus::{self, DEFAULT_SEED, MINIMUM};
+use qontract_benches::corpus::{self, DEFAULT_SEED, MIN_DATAFILES};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ const USAGE: &str = "usage: corpus --out DIR --datafiles N [--schemas DIR] [--se
   --schemas DIR    directory with `schemas` and `graphql-schemas` [default: the example of this checkout]
   --seed S         seed; the same seed gives the same bytes";
 
-struct Arguments {
+struct CorpusArguments {
     out: PathBuf,
     datafiles: usize,
     schemas: PathBuf,
     seed: u64,
 }
 
-fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+fn parse(words: impl Iterator<Item = String>) -> Result<CorpusArguments, String> {
     let (mut out, mut datafiles, mut seed) = (None, None, DEFAULT_SEED);
     let mut schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
     let mut words = words;
@@ -35,18 +35,20 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
         }
     }
     let datafiles = datafiles.ok_or("`--datafiles` is missing")?;
-    if datafiles < MINIMUM {
-        return Err(format!("`--datafiles` must be at least {MINIMUM}, for one document of every kind"));
+    if datafiles < MIN_DATAFILES {
+        return Err(format!(
+            "`--datafiles` must be at least {MIN_DATAFILES}, for one document of every kind"
+        ));
     }
-    Ok(Arguments { out: out.ok_or("`--out` is missing")?, datafiles, schemas, seed })
+    Ok(CorpusArguments { out: out.ok_or("`--out` is missing")?, datafiles, schemas, seed })
 }
 
 fn number<T: std::str::FromStr>(flag: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{flag}` takes a number, not `{text}`"))
 }
 
-fn run(arguments: &Arguments) -> io::Result<String> {
-    let Arguments { out, datafiles, schemas, seed } = arguments;
+fn run(arguments: &CorpusArguments) -> io::Result<String> {
+    let CorpusArguments { out, datafiles, schemas, seed } = arguments;
     for folder in ["data", "resources"] {
         if out.join(folder).exists() {
             let text = format!("`{}` already has a directory `{folder}`", out.display());

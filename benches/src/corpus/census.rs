@@ -1,10 +1,10 @@
 //! The number of documents of each kind in a corpus.
 
 /// Minimum number of documents, so that every kind is included.
-pub const MINIMUM: usize = 200;
+pub const MIN_DATAFILES: usize = 200;
 
 /// Number of documents that exist exactly once: settings, external services, pipelines.
-const SINGLES: usize = 15;
+const SINGLETON_COUNT: usize = 15;
 
 /// The number of documents of each kind. Their sum, with the singletons, is the size of the corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl Census {
     ///
     /// # Panics
     ///
-    /// If `datafiles` is less than [`MINIMUM`].
+    /// If `datafiles` is less than [`MIN_DATAFILES`].
     pub fn of(datafiles: usize) -> Self {
-        assert!(datafiles >= MINIMUM, "a corpus has at least {MINIMUM} datafiles");
+        assert!(datafiles >= MIN_DATAFILES, "a corpus has at least {MIN_DATAFILES} datafiles");
         let share = |per_mille: usize| (datafiles * per_mille / 1000).max(2);
         let products = share(3);
         let mut census = Self {
@@ -135,6 +135,6 @@ impl Census {
             + integrations
             + query_validations
             + change_types
-            + SINGLES
+            + SINGLETON_COUNT
     }
 }

@@ -1,12 +1,12 @@
 //! AWS accounts, groups, policies and Terraform states.
 
-use super::page::Page;
-use super::tree::Tree;
-use super::world::World;
+use super::document_writer::DocumentWriter;
+use super::layout::CorpusLayout;
+use super::tree::CorpusTree;
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
     for index in 0..world.census.accounts {
-        tree.add(format!("data{}", World::account_path(index)), account(world, index));
+        tree.add(format!("data{}", CorpusLayout::account_path(index)), account(world, index));
         tree.add(format!("data{}", state_path(index)), state(world, index));
     }
     for index in 0..world.census.groups {
@@ -18,14 +18,14 @@ pub(super) fn write(world: &World, tree: &mut Tree) {
 }
 
 fn state_path(account: usize) -> String {
-    format!("/aws/{}/terraform-state.yml", World::account_name(account))
+    format!("/aws/{}/terraform-state.yml", CorpusLayout::account_name(account))
 }
 
-fn account(world: &World, index: usize) -> String {
+fn account(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("account", index);
-    let name = World::account_name(index);
+    let name = CorpusLayout::account_name(index);
     let uid = 100_000_000_000_usize + index;
-    let mut page = Page::new("/aws/account-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/aws/account-1.yml", &mut random);
     page.labels(&mut random, "aws");
     page.line(0, &format!("name: {name}"));
     page.description(0, &mut random);
@@ -50,18 +50,18 @@ fn account(world: &World, index: usize) -> String {
     if random.chance(20) && index > 0 {
         page.line(0, "sharing:");
         page.line(0, "- provider: ami");
-        page.reference(2, "account", &World::account_path(index - 1));
+        page.reference(2, "account", &CorpusLayout::account_path(index - 1));
         page.line(2, "regex: '^worker-[0-9]+\\.[0-9]+$'");
     }
     page.reference(0, "terraformState", &state_path(index));
     page.finish()
 }
 
-fn state(world: &World, index: usize) -> String {
+fn state(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("state", index);
-    let mut page = Page::new("/dependencies/terraform-state-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/dependencies/terraform-state-1.yml", &mut random);
     page.line(0, "provider: s3");
-    page.line(0, &format!("bucket: terraform-{}", World::account_name(index)));
+    page.line(0, &format!("bucket: terraform-{}", CorpusLayout::account_name(index)));
     page.line(0, "region: eu-central-1");
     page.line(0, "integrations:");
     page.line(0, "- integration: terraform-resources");
@@ -69,22 +69,22 @@ fn state(world: &World, index: usize) -> String {
     page.finish()
 }
 
-fn group(world: &World, index: usize) -> String {
+fn group(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("group", index);
-    let mut page = Page::new("/aws/group-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/aws/group-1.yml", &mut random);
     page.line(0, "labels: {}");
-    page.reference(0, "account", &World::account_path(index % world.census.accounts));
+    page.reference(0, "account", &CorpusLayout::account_path(index % world.census.accounts));
     page.line(0, &format!("name: group-{index}"));
     page.description(0, &mut random);
     page.list(0, "policies", &["ReadOnlyAccess", "IAMUserChangePassword"]);
     page.finish()
 }
 
-fn policy(world: &World, index: usize) -> String {
+fn policy(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("policy", index);
-    let mut page = Page::new("/aws/policy-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/aws/policy-1.yml", &mut random);
     page.line(0, "labels: {}");
-    page.reference(0, "account", &World::account_path(index % world.census.accounts));
+    page.reference(0, "account", &CorpusLayout::account_path(index % world.census.accounts));
     page.line(0, &format!("name: policy-{index}"));
     page.description(0, &mut random);
     page.line(0, "policy:");

@@ -1,23 +1,23 @@
 //! Namespaces, a quarter of all documents: cluster, resources, network policies.
 
-use super::page::Page;
-use super::places;
-use super::random::Random;
-use super::resources::{self, Kind};
-use super::tree::Tree;
-use super::world::World;
+use super::clusters;
+use super::document_writer::DocumentWriter;
+use super::layout::CorpusLayout;
+use super::random::CorpusRng;
+use super::resources::{self, ResourceKind};
+use super::tree::CorpusTree;
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
     for index in 0..world.census.namespaces {
         tree.add(format!("data{}", world.namespace_path(index)), namespace(world, index));
     }
 }
 
-fn namespace(world: &World, index: usize) -> String {
+fn namespace(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("namespace", index);
     let app = world.app_of(index);
-    let mut page = Page::new("/openshift/namespace-1.yml", &mut random);
-    page.labels(&mut random, &World::app_name(app));
+    let mut page = DocumentWriter::new("/openshift/namespace-1.yml", &mut random);
+    page.labels(&mut random, &CorpusLayout::app_name(app));
     page.blank();
     page.line(0, &format!("name: {}", world.namespace_name(index)));
     page.description(0, &mut random);
@@ -25,15 +25,19 @@ fn namespace(world: &World, index: usize) -> String {
         page.line(0, "delete: true");
     }
     page.blank();
-    page.reference(0, "cluster", &World::cluster_path(random.below(world.census.clusters)));
-    page.reference(0, "app", &World::app_path(app));
+    page.reference(0, "cluster", &CorpusLayout::cluster_path(random.below(world.census.clusters)));
+    page.reference(0, "app", &CorpusLayout::app_path(app));
     page.reference(0, "environment", &world.environment_path(world.environment_of(index)));
     page.blank();
     if random.chance(70) {
-        page.reference(0, "limitRanges", &places::limit_range_path(random.below(world.census.limit_ranges)));
+        page.reference(
+            0,
+            "limitRanges",
+            &clusters::limit_range_path(random.below(world.census.limit_ranges)),
+        );
     }
     if random.chance(60) {
-        page.reference(0, "quota", &places::quota_path(random.below(world.census.quotas)));
+        page.reference(0, "quota", &clusters::quota_path(random.below(world.census.quotas)));
     }
     if random.chance(50) {
         page.line(0, "managedRoles: true");
@@ -43,7 +47,7 @@ fn namespace(world: &World, index: usize) -> String {
     let neighbours = neighbours.into_iter().map(|other| world.namespace_path(other)).collect::<Vec<_>>();
     page.references(0, "networkPoliciesAllow", &neighbours);
     if random.chance(60) {
-        page.references(0, "sharedResources", &[places::shared_path(random.below(world.census.shared))]);
+        page.references(0, "sharedResources", &[clusters::shared_path(random.below(world.census.shared))]);
     }
     if random.chance(10) {
         page.comment(0, &mut random);
@@ -58,8 +62,8 @@ fn namespace(world: &World, index: usize) -> String {
 }
 
 /// `openshiftResources`: the files of the namespace, a shared template, and secrets.
-fn objects(world: &World, index: usize, page: &mut Page, random: &mut Random) {
-    let name = World::app_name(world.app_of(index));
+fn objects(world: &CorpusLayout, index: usize, page: &mut DocumentWriter, random: &mut CorpusRng) {
+    let name = CorpusLayout::app_name(world.app_of(index));
     page.line(0, "openshiftResources:");
     // The variables are anchored here and merged below.
     page.line(0, "- provider: resource-template");
@@ -74,7 +78,7 @@ fn objects(world: &World, index: usize, page: &mut Page, random: &mut Random) {
         page.line(0, &format!("- provider: {}", kind.provider()));
         page.line(2, &format!("path: {path}"));
         match kind {
-            Kind::Template => {
+            ResourceKind::Template => {
                 page.line(2, "type: extracurlyjinja2");
                 page.line(2, "variables:");
                 if anchored {
@@ -82,12 +86,12 @@ fn objects(world: &World, index: usize, page: &mut Page, random: &mut Random) {
                 }
                 page.line(4, &format!("port: {}", random.between(8000, 8099)));
             }
-            Kind::Route if random.chance(50) => {
+            ResourceKind::Route if random.chance(50) => {
                 page.line(2, &format!("vault_tls_secret_path: tenants/{name}/tls"));
                 page.line(2, &format!("vault_tls_secret_version: {}", random.between(1, 20)));
             }
-            Kind::Rule => page.line(2, "type: resource"),
-            Kind::Manifest | Kind::Route => {}
+            ResourceKind::Rule => page.line(2, "type: resource"),
+            ResourceKind::Manifest | ResourceKind::Route => {}
         }
     }
     for secret in 0..random.between(2, 6) {
@@ -112,12 +116,12 @@ fn objects(world: &World, index: usize, page: &mut Page, random: &mut Random) {
 }
 
 /// `externalResources`: databases, buckets, queues and users of one account.
-fn cloud_resources(world: &World, index: usize, page: &mut Page, random: &mut Random) {
+fn cloud_resources(world: &CorpusLayout, index: usize, page: &mut DocumentWriter, random: &mut CorpusRng) {
     page.blank();
     page.line(0, "managedExternalResources: true");
     page.line(0, "externalResources:");
     page.line(0, "- provider: aws");
-    page.reference(2, "provisioner", &World::account_path(random.below(world.census.accounts)));
+    page.reference(2, "provisioner", &CorpusLayout::account_path(random.below(world.census.accounts)));
     page.line(2, "resources:");
     for number in 0..random.between(1, 3) {
         let identifier = format!("ns{index}-{number}");

@@ -1,22 +1,22 @@
 //! Users, bots, roles, permissions and change types.
 
-use super::page::Page;
-use super::surroundings::{PAGER, QUAY_ORG, SLACK};
-use super::tree::Tree;
-use super::world::World;
+use super::document_writer::DocumentWriter;
+use super::layout::CorpusLayout;
+use super::singletons::{PAGER, QUAY_ORG, SLACK};
+use super::tree::CorpusTree;
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
     for index in 0..world.census.users {
-        tree.add(format!("data{}", World::user_path(index)), user(world, index));
+        tree.add(format!("data{}", CorpusLayout::user_path(index)), user(world, index));
     }
     for index in 0..world.census.bots {
         tree.add(format!("data/access/bots/bot-{index}.yml"), bot(world, index));
     }
     for index in 0..world.census.roles {
-        tree.add(format!("data{}", World::role_path(index)), role(world, index));
+        tree.add(format!("data{}", CorpusLayout::role_path(index)), role(world, index));
     }
     for index in 0..world.census.permissions {
-        tree.add(format!("data{}", World::permission_path(index)), permission(world, index));
+        tree.add(format!("data{}", CorpusLayout::permission_path(index)), permission(world, index));
     }
     for index in 0..world.census.change_types {
         tree.add(format!("data{}", change_type_path(index)), change_type(world, index));
@@ -27,9 +27,9 @@ fn change_type_path(index: usize) -> String {
     format!("/change-types/change-type-{index}.yml")
 }
 
-fn user(world: &World, index: usize) -> String {
+fn user(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("user", index);
-    let mut page = Page::new("/access/user-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/access/user-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.blank();
     page.line(0, &format!("name: User {index}"));
@@ -52,28 +52,28 @@ fn user(world: &World, index: usize) -> String {
     page.blank();
     let wanted = random.between(1, 5);
     let roles = random.distinct(wanted, world.census.roles);
-    page.references(0, "roles", &roles.into_iter().map(World::role_path).collect::<Vec<_>>());
+    page.references(0, "roles", &roles.into_iter().map(CorpusLayout::role_path).collect::<Vec<_>>());
     page.finish()
 }
 
-fn bot(world: &World, index: usize) -> String {
+fn bot(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("bot", index);
-    let mut page = Page::new("/access/bot-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/access/bot-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: bot-{index}"));
     page.description(0, &mut random);
     let namespace = world.namespace_name(random.below(world.census.namespaces));
     page.line(0, &format!("openshift_serviceaccount: {namespace}/bot-{index}"));
-    page.reference(0, "owner", &World::user_path(random.below(world.census.users)));
-    page.references(0, "roles", &[World::role_path(random.below(world.census.roles))]);
+    page.reference(0, "owner", &CorpusLayout::user_path(random.below(world.census.users)));
+    page.references(0, "roles", &[CorpusLayout::role_path(random.below(world.census.roles))]);
     page.finish()
 }
 
-fn role(world: &World, index: usize) -> String {
+fn role(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("role", index);
-    let mut page = Page::new("/access/role-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/access/role-1.yml", &mut random);
     page.line(0, "labels: {}");
-    page.line(0, &format!("name: {}", World::role_name(index)));
+    page.line(0, &format!("name: {}", CorpusLayout::role_name(index)));
     page.description(0, &mut random);
     if random.chance(5) {
         page.line(0, &format!("expirationDate: '203{}-0{}-15'", random.below(10), random.between(1, 9)));
@@ -84,7 +84,7 @@ fn role(world: &World, index: usize) -> String {
     page.references(
         0,
         "permissions",
-        &permissions.into_iter().map(World::permission_path).collect::<Vec<_>>(),
+        &permissions.into_iter().map(CorpusLayout::permission_path).collect::<Vec<_>>(),
     );
     page.blank();
     page.line(0, "access:");
@@ -95,7 +95,7 @@ fn role(world: &World, index: usize) -> String {
     }
     if random.chance(20) {
         let cluster = random.below(world.census.clusters);
-        page.line(0, &format!("- cluster: {{$ref: {}}}", World::cluster_path(cluster)));
+        page.line(0, &format!("- cluster: {{$ref: {}}}", CorpusLayout::cluster_path(cluster)));
         page.line(2, "group: developers");
     }
     if random.chance(20) {
@@ -113,9 +113,9 @@ fn role(world: &World, index: usize) -> String {
     page.finish()
 }
 
-fn permission(world: &World, index: usize) -> String {
+fn permission(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("permission", index);
-    let mut page = Page::new("/access/permission-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/access/permission-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: permission-{index}"));
     // Slack limits this description to 140 characters, so it never has the long form.
@@ -150,9 +150,9 @@ fn permission(world: &World, index: usize) -> String {
     page.finish()
 }
 
-fn change_type(world: &World, index: usize) -> String {
+fn change_type(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("change-type", index);
-    let mut page = Page::new("/app-interface/change-type-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-interface/change-type-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: change-type-{index}"));
     page.description(0, &mut random);

@@ -1,28 +1,28 @@
 //! Products, their environments, apps and escalation policies.
 
-use super::page::Page;
-use super::surroundings::{self, PAGER};
-use super::tree::Tree;
-use super::world::{PHASES, World};
+use super::document_writer::DocumentWriter;
+use super::layout::{CorpusLayout, PHASES};
+use super::singletons::{self, PAGER};
+use super::tree::CorpusTree;
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
     for index in 0..world.census.products {
-        tree.add(format!("data{}", World::product_path(index)), product(world, index));
+        tree.add(format!("data{}", CorpusLayout::product_path(index)), product(world, index));
     }
     for index in 0..world.census.environments {
         tree.add(format!("data{}", world.environment_path(index)), environment(world, index));
     }
     for index in 0..world.census.escalations {
-        tree.add(format!("data{}", World::escalation_path(index)), escalation(world, index));
+        tree.add(format!("data{}", CorpusLayout::escalation_path(index)), escalation(world, index));
     }
     for index in 0..world.census.apps {
-        tree.add(format!("data{}", World::app_path(index)), app(world, index));
+        tree.add(format!("data{}", CorpusLayout::app_path(index)), app(world, index));
     }
 }
 
-fn product(world: &World, index: usize) -> String {
+fn product(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("product", index);
-    let mut page = Page::new("/app-sre/product-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-sre/product-1.yml", &mut random);
     page.labels(&mut random, "product");
     page.line(0, &format!("name: product-{index}"));
     page.description(0, &mut random);
@@ -32,15 +32,15 @@ fn product(world: &World, index: usize) -> String {
     page.finish()
 }
 
-fn environment(world: &World, index: usize) -> String {
+fn environment(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("environment", index);
     let (product, phase) = world.environment_parts(index);
-    let mut page = Page::new("/app-sre/environment-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-sre/environment-1.yml", &mut random);
     page.line(0, "labels:");
     page.line(2, &format!("phase: {}", PHASES[phase]));
     page.line(0, &format!("name: {}", world.environment_name(index)));
     page.description(0, &mut random);
-    page.reference(0, "product", &World::product_path(product));
+    page.reference(0, "product", &CorpusLayout::product_path(product));
     page.line(0, &format!("servicePhase: {}", ["dev", "stage", "prod"][phase]));
     if phase > 0 {
         page.reference(0, "dependsOn", &world.environment_path(index - world.census.products));
@@ -58,38 +58,42 @@ fn environment(world: &World, index: usize) -> String {
     page.finish()
 }
 
-fn escalation(world: &World, index: usize) -> String {
+fn escalation(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("escalation", index);
-    let mut page = Page::new("/app-sre/escalation-policy-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-sre/escalation-policy-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: escalation-{index}"));
     page.description(0, &mut random);
     page.line(0, "channels:");
     // The first permissions are user groups in Slack, one for each policy.
-    page.references(2, "slackUserGroup", &[World::permission_path(index % world.census.permissions / 5 * 5)]);
+    page.references(
+        2,
+        "slackUserGroup",
+        &[CorpusLayout::permission_path(index % world.census.permissions / 5 * 5)],
+    );
     page.line(2, "email:");
     page.line(2, &format!("- team-{index}@example.com"));
     if random.chance(30) {
         page.reference(2, "pagerduty", PAGER);
     }
-    page.references(2, "jiraBoard", &[surroundings::board_path(index % world.census.boards)]);
+    page.references(2, "jiraBoard", &[singletons::board_path(index % world.census.boards)]);
     if index > 0 && random.chance(60) {
-        page.reference(2, "nextEscalationPolicy", &World::escalation_path(index / 2));
+        page.reference(2, "nextEscalationPolicy", &CorpusLayout::escalation_path(index / 2));
     }
     page.finish()
 }
 
-fn app(world: &World, index: usize) -> String {
+fn app(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("app", index);
-    let name = World::app_name(index);
-    let mut page = Page::new("/app-sre/app-1.yml", &mut random);
+    let name = CorpusLayout::app_name(index);
+    let mut page = DocumentWriter::new("/app-sre/app-1.yml", &mut random);
     page.labels(&mut random, &name);
     page.blank();
     page.line(0, &format!("name: {name}"));
     page.description(0, &mut random);
-    page.reference(0, "product", &World::product_path(index % world.census.products));
+    page.reference(0, "product", &CorpusLayout::product_path(index % world.census.products));
     if index > 0 && random.chance(12) {
-        page.reference(0, "parentApp", &World::app_path(index / 2));
+        page.reference(0, "parentApp", &CorpusLayout::app_path(index / 2));
     }
     let status = random.pick(&["OnBoarded", "OnBoarded", "InProgress", "BestEffort", "TransitionPeriod"]);
     page.line(0, &format!("onboardingStatus: {status}"));
@@ -111,21 +115,21 @@ fn app(world: &World, index: usize) -> String {
         ),
     );
     page.blank();
-    page.reference(0, "escalationPolicy", &World::escalation_path(index % world.census.escalations));
+    page.reference(0, "escalationPolicy", &CorpusLayout::escalation_path(index % world.census.escalations));
     let wanted = random.between(1, 4);
     let dependencies = random.distinct(wanted, world.census.dependencies);
     page.references(
         0,
         "dependencies",
-        &dependencies.into_iter().map(surroundings::dependency_path).collect::<Vec<_>>(),
+        &dependencies.into_iter().map(singletons::dependency_path).collect::<Vec<_>>(),
     );
     code_and_images(&mut page, &mut random, &name);
     page.finish()
 }
 
-fn code_and_images(page: &mut Page, random: &mut super::random::Random, name: &str) {
+fn code_and_images(page: &mut DocumentWriter, random: &mut super::random::CorpusRng, name: &str) {
     page.line(0, "quayRepos:");
-    page.line(0, &format!("- org: {{$ref: {}}}", surroundings::QUAY_ORG));
+    page.line(0, &format!("- org: {{$ref: {}}}", singletons::QUAY_ORG));
     page.line(2, "items:");
     for image in 0..random.between(1, 3) {
         page.line(

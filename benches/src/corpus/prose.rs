@@ -1,6 +1,6 @@
 //! Words for names, descriptions and comments.
 
-use super::random::Random;
+use super::random::CorpusRng;
 
 /// First halves of names.
 const FIRST: [&str; 24] = [
@@ -92,13 +92,13 @@ pub(super) fn name(index: usize) -> String {
 }
 
 /// A sentence without a full stop that is a plain YAML scalar.
-pub(super) fn sentence(random: &mut Random) -> String {
+pub(super) fn sentence(random: &mut CorpusRng) -> String {
     let (subject, verb) = (random.pick(&SUBJECT), random.pick(&VERB));
     let (object, place) = (random.pick(&OBJECT), random.pick(&PLACE));
     format!("{subject} {verb} {object} {place}")
 }
 
 /// The text of a comment.
-pub(super) fn remark(random: &mut Random) -> &'static str {
+pub(super) fn remark(random: &mut CorpusRng) -> &'static str {
     random.pick(&REMARK)
 }

@@ -2,9 +2,9 @@
 //! version: published figures were measured on the corpus, so its bytes never change.
 
 /// A pseudo-random number generator.
-pub(super) struct Random(u64);
+pub(super) struct CorpusRng(u64);
 
-impl Random {
+impl CorpusRng {
     /// The generator of one document: the same seed, kind and index give the same sequence.
     pub(super) fn new(seed: u64, kind: &str, index: usize) -> Self {
         let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
@@ -60,11 +60,11 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::Random;
+    use super::CorpusRng;
 
     #[test]
     fn the_first_numbers_never_change() {
-        let mut random = Random::new(1, "kind", 0);
+        let mut random = CorpusRng::new(1, "kind", 0);
         let drawn: Vec<_> = (0..4).map(|_| random.below(1000)).collect();
         assert_eq!(drawn, EXPECTED);
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn distinct_numbers_are_in_range_and_ascend() {
-        let drawn = Random::new(2, "kind", 7).distinct(10, 5);
+        let drawn = CorpusRng::new(2, "kind", 7).distinct(10, 5);
         assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(drawn.iter().all(|&number| number < 5));
     }

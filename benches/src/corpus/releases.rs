@@ -1,11 +1,11 @@
 //! Saas files, their targets, integrations and query validations.
 
-use super::page::Page;
+use super::document_writer::DocumentWriter;
+use super::layout::CorpusLayout;
 use super::prose;
-use super::random::Random;
-use super::surroundings::{AUTHENTICATION, PIPELINES, QUAY_ORG, SLACK};
-use super::tree::Tree;
-use super::world::World;
+use super::random::CorpusRng;
+use super::singletons::{AUTHENTICATION, PIPELINES, QUAY_ORG, SLACK};
+use super::tree::CorpusTree;
 
 /// Names of integrations; further integrations get a number.
 const INTEGRATIONS: [&str; 10] = [
@@ -21,7 +21,7 @@ const INTEGRATIONS: [&str; 10] = [
     "query-validator",
 ];
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
     for index in 0..world.census.saas_files {
         tree.add(format!("data{}", world.saas_path(index)), saas_file(world, index));
     }
@@ -37,16 +37,16 @@ pub(super) fn write(world: &World, tree: &mut Tree) {
     }
 }
 
-fn saas_file(world: &World, index: usize) -> String {
+fn saas_file(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("saas", index);
     let app = index % world.census.apps;
-    let name = World::app_name(app);
-    let mut page = Page::new("/app-sre/saas-file-2.yml", &mut random);
+    let name = CorpusLayout::app_name(app);
+    let mut page = DocumentWriter::new("/app-sre/saas-file-2.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: saas-{index}-{}", prose::name(app)));
     page.line(0, &format!("displayName: 'Deployments of {name}'"));
     page.description(0, &mut random);
-    page.reference(0, "app", &World::app_path(app));
+    page.reference(0, "app", &CorpusLayout::app_path(app));
     page.reference(0, "pipelinesProvider", PIPELINES);
     page.reference(0, "authentication", AUTHENTICATION);
     page.line(0, "slack:");
@@ -86,7 +86,7 @@ fn saas_file(world: &World, index: usize) -> String {
 
 /// The ref of a target and its promotion: the first step follows the branch, each later step subscribes to
 /// the previous one.
-fn target(page: &mut Page, random: &mut Random, channel: &str, step: usize) {
+fn target(page: &mut DocumentWriter, random: &mut CorpusRng, channel: &str, step: usize) {
     if step == 0 {
         page.line(4, "ref: main");
     } else {
@@ -108,11 +108,11 @@ fn target(page: &mut Page, random: &mut Random, channel: &str, step: usize) {
     }
 }
 
-fn target_file(world: &World, index: usize) -> String {
+fn target_file(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("target", index);
     let app = index % world.census.saas_files % world.census.apps;
     let namespaces = world.namespaces_of(app);
-    let mut page = Page::new("/app-sre/saas-file-target-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-sre/saas-file-target-1.yml", &mut random);
     page.line(0, &format!("name: own-file-{index}"));
     page.reference(0, "namespace", &world.namespace_path(namespaces[random.below(namespaces.len())]));
     page.line(0, &format!("ref: '{}'", random.commit()));
@@ -133,9 +133,9 @@ fn integration_name(index: usize) -> String {
     }
 }
 
-fn integration(world: &World, index: usize, name: &str) -> String {
+fn integration(world: &CorpusLayout, index: usize, name: &str) -> String {
     let mut random = world.random("integration", index);
-    let mut page = Page::new("/app-sre/integration-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-sre/integration-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: {name}"));
     page.description(0, &mut random);
@@ -172,13 +172,13 @@ fn integration(world: &World, index: usize, name: &str) -> String {
     page.finish()
 }
 
-fn query_validation(world: &World, index: usize) -> String {
+fn query_validation(world: &CorpusLayout, index: usize) -> String {
     let mut random = world.random("query", index);
-    let mut page = Page::new("/app-interface/query-validation-1.yml", &mut random);
+    let mut page = DocumentWriter::new("/app-interface/query-validation-1.yml", &mut random);
     page.line(0, "labels: {}");
     page.line(0, &format!("name: queries-{index}"));
     page.description(0, &mut random);
-    page.reference(0, "escalationPolicy", &World::escalation_path(index % world.census.escalations));
+    page.reference(0, "escalationPolicy", &CorpusLayout::escalation_path(index % world.census.escalations));
     page.line(0, "queries:");
     page.line(0, "- path: /queries/namespaces.graphql");
     page.line(0, "- path: /queries/people.graphql");

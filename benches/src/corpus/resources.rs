@@ -1,22 +1,22 @@
 //! The files of `resources/`: manifests, templates, routes and alert rules of namespaces, and a few shared
 //! files.
 
-use super::page::Page;
+use super::document_writer::DocumentWriter;
+use super::layout::CorpusLayout;
 use super::prose;
-use super::random::Random;
-use super::tree::Tree;
-use super::world::World;
+use super::random::CorpusRng;
+use super::tree::CorpusTree;
 
 /// The kind of a resource of a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResourceKind {
     Manifest,
     Template,
     Route,
     Rule,
 }
 
-impl Kind {
+impl ResourceKind {
     /// The provider that reads it.
     pub(super) fn provider(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ const SHARED_TEMPLATES: [&str; 4] = [
 ];
 
 /// Files with fixed content.
-const FIXED: [(&str, &str); 9] = [
+const FIXED_FILES: [(&str, &str); 9] = [
     (
         "/shared/ca-bundle.yaml",
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ca-bundle\n  labels:\n    inject: \"true\"\n",
@@ -81,29 +81,32 @@ const FIXED: [(&str, &str); 9] = [
 ];
 
 /// One of the shared templates.
-pub(super) fn shared_template(random: &mut Random) -> &'static str {
+pub(super) fn shared_template(random: &mut CorpusRng) -> &'static str {
     random.pick(&SHARED_TEMPLATES)
 }
 
 /// The resources of one namespace: path and kind.
-pub(super) fn of_namespace(world: &World, namespace: usize) -> Vec<(String, Kind)> {
-    let own = world.census.resources.saturating_sub(FIXED.len() + SHARED_TEMPLATES.len());
+pub(super) fn of_namespace(world: &CorpusLayout, namespace: usize) -> Vec<(String, ResourceKind)> {
+    let own = world.census.resources.saturating_sub(FIXED_FILES.len() + SHARED_TEMPLATES.len());
     let namespaces = world.census.namespaces;
     let count = own / namespaces + usize::from(namespace < own % namespaces);
     let mut random = world.random("resources of", namespace);
-    let folder =
-        format!("/services/{}/{}", World::app_name(world.app_of(namespace)), world.namespace_name(namespace));
+    let folder = format!(
+        "/services/{}/{}",
+        CorpusLayout::app_name(world.app_of(namespace)),
+        world.namespace_name(namespace)
+    );
     let kinds = (0..count).map(|_| match random.below(100) {
-        0..50 => Kind::Manifest,
-        50..80 => Kind::Template,
-        80..91 => Kind::Route,
-        _ => Kind::Rule,
+        0..50 => ResourceKind::Manifest,
+        50..80 => ResourceKind::Template,
+        80..91 => ResourceKind::Route,
+        _ => ResourceKind::Rule,
     });
     kinds.enumerate().map(|(number, kind)| (format!("{folder}/{}", kind.file_name(number)), kind)).collect()
 }
 
-pub(super) fn write(world: &World, tree: &mut Tree) {
-    for (path, content) in FIXED {
+pub(super) fn write(world: &CorpusLayout, tree: &mut CorpusTree) {
+    for (path, content) in FIXED_FILES {
         tree.add(format!("resources{path}"), content.to_owned());
     }
     for path in SHARED_TEMPLATES {
@@ -111,13 +114,13 @@ pub(super) fn write(world: &World, tree: &mut Tree) {
     }
     for namespace in 0..world.census.namespaces {
         let mut random = world.random("content of", namespace);
-        let name = World::app_name(world.app_of(namespace));
+        let name = CorpusLayout::app_name(world.app_of(namespace));
         for (path, kind) in of_namespace(world, namespace) {
             let content = match kind {
-                Kind::Manifest => manifest(&name, &mut random),
-                Kind::Template => template(&name, &mut random),
-                Kind::Route => route(&name, namespace),
-                Kind::Rule => rule(&name, namespace, &mut random),
+                ResourceKind::Manifest => manifest(&name, &mut random),
+                ResourceKind::Template => template(&name, &mut random),
+                ResourceKind::Route => route(&name, namespace),
+                ResourceKind::Rule => rule(&name, namespace, &mut random),
             };
             tree.add(format!("resources{path}"), content);
         }
@@ -132,8 +135,8 @@ fn shared(path: &str) -> String {
     )
 }
 
-fn manifest(name: &str, random: &mut Random) -> String {
-    let mut page = Page::raw(format!(
+fn manifest(name: &str, random: &mut CorpusRng) -> String {
+    let mut page = DocumentWriter::raw(format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}-config\n  labels:\n    app: {name}\ndata:\n"
     ));
     for number in 0..random.between(2, 4) {
@@ -150,8 +153,8 @@ fn manifest(name: &str, random: &mut Random) -> String {
     page.finish()
 }
 
-fn template(name: &str, random: &mut Random) -> String {
-    let mut page = Page::raw(format!(
+fn template(name: &str, random: &mut CorpusRng) -> String {
+    let mut page = DocumentWriter::raw(format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}-settings\ndata:\n  port: \"{{{{{{ port }}}}}}\"\n"
     ));
     page.line(2, "settings.toml: |");
@@ -174,8 +177,8 @@ fn route(name: &str, namespace: usize) -> String {
     )
 }
 
-fn rule(name: &str, namespace: usize, random: &mut Random) -> String {
-    let mut page = Page::raw(format!(
+fn rule(name: &str, namespace: usize, random: &mut CorpusRng) -> String {
+    let mut page = DocumentWriter::raw(format!(
         "---\n$schema: /openshift/prometheus-rule-1.yml\n\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  \
          name: {name}-{namespace}\n  labels:\n    prometheus: app-sre\n    role: alert-rules\nspec:\n"
     ));

@@ -1,7 +1,7 @@
 //! Properties of every corpus: size, bytes, kinds, and valid references.
 
-use super::{Census, DEFAULT_SEED, MINIMUM, Tree, World, generate};
-use super::{cloud, namespaces, people, places, products, releases, resources, surroundings};
+use super::{Census, CorpusLayout, CorpusTree, DEFAULT_SEED, MIN_DATAFILES, generate};
+use super::{cloud, clusters, namespaces, people, products, releases, resources, singletons};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The values of `key: value` in a text, in block or in flow style.
@@ -11,7 +11,7 @@ fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-fn schemas(tree: &Tree) -> BTreeMap<&str, usize> {
+fn schemas(tree: &CorpusTree) -> BTreeMap<&str, usize> {
     let mut kinds = BTreeMap::new();
     for (path, content) in tree.under("data/") {
         let schema = values(content, "$schema: ").next();
@@ -28,16 +28,16 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn the_order_of_generation_does_not_matter() {
-    let world = World::new(Census::of(400), 7);
-    let mut tree = Tree::default();
+    let world = CorpusLayout::new(Census::of(400), 7);
+    let mut tree = CorpusTree::default();
     resources::write(&world, &mut tree);
     releases::write(&world, &mut tree);
     namespaces::write(&world, &mut tree);
     people::write(&world, &mut tree);
     cloud::write(&world, &mut tree);
-    places::write(&world, &mut tree);
+    clusters::write(&world, &mut tree);
     products::write(&world, &mut tree);
-    surroundings::write(&world, &mut tree);
+    singletons::write(&world, &mut tree);
     assert_eq!(tree.fingerprint(), generate(400, 7).fingerprint());
 }
 
@@ -64,7 +64,7 @@ const FIGURES: u64 = 0x50cc_31bf_ef4b_ab25;
 
 #[test]
 fn the_number_of_datafiles_is_exact() {
-    for datafiles in [MINIMUM, 201, 333, 1000, 4001] {
+    for datafiles in [MIN_DATAFILES, 201, 333, 1000, 4001] {
         let tree = generate(datafiles, 3);
         assert_eq!(tree.under("data/").count(), datafiles);
         assert_eq!(tree.under("resources/").count(), datafiles * 2 / 5);

@@ -7,11 +7,11 @@ use std::path::Path;
 
 /// The files of a data repo: relative path and content.
 #[derive(Default)]
-pub struct Tree {
+pub struct CorpusTree {
     files: BTreeMap<String, String>,
 }
 
-impl Tree {
+impl CorpusTree {
     /// Adds a file.
     ///
     /// # Panics

@@ -6,19 +6,19 @@ use std::fmt;
 use crate::error::BlobsError;
 
 /// Maximum length of a key in bytes, as in S3.
-const LONGEST_KEY: usize = 1024;
+const MAX_KEY_LEN: usize = 1024;
 
 /// The key of a blob. Slashes have no meaning except for listings by prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(String);
+pub struct BlobKey(String);
 
-impl Key {
+impl BlobKey {
     /// A key of 1 to 1024 bytes, none of them a control character.
     pub fn new(text: impl Into<String>) -> Result<Self, BlobsError> {
         let text = text.into();
         let why = if text.is_empty() {
             "it is empty"
-        } else if text.len() > LONGEST_KEY {
+        } else if text.len() > MAX_KEY_LEN {
             "it has more than 1024 bytes"
         } else if text.chars().any(char::is_control) {
             "it has a control character"
@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for BlobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -56,7 +56,7 @@ pub struct Blob {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Tag, size and metadata.
-    pub head: Head,
+    pub head: BlobHead,
 }
 
 impl fmt::Debug for Blob {
@@ -68,7 +68,7 @@ impl fmt::Debug for Blob {
 
 /// Tag, size and metadata of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct BlobHead {
     /// The tag.
     pub etag: Etag,
     /// Size in bytes.
@@ -79,14 +79,14 @@ pub struct Head {
 
 /// The content of a write.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Content {
+pub struct BlobContent {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// The metadata.
     pub metadata: Metadata,
 }
 
-impl Content {
+impl BlobContent {
     /// Bytes without metadata.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self { bytes: bytes.into(), metadata: Metadata::new() }
@@ -94,7 +94,7 @@ impl Content {
 
     /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value of
     /// printable ASCII: stores do not preserve anything else.
-    pub(crate) fn check(&self, key: &Key) -> Result<(), BlobsError> {
+    pub(crate) fn check(&self, key: &BlobKey) -> Result<(), BlobsError> {
         let is_name = |name: &str| {
             !name.is_empty()
                 && name
@@ -110,7 +110,7 @@ impl Content {
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for BlobContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Content({} bytes)", self.bytes.len())
     }
@@ -129,7 +129,7 @@ pub enum Precondition {
 
 /// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BlobEntry {
     /// Its key, also if it is not a valid key for this client.
     pub key: String,
     /// Its tag.
@@ -140,9 +140,9 @@ pub struct Entry {
 
 /// A page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct BlobPage {
     /// The blobs on the page.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BlobEntry>,
     /// The cursor of the next page, unless this is the last.
     pub next: Option<Cursor>,
 }
@@ -153,7 +153,7 @@ pub struct Cursor(pub(crate) String);
 
 #[cfg(test)]
 mod tests {
-    use super::{Content, Key};
+    use super::{BlobContent, BlobKey};
 
     #[test]
     fn keys_are_validated() {
@@ -171,13 +171,13 @@ mod tests {
             (&long[1..], true),
             (&long, false),
         ] {
-            assert_eq!(Key::new(text).is_ok(), good, "{text}");
+            assert_eq!(BlobKey::new(text).is_ok(), good, "{text}");
         }
     }
 
     #[test]
     fn metadata_is_validated() {
-        let key = Key::new("a").unwrap();
+        let key = BlobKey::new("a").unwrap();
         for (name, text, good) in [
             ("a-b_1", "x y=~", true),
             ("a", "", true),
@@ -188,7 +188,11 @@ mod tests {
             ("a", "x\n", false),
         ] {
             let metadata = [(name.to_owned(), text.to_owned())].into();
-            assert_eq!(Content { bytes: Vec::new(), metadata }.check(&key).is_ok(), good, "{name}: {text}");
+            assert_eq!(
+                BlobContent { bytes: Vec::new(), metadata }.check(&key).is_ok(),
+                good,
+                "{name}: {text}"
+            );
         }
     }
 }

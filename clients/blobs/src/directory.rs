@@ -20,12 +20,14 @@ use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
+use crate::blob::{
+    Blob, BlobContent, BlobEntry, BlobHead, BlobKey, BlobPage, Cursor, Etag, Metadata, Precondition,
+};
 use crate::error::BlobsError;
-use crate::{Reader, Writer};
+use crate::{BlobReader, BlobWriter};
 
 /// Number of blobs on a page.
-const PAGE: usize = 1000;
+const PAGE_SIZE: usize = 1000;
 /// The largest blob that is read.
 const MAX_BYTES: u64 = 256 << 20;
 /// The lock file; held by the writing process.
@@ -40,21 +42,21 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 pub struct Directory {
     root: Arc<Path>,
     /// Serialises the writers of this process, so that only one of them blocks a thread on the lock file.
-    turn: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
 }
 
 impl Directory {
     /// The blobs in `root`. The first write creates the directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into().into(), turn: Arc::default() }
+        Self { root: root.into().into(), write_lock: Arc::default() }
     }
 
     /// Runs file operations on a blocking thread.
-    async fn apart<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&Folder) -> Result<T, BlobsError> + Send + 'static,
+        act: impl FnOnce(&BlockingDirectory) -> Result<T, BlobsError> + Send + 'static,
     ) -> Result<T, BlobsError> {
-        let folder = Folder { root: Arc::clone(&self.root) };
+        let folder = BlockingDirectory { root: Arc::clone(&self.root) };
         match tokio::task::spawn_blocking(move || act(&folder)).await {
             Ok(outcome) => outcome,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -63,15 +65,15 @@ impl Directory {
 }
 
 /// The blocking implementation.
-struct Folder {
+struct BlockingDirectory {
     root: Arc<Path>,
 }
 
-impl Folder {
+impl BlockingDirectory {
     /// The path of a blob. Fails if a component is a symbolic link.
-    fn file(&self, key: &Key) -> Result<PathBuf, BlobsError> {
+    fn file(&self, key: &BlobKey) -> Result<PathBuf, BlobsError> {
         let mut path = self.root.to_path_buf();
-        for name in names::of(key)? {
+        for name in names::file_names(key)? {
             path.push(name);
             let is_link = path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
             if is_link {
@@ -82,46 +84,51 @@ impl Folder {
         Ok(path)
     }
 
-    fn get(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
+    fn get(&self, key: &BlobKey) -> Result<Option<Blob>, BlobsError> {
         let file = self.file(key)?;
         let bytes = match read(&file) {
             Ok(bytes) => bytes,
             Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(failed("read", &file, error)),
+            Err(error) => return Err(file_error("read", &file, error)),
         };
-        let etag = tag(&bytes);
-        let metadata_file = names::beside(&file, &etag);
+        let etag = digest_tag(&bytes);
+        let metadata_file = names::metadata_path(&file, &etag);
         let metadata: Metadata = match read(&metadata_file) {
             Ok(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
                 key: key.to_string(),
                 why: "its metadata is not JSON",
             })?,
             Err(error) if is_absent(&error) => Metadata::new(),
-            Err(error) => return Err(failed("read", &metadata_file, error)),
+            Err(error) => return Err(file_error("read", &metadata_file, error)),
         };
-        let head = Head { etag, size: bytes.len() as u64, metadata };
+        let head = BlobHead { etag, size: bytes.len() as u64, metadata };
         Ok(Some(Blob { bytes, head }))
     }
 
-    fn list(&self, prefix: &str, after: Option<&str>) -> Result<Page, BlobsError> {
+    fn list(&self, prefix: &str, after: Option<&str>) -> Result<BlobPage, BlobsError> {
         let mut keys = Vec::new();
-        walk(&self.root, "", prefix, &mut keys)?;
+        collect_keys(&self.root, "", prefix, &mut keys)?;
         keys.sort_unstable();
         let mut keys =
             keys.into_iter().filter(|key| after.is_none_or(|after| key.as_str() > after)).peekable();
         let mut entries = Vec::new();
-        for key in keys.by_ref().take(PAGE) {
+        for key in keys.by_ref().take(PAGE_SIZE) {
             // Skip foreign files, and blobs that were deleted since the listing.
-            let Ok(name) = Key::new(key.clone()) else { continue };
+            let Ok(name) = BlobKey::new(key.clone()) else { continue };
             if let Some(blob) = self.get(&name)? {
-                entries.push(Entry { key, etag: blob.head.etag, size: blob.head.size });
+                entries.push(BlobEntry { key, etag: blob.head.etag, size: blob.head.size });
             }
         }
         let next = keys.peek().and_then(|_| entries.last().map(|last| Cursor(last.key.clone())));
-        Ok(Page { entries, next })
+        Ok(BlobPage { entries, next })
     }
 
-    fn put(&self, key: &Key, content: &Content, precondition: &Precondition) -> Result<Etag, BlobsError> {
+    fn put(
+        &self,
+        key: &BlobKey,
+        content: &BlobContent,
+        precondition: &Precondition,
+    ) -> Result<Etag, BlobsError> {
         content.check(key)?;
         let _lock = self.lock()?;
         let current = self.get(key)?;
@@ -133,46 +140,48 @@ impl Folder {
         if !holds {
             return Err(BlobsError::Stale { key: key.clone() });
         }
-        let (file, etag) = (self.file(key)?, tag(&content.bytes));
+        let (file, etag) = (self.file(key)?, digest_tag(&content.bytes));
         if let Some(folder) = file.parent() {
-            make(folder)?;
+            create_private_dir(folder)?;
         }
         // The metadata is written first, under a name derived from the digest of the bytes.
-        let metadata_file = names::beside(&file, &etag);
+        let metadata_file = names::metadata_path(&file, &etag);
         if content.metadata.is_empty() {
-            gone(fs::remove_file(&metadata_file)).map_err(|error| failed("remove", &metadata_file, error))?;
+            ignore_absent(fs::remove_file(&metadata_file))
+                .map_err(|error| file_error("remove", &metadata_file, error))?;
         } else {
             let text = serde_json::to_vec(&content.metadata).expect("strings can be written as JSON");
             self.replace(&metadata_file, &text)?;
         }
         self.replace(&file, &content.bytes)?;
         if let Some(old) = current.filter(|old| old.head.etag != etag) {
-            let metadata_file = names::beside(&file, &old.head.etag);
-            gone(fs::remove_file(&metadata_file)).map_err(|error| failed("remove", &metadata_file, error))?;
+            let metadata_file = names::metadata_path(&file, &old.head.etag);
+            ignore_absent(fs::remove_file(&metadata_file))
+                .map_err(|error| file_error("remove", &metadata_file, error))?;
         }
         Ok(etag)
     }
 
-    fn delete(&self, key: &Key, expected: Option<&Etag>) -> Result<(), BlobsError> {
+    fn delete(&self, key: &BlobKey, expected: Option<&Etag>) -> Result<(), BlobsError> {
         let _lock = self.lock()?;
         let Some(current) = self.get(key)? else { return Ok(()) };
         if expected.is_some_and(|expected| *expected != current.head.etag) {
             return Err(BlobsError::Stale { key: key.clone() });
         }
         let file = self.file(key)?;
-        let metadata_file = names::beside(&file, &current.head.etag);
+        let metadata_file = names::metadata_path(&file, &current.head.etag);
         for path in [&file, &metadata_file] {
-            gone(fs::remove_file(path)).map_err(|error| failed("remove", path, error))?;
+            ignore_absent(fs::remove_file(path)).map_err(|error| file_error("remove", path, error))?;
         }
         Ok(())
     }
 
     /// Takes the lock of the directory. It is held until the file is dropped.
     fn lock(&self) -> Result<File, BlobsError> {
-        make(&self.root)?;
+        create_private_dir(&self.root)?;
         let path = self.root.join(LOCK);
         let lock = || -> io::Result<File> {
-            let file = regular(private_file().create(true).truncate(false).open(&path)?)?;
+            let file = require_regular(private_file().create(true).truncate(false).open(&path)?)?;
             let start = Instant::now();
             loop {
                 match file.try_lock() {
@@ -188,7 +197,7 @@ impl Folder {
                 }
             }
         };
-        lock().map_err(|error| failed("lock", &path, error))
+        lock().map_err(|error| file_error("lock", &path, error))
     }
 
     /// Replaces a file atomically: writes a draft, syncs it and renames it. The caller holds the lock, so
@@ -197,42 +206,42 @@ impl Folder {
         let draft = self.root.join(".draft");
         let write = || -> io::Result<()> {
             // Remove the draft of a killed process, or a link in its place.
-            gone(fs::remove_file(&draft))?;
+            ignore_absent(fs::remove_file(&draft))?;
             let mut out = private_file().create_new(true).open(&draft)?;
             out.write_all(bytes)?;
             out.sync_all()
         };
-        write().map_err(|error| failed("write", &draft, error))?;
-        fs::rename(&draft, file).map_err(|error| failed("write", file, error))?;
+        write().map_err(|error| file_error("write", &draft, error))?;
+        fs::rename(&draft, file).map_err(|error| file_error("write", file, error))?;
         let folder = file.parent().unwrap_or(&self.root);
         File::open(folder)
             .and_then(|folder| folder.sync_all())
-            .map_err(|error| failed("write", folder, error))
+            .map_err(|error| file_error("write", folder, error))
     }
 }
 
 /// Creates a directory that only its owner may read.
-fn make(folder: &Path) -> Result<(), BlobsError> {
+fn create_private_dir(folder: &Path) -> Result<(), BlobsError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| failed("create", folder, error))
+    builder.create(folder).map_err(|error| file_error("create", folder, error))
 }
 
 /// Options to open a file for writing that only its owner may read.
 fn private_file() -> fs::OpenOptions {
     let mut options = File::options();
-    options.write(true).mode(0o600).custom_flags(UNFOLLOWED);
+    options.write(true).mode(0o600).custom_flags(SAFE_OPEN_FLAGS);
     options
 }
 
 /// Open flags: do not follow links, and do not block on pipes.
-const UNFOLLOWED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+const SAFE_OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
 /// Reads a regular file of at most [`MAX_BYTES`].
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = regular(File::options().read(true).custom_flags(UNFOLLOWED).open(path)?)?;
+    let file = require_regular(File::options().read(true).custom_flags(SAFE_OPEN_FLAGS).open(path)?)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -245,23 +254,27 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the file if it is a regular file.
-fn regular(file: File) -> io::Result<File> {
+fn require_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-impl Reader for Directory {
-    fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+impl BlobReader for Directory {
+    fn get<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         let key = key.clone();
-        self.apart(move |folder| folder.get(&key)).boxed()
+        self.run_blocking(move |folder| folder.get(&key)).boxed()
     }
 
     fn head<'a>(
         &'a self,
         _: &'a ReadPermit,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
         let key = key.clone();
-        self.apart(move |folder| Ok(folder.get(&key)?.map(|blob| blob.head))).boxed()
+        self.run_blocking(move |folder| Ok(folder.get(&key)?.map(|blob| blob.head))).boxed()
     }
 
     fn list<'a>(
@@ -269,24 +282,24 @@ impl Reader for Directory {
         _: &'a ReadPermit,
         prefix: &'a str,
         cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<Page, BlobsError>> {
+    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
         let (prefix, after) = (prefix.to_owned(), cursor.map(|Cursor(after)| after.clone()));
-        self.apart(move |folder| folder.list(&prefix, after.as_deref())).boxed()
+        self.run_blocking(move |folder| folder.list(&prefix, after.as_deref())).boxed()
     }
 }
 
-impl Writer for Directory {
+impl BlobWriter for Directory {
     fn put<'a>(
         &'a self,
         _: &'a WritePermit,
-        key: &'a Key,
-        content: &'a Content,
+        key: &'a BlobKey,
+        content: &'a BlobContent,
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         let (key, content, precondition) = (key.clone(), content.clone(), precondition.clone());
         async move {
-            let _turn = self.turn.lock().await;
-            self.apart(move |folder| folder.put(&key, &content, &precondition)).await
+            let _turn = self.write_lock.lock().await;
+            self.run_blocking(move |folder| folder.put(&key, &content, &precondition)).await
         }
         .boxed()
     }
@@ -294,13 +307,13 @@ impl Writer for Directory {
     fn delete<'a>(
         &'a self,
         _: &'a WritePermit,
-        key: &'a Key,
+        key: &'a BlobKey,
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         let (key, expected) = (key.clone(), expected.cloned());
         async move {
-            let _turn = self.turn.lock().await;
-            self.apart(move |folder| folder.delete(&key, expected.as_ref())).await
+            let _turn = self.write_lock.lock().await;
+            self.run_blocking(move |folder| folder.delete(&key, expected.as_ref())).await
         }
         .boxed()
     }
@@ -308,26 +321,26 @@ impl Writer for Directory {
 
 /// Collects the keys below a directory. `above` is the key prefix of the directory: empty or with a trailing
 /// slash.
-fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Result<(), BlobsError> {
+fn collect_keys(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Result<(), BlobsError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if is_absent(&error) => return Ok(()),
-        Err(error) => return Err(failed("list", folder, error)),
+        Err(error) => return Err(file_error("list", folder, error)),
     };
     for entry in entries {
-        let entry = entry.map_err(|error| failed("list", folder, error))?;
-        let kind = entry.file_type().map_err(|error| failed("list", folder, error))?;
+        let entry = entry.map_err(|error| file_error("list", folder, error))?;
+        let kind = entry.file_type().map_err(|error| file_error("list", folder, error))?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if kind.is_dir() {
-            if let Some(part) = names::folder(name) {
+            if let Some(part) = names::decode_folder(name) {
                 let below = format!("{above}{part}/");
                 if below.starts_with(prefix) || prefix.starts_with(&below) {
-                    walk(&entry.path(), &below, prefix, keys)?;
+                    collect_keys(&entry.path(), &below, prefix, keys)?;
                 }
             }
         } else if kind.is_file()
-            && let Some(part) = names::blob(name)
+            && let Some(part) = names::decode_blob(name)
         {
             keys.extend(Some(format!("{above}{part}")).filter(|key| key.starts_with(prefix)));
         }
@@ -336,7 +349,7 @@ fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Res
 }
 
 /// The tag of a blob: the digest of its bytes.
-fn tag(bytes: &[u8]) -> Etag {
+fn digest_tag(bytes: &[u8]) -> Etag {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
         let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
@@ -350,13 +363,13 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Ignores that a file to remove does not exist.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn ignore_absent(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if is_absent(&error) => Ok(()),
         other => other,
     }
 }
 
-fn failed(what: &str, path: &Path, source: io::Error) -> BlobsError {
+fn file_error(what: &str, path: &Path, source: io::Error) -> BlobsError {
     BlobsError::File { what: format!("{what} `{}`", path.display()), source }
 }

@@ -4,9 +4,9 @@
 
 use std::io;
 
-use qontract_client_http::Refusal;
+use qontract_client_http::GuardRefusal;
 
-use crate::blob::Key;
+use crate::blob::BlobKey;
 
 /// An error of a read or write.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum BlobsError {
     )]
     Metadata {
         /// The blob.
-        key: Key,
+        key: BlobKey,
         /// The name of the invalid metadata.
         name: String,
     },
@@ -33,11 +33,11 @@ pub enum BlobsError {
     #[error("the precondition on blob `{key}` does not hold: it was changed concurrently")]
     Stale {
         /// The blob.
-        key: Key,
+        key: BlobKey,
     },
     /// The blob does not exist, and should.
     #[error("blob `{0}` not found")]
-    NotFound(Key),
+    NotFound(BlobKey),
     /// The content of the blob is not valid.
     #[error("blob `{key}` is malformed: {why}")]
     Malformed {
@@ -48,7 +48,7 @@ pub enum BlobsError {
     },
     /// The guard refused the request.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] GuardRefusal),
     /// The store denied access.
     #[error("{what} failed: access denied ({reason})")]
     Denied {
@@ -74,7 +74,7 @@ pub enum BlobsError {
     #[error("blob `{key}` has more than {limit} bytes")]
     TooLarge {
         /// The blob.
-        key: Key,
+        key: BlobKey,
         /// The maximum size in bytes.
         limit: u64,
     },

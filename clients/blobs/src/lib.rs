@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use qontract_access::WritePermit;
-//! use qontract_client_blobs::{BlobsError, Content, Key, Precondition, Writer};
+//! use qontract_client_blobs::{BlobContent, BlobKey, BlobWriter, BlobsError, Precondition};
 //!
 //! /// Returns true for the first caller.
-//! async fn claim(permit: &WritePermit, blobs: &dyn Writer, key: &Key) -> Result<bool, BlobsError> {
-//!     match blobs.put(permit, key, &Content::new("mine"), &Precondition::IfAbsent).await {
+//! async fn claim(permit: &WritePermit, blobs: &dyn BlobWriter, key: &BlobKey) -> Result<bool, BlobsError> {
+//!     match blobs.put(permit, key, &BlobContent::new("mine"), &Precondition::IfAbsent).await {
 //!         Ok(_) => Ok(true),
 //!         Err(BlobsError::Stale { .. }) => Ok(false),
 //!         Err(error) => Err(error),
@@ -27,27 +27,29 @@ mod state;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
-pub use blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
+pub use blob::{
+    Blob, BlobContent, BlobEntry, BlobHead, BlobKey, BlobPage, Cursor, Etag, Metadata, Precondition,
+};
 pub use directory::Directory;
 pub use error::BlobsError;
-pub use s3::{Credentials, S3, S3Endpoint, S3EndpointError, S3Settings};
-pub use state::{Add, Draft, State, StateCredentials, StateSettings, Stored};
+pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
+pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 
 /// The Read half.
-pub trait Reader: Send + Sync {
+pub trait BlobReader: Send + Sync {
     /// A blob, if it exists.
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
-        key: &'a Key,
+        key: &'a BlobKey,
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>>;
 
     /// Tag, size and metadata of a blob, if it exists.
     fn head<'a>(
         &'a self,
         permit: &'a ReadPermit,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>>;
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>>;
 
     /// The first page of the blobs whose keys start with `prefix`, or the page at the cursor, sorted by the
     /// bytes of the keys.
@@ -56,17 +58,17 @@ pub trait Reader: Send + Sync {
         permit: &'a ReadPermit,
         prefix: &'a str,
         cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<Page, BlobsError>>;
+    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>>;
 }
 
 /// The Write half. Every call is idempotent; if its precondition does not hold, it returns `Stale`.
-pub trait Writer: Send + Sync {
+pub trait BlobWriter: Send + Sync {
     /// Writes a whole blob; returns its new tag.
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
-        key: &'a Key,
-        content: &'a Content,
+        key: &'a BlobKey,
+        content: &'a BlobContent,
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>>;
 
@@ -74,15 +76,15 @@ pub trait Writer: Send + Sync {
     fn delete<'a>(
         &'a self,
         permit: &'a WritePermit,
-        key: &'a Key,
+        key: &'a BlobKey,
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>>;
 }
 
 /// Both halves.
-pub trait Blobs: Reader + Writer {}
+pub trait Blobs: BlobReader + BlobWriter {}
 
-impl<T: Reader + Writer> Blobs for T {}
+impl<T: BlobReader + BlobWriter> Blobs for T {}
 
 /// Maximum number of pages that [`list_all`] reads.
 const MAX_PAGES: usize = 1000;
@@ -92,10 +94,10 @@ const MAX_KEY_BYTES: usize = 64 << 20;
 
 /// All blobs whose keys start with `prefix`, from all pages. An endless listing is an error.
 pub async fn list_all(
-    blobs: &(impl Reader + ?Sized),
+    blobs: &(impl BlobReader + ?Sized),
     permit: &ReadPermit,
     prefix: &str,
-) -> Result<Vec<Entry>, BlobsError> {
+) -> Result<Vec<BlobEntry>, BlobsError> {
     let (mut entries, mut bytes, mut cursor) = (Vec::new(), 0, None);
     for _ in 0..MAX_PAGES {
         let page = blobs.list(permit, prefix, cursor.as_ref()).await?;
@@ -108,17 +110,20 @@ pub async fn list_all(
             return Ok(entries);
         }
         if page.next == cursor {
-            return Err(unending(prefix, "the store returned the same continuation token twice".to_owned()));
+            return Err(endless_listing(
+                prefix,
+                "the store returned the same continuation token twice".to_owned(),
+            ));
         }
         cursor = page.next;
     }
-    Err(unending(
+    Err(endless_listing(
         prefix,
         format!("the listing has more than {MAX_PAGES} pages or {MAX_KEY_BYTES} bytes of keys"),
     ))
 }
 
-fn unending(prefix: &str, reason: String) -> BlobsError {
+fn endless_listing(prefix: &str, reason: String) -> BlobsError {
     BlobsError::Unreachable { what: format!("listing blobs below `{prefix}`"), reason, transient: false }
 }
 
@@ -136,11 +141,11 @@ mod tests {
         key_bytes: usize,
     }
 
-    impl Reader for Pages {
+    impl BlobReader for Pages {
         fn get<'a>(
             &'a self,
             _: &'a ReadPermit,
-            _: &'a Key,
+            _: &'a BlobKey,
         ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
             async { Ok(None) }.boxed()
         }
@@ -148,8 +153,8 @@ mod tests {
         fn head<'a>(
             &'a self,
             _: &'a ReadPermit,
-            _: &'a Key,
-        ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
+            _: &'a BlobKey,
+        ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
             async { Ok(None) }.boxed()
         }
 
@@ -158,11 +163,11 @@ mod tests {
             _: &'a ReadPermit,
             _: &'a str,
             cursor: Option<&'a Cursor>,
-        ) -> BoxFuture<'a, Result<Page, BlobsError>> {
+        ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
             let number = cursor.map_or(1, |Cursor(text)| text.parse::<usize>().unwrap());
-            let entry = Entry { key: "k".repeat(self.key_bytes), etag: Etag(String::new()), size: 0 };
+            let entry = BlobEntry { key: "k".repeat(self.key_bytes), etag: Etag(String::new()), size: 0 };
             let next = (number < self.count).then(|| Cursor((number + 1).to_string()));
-            async { Ok(Page { entries: vec![entry], next }) }.boxed()
+            async { Ok(BlobPage { entries: vec![entry], next }) }.boxed()
         }
     }
 

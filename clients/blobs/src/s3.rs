@@ -3,8 +3,8 @@
 //! **Invariant:** in a dry run an interceptor in the SDK refuses everything but `GET`, `HEAD` and `OPTIONS`,
 //! whichever permit is passed.
 
-mod answer;
 mod endpoint;
+mod failure;
 mod guard;
 mod limit;
 mod settings;
@@ -23,18 +23,20 @@ use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_concurrency::{Limiter, Permit};
 use tokio::time::timeout;
 
-use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
+use crate::blob::{
+    Blob, BlobContent, BlobEntry, BlobHead, BlobKey, BlobPage, Cursor, Etag, Metadata, Precondition,
+};
 use crate::error::BlobsError;
-use crate::{Reader, Writer};
+use crate::{BlobReader, BlobWriter};
 
-use answer::{Failure, is_conflict};
 pub use endpoint::{S3Endpoint, S3EndpointError};
+use failure::{S3Failure, is_conflict};
 use guard::DryRunGuard;
 use limit::{BodyLimit, NoRetryOfTooLarge, is_too_large};
-pub use settings::{Credentials, S3Settings};
+pub use settings::{S3Credentials, S3Settings};
 
 /// Maximum number of attempts of a conditional write while the store reports a conflict or overload.
-const TRIES: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// Maximum number of keys on a page of a listing.
 const MAX_PAGE_KEYS: u16 = 1000;
@@ -44,11 +46,11 @@ const MAX_PAGE_KEYS: u16 = 1000;
 pub struct S3 {
     client: Client,
     mode: Mode,
-    shared: Arc<Shared>,
+    shared: Arc<SharedBucket>,
 }
 
 /// The state that all runs share.
-struct Shared {
+struct SharedBucket {
     settings: S3Settings,
     limiter: Limiter,
 }
@@ -58,19 +60,19 @@ impl S3 {
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
         let builder = settings.builder().await;
         let limiter = Limiter::new(settings.concurrency).with_wait_timeout(settings.deadline);
-        Self::guarded(builder, permit.mode(), Arc::new(Shared { settings, limiter }))
+        Self::with_mode(builder, permit.mode(), Arc::new(SharedBucket { settings, limiter }))
     }
 
     /// A client of the bucket for another run.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
-        Self::guarded(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.shared))
+        Self::with_mode(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.shared))
     }
 
-    fn guarded(mut builder: Builder, mode: Mode, shared: Arc<Shared>) -> Self {
+    fn with_mode(mut builder: Builder, mode: Mode, shared: Arc<SharedBucket>) -> Self {
         builder.set_interceptors([
             SharedInterceptor::permanent(DryRunGuard { mode }),
-            SharedInterceptor::permanent(BodyLimit { object: shared.settings.largest }),
+            SharedInterceptor::permanent(BodyLimit { object: shared.settings.max_blob_bytes }),
         ]);
         let builder = builder.retry_classifier(NoRetryOfTooLarge);
         Self { client: Client::from_conf(builder.build()), mode, shared }
@@ -85,14 +87,16 @@ impl S3 {
         })
     }
 
-    async fn fetch(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
+    async fn fetch(&self, key: &BlobKey) -> Result<Option<Blob>, BlobsError> {
         let answer =
             self.client.get_object().bucket(&self.shared.settings.bucket).key(key.as_str()).send().await;
         let mut answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return self.absent(Failure::of(&error), || format!("reading blob `{key}`")),
+            Err(error) => {
+                return self.none_if_absent(S3Failure::classify(&error), || format!("reading blob `{key}`"));
+            }
         };
-        let limit = self.shared.settings.largest;
+        let limit = self.shared.settings.max_blob_bytes;
         let broken = |error| {
             if is_too_large(&error) {
                 return BlobsError::TooLarge { key: key.clone(), limit };
@@ -108,7 +112,7 @@ impl S3 {
         Ok(Some(Blob { bytes, head }))
     }
 
-    async fn look(&self, key: &Key) -> Result<Option<Head>, BlobsError> {
+    async fn fetch_head(&self, key: &BlobKey) -> Result<Option<BlobHead>, BlobsError> {
         let answer =
             self.client.head_object().bucket(&self.shared.settings.bucket).key(key.as_str()).send().await;
         match answer {
@@ -117,16 +121,18 @@ impl S3 {
                     answer.content_length.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
                 Ok(Some(head(answer.e_tag, size, answer.metadata)))
             }
-            Err(error) => self.absent(Failure::of(&error), || format!("reading the head of blob `{key}`")),
+            Err(error) => self
+                .none_if_absent(S3Failure::classify(&error), || format!("reading the head of blob `{key}`")),
         }
     }
 
-    async fn page(&self, prefix: &str, cursor: Option<&Cursor>) -> Result<Page, BlobsError> {
+    async fn fetch_page(&self, prefix: &str, cursor: Option<&Cursor>) -> Result<BlobPage, BlobsError> {
         let request = self.client.list_objects_v2().bucket(&self.shared.settings.bucket).prefix(prefix);
         let request = request.max_keys(MAX_PAGE_KEYS.into());
         let request = request.set_continuation_token(cursor.map(|Cursor(token)| token.clone()));
         let answer = request.send().await.map_err(|error| {
-            Failure::of(&error).tell(&self.shared.settings.bucket, format!("listing blobs below `{prefix}`"))
+            S3Failure::classify(&error)
+                .into_error(&self.shared.settings.bucket, format!("listing blobs below `{prefix}`"))
         })?;
         let next = answer.next_continuation_token.filter(|_| answer.is_truncated == Some(true));
         let objects = answer.contents.unwrap_or_default();
@@ -140,15 +146,15 @@ impl S3 {
         let entries = objects.into_iter().map(|object| {
             let size = object.size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
             let key = object.key.unwrap_or_default();
-            Entry { key, etag: Etag(object.e_tag.unwrap_or_default()), size }
+            BlobEntry { key, etag: Etag(object.e_tag.unwrap_or_default()), size }
         });
-        Ok(Page { entries: entries.collect(), next: next.map(Cursor) })
+        Ok(BlobPage { entries: entries.collect(), next: next.map(Cursor) })
     }
 
     async fn store(
         &self,
-        key: &Key,
-        content: &Content,
+        key: &BlobKey,
+        content: &BlobContent,
         precondition: &Precondition,
     ) -> Result<Etag, BlobsError> {
         content.check(key)?;
@@ -177,10 +183,10 @@ impl S3 {
             };
             let failure = match answer {
                 Ok(answer) => return Ok(Etag(answer.e_tag.unwrap_or_default())),
-                Err(error) => Failure::of(&error),
+                Err(error) => S3Failure::classify(&error),
             };
             let is_conditional = *precondition != Precondition::Any;
-            if is_conditional && failure.has_done_nothing() && tries < TRIES {
+            if is_conditional && failure.is_unapplied() && tries < MAX_ATTEMPTS {
                 tokio::time::sleep(Duration::from_millis(50 << tries.min(5))).await;
                 continue;
             }
@@ -189,16 +195,16 @@ impl S3 {
             return Err(if is_stale {
                 BlobsError::Stale { key: key.clone() }
             } else {
-                failure.tell(&self.shared.settings.bucket, format!("writing blob `{key}`"))
+                failure.into_error(&self.shared.settings.bucket, format!("writing blob `{key}`"))
             });
         }
     }
 
-    async fn remove(&self, key: &Key, expected: Option<&Etag>) -> Result<(), BlobsError> {
+    async fn remove(&self, key: &BlobKey, expected: Option<&Etag>) -> Result<(), BlobsError> {
         let stale = || BlobsError::Stale { key: key.clone() };
         if let Some(expected) = expected {
             // Servers without support for `If-Match` would delete any content, so the tag is compared first.
-            match self.look(key).await? {
+            match self.fetch_head(key).await? {
                 None => return Ok(()),
                 Some(head) if head.etag != *expected => return Err(stale()),
                 Some(_) => {}
@@ -207,19 +213,29 @@ impl S3 {
         let request = self.client.delete_object().bucket(&self.shared.settings.bucket).key(key.as_str());
         match request.set_if_match(expected.map(|Etag(tag)| tag.clone())).send().await {
             Ok(_) => Ok(()),
-            Err(error) => match Failure::of(&error) {
+            Err(error) => match S3Failure::classify(&error) {
                 failure if failure.is_absent() => Ok(()),
                 // An earlier attempt may have deleted it, and its response was lost.
-                failure if is_conflict(&failure) && self.look(key).await?.is_none() => Ok(()),
+                failure if is_conflict(&failure) && self.fetch_head(key).await?.is_none() => Ok(()),
                 failure if is_conflict(&failure) => Err(stale()),
-                failure => Err(failure.tell(&self.shared.settings.bucket, format!("removing blob `{key}`"))),
+                failure => {
+                    Err(failure.into_error(&self.shared.settings.bucket, format!("removing blob `{key}`")))
+                }
             },
         }
     }
 
     /// `None` if the blob does not exist; a missing bucket is an error.
-    fn absent<T>(&self, failure: Failure, what: impl FnOnce() -> String) -> Result<Option<T>, BlobsError> {
-        if failure.is_absent() { Ok(None) } else { Err(failure.tell(&self.shared.settings.bucket, what())) }
+    fn none_if_absent<T>(
+        &self,
+        failure: S3Failure,
+        what: impl FnOnce() -> String,
+    ) -> Result<Option<T>, BlobsError> {
+        if failure.is_absent() {
+            Ok(None)
+        } else {
+            Err(failure.into_error(&self.shared.settings.bucket, what()))
+        }
     }
 }
 
@@ -227,9 +243,9 @@ fn head(
     etag: Option<String>,
     size: u64,
     metadata: Option<std::collections::HashMap<String, String>>,
-) -> Head {
+) -> BlobHead {
     let metadata: Metadata = metadata.unwrap_or_default().into_iter().collect();
-    Head { etag: Etag(etag.unwrap_or_default()), size, metadata }
+    BlobHead { etag: Etag(etag.unwrap_or_default()), size, metadata }
 }
 
 impl fmt::Debug for S3 {
@@ -238,8 +254,12 @@ impl fmt::Debug for S3 {
     }
 }
 
-impl Reader for S3 {
-    fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+impl BlobReader for S3 {
+    fn get<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
             let _permit = self.acquire().await?;
             // The timeout of the SDK does not cover reading the body.
@@ -254,11 +274,11 @@ impl Reader for S3 {
     fn head<'a>(
         &'a self,
         _: &'a ReadPermit,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
         async move {
             let _permit = self.acquire().await?;
-            self.look(key).await
+            self.fetch_head(key).await
         }
         .boxed()
     }
@@ -268,21 +288,21 @@ impl Reader for S3 {
         _: &'a ReadPermit,
         prefix: &'a str,
         cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<Page, BlobsError>> {
+    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
         async move {
             let _permit = self.acquire().await?;
-            self.page(prefix, cursor).await
+            self.fetch_page(prefix, cursor).await
         }
         .boxed()
     }
 }
 
-impl Writer for S3 {
+impl BlobWriter for S3 {
     fn put<'a>(
         &'a self,
         _: &'a WritePermit,
-        key: &'a Key,
-        content: &'a Content,
+        key: &'a BlobKey,
+        content: &'a BlobContent,
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         async move {
@@ -295,7 +315,7 @@ impl Writer for S3 {
     fn delete<'a>(
         &'a self,
         _: &'a WritePermit,
-        key: &'a Key,
+        key: &'a BlobKey,
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         async move {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use qontract_access::{ReadPermit, WritePermit};
 use serde_json::Value;
 
-use crate::blob::{Content, Etag, Key, Metadata, Precondition};
+use crate::blob::{BlobContent, BlobKey, Etag, Metadata, Precondition};
 use crate::error::BlobsError;
 use crate::{Blobs, list_all};
 
@@ -16,7 +16,7 @@ pub use settings::{StateCredentials, StateSettings};
 
 /// The state of one integration.
 #[derive(Clone)]
-pub struct State {
+pub struct StateStore {
     blobs: Arc<dyn Blobs>,
     /// Without a trailing slash.
     path: String,
@@ -24,7 +24,7 @@ pub struct State {
 
 /// A value that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredValue {
     /// The value.
     pub value: Value,
     /// Its tag, for a conditional write.
@@ -35,14 +35,14 @@ pub struct Stored {
 
 /// A value to write.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct NewValue {
     /// The value.
     pub value: Value,
     /// The metadata.
     pub metadata: Metadata,
 }
 
-impl From<Value> for Draft {
+impl From<Value> for NewValue {
     fn from(value: Value) -> Self {
         Self { value, metadata: Metadata::new() }
     }
@@ -50,7 +50,7 @@ impl From<Value> for Draft {
 
 /// The precondition for adding a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Add {
+pub enum AddCondition {
     /// The key does not exist.
     IfAbsent,
     /// The key has this tag.
@@ -59,7 +59,7 @@ pub enum Add {
     Force,
 }
 
-impl State {
+impl StateStore {
     /// The state of an integration; without a name, the state of all integrations.
     pub fn new(blobs: Arc<dyn Blobs>, integration: &str) -> Self {
         let path = if integration.is_empty() { "state".to_owned() } else { format!("state/{integration}") };
@@ -80,12 +80,12 @@ impl State {
     }
 
     /// A value, if the key exists. A value that is not JSON is an error, not absent.
-    pub async fn get(&self, permit: &ReadPermit, key: &str) -> Result<Option<Stored>, BlobsError> {
+    pub async fn get(&self, permit: &ReadPermit, key: &str) -> Result<Option<StoredValue>, BlobsError> {
         let key = self.key(key)?;
         let Some(blob) = self.blobs.get(permit, &key).await? else { return Ok(None) };
         let value = serde_json::from_slice(&blob.bytes)
             .map_err(|_| BlobsError::Malformed { key: key.to_string(), why: "it is not JSON" })?;
-        Ok(Some(Stored { value, etag: blob.head.etag, metadata: blob.head.metadata }))
+        Ok(Some(StoredValue { value, etag: blob.head.etag, metadata: blob.head.metadata }))
     }
 
     /// Writes a value.
@@ -93,15 +93,15 @@ impl State {
         &self,
         permit: &WritePermit,
         key: &str,
-        draft: &Draft,
-        add: Add,
+        draft: &NewValue,
+        add: AddCondition,
     ) -> Result<Etag, BlobsError> {
         let precondition = match add {
-            Add::IfAbsent => Precondition::IfAbsent,
-            Add::IfMatch(etag) => Precondition::IfMatch(etag),
-            Add::Force => Precondition::Any,
+            AddCondition::IfAbsent => Precondition::IfAbsent,
+            AddCondition::IfMatch(etag) => Precondition::IfMatch(etag),
+            AddCondition::Force => Precondition::Any,
         };
-        let content = Content {
+        let content = BlobContent {
             bytes: qontract_python_json::to_string(&draft.value).into_bytes(),
             metadata: draft.metadata.clone(),
         };
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    fn key(&self, key: &str) -> Result<Key, BlobsError> {
-        Key::new(format!("{}/{}", self.path, key.trim_start_matches('/')))
+    fn key(&self, key: &str) -> Result<BlobKey, BlobsError> {
+        BlobKey::new(format!("{}/{}", self.path, key.trim_start_matches('/')))
     }
 }

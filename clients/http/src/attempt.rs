@@ -14,60 +14,64 @@ use tokio::time::timeout;
 use crate::cause::cause;
 use crate::error::{HttpError, excerpt};
 use crate::guard::origin;
-use crate::request::Prepared;
+use crate::request::PreparedRequest;
 use crate::response::Response;
 use crate::retry::retry_after;
 use crate::settings::Settings;
 
 /// Maximum number of redirects that are followed in a row.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Maximum number of bytes that are read of the body of an error response.
-const TOLD: usize = 16 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
 
 /// Sends the request once and reads the whole response.
 pub async fn attempt(
     client: &Client,
     settings: &Settings,
-    prepared: &Prepared,
+    prepared: &PreparedRequest,
 ) -> Result<Response, HttpError> {
-    let limit = settings.attempt;
-    let max_body = prepared.max_body.unwrap_or(usize::MAX).min(settings.largest_body);
+    let limit = settings.attempt_timeout;
+    let max_body = prepared.max_body.unwrap_or(usize::MAX).min(settings.max_body_bytes);
     timeout(limit, exchange(client, max_body, prepared))
         .await
-        .unwrap_or_else(|_| Err(HttpError::Attempt { call: prepared.call.clone(), limit }))
+        .unwrap_or_else(|_| Err(HttpError::AttemptTimeout { call: prepared.call.clone(), limit }))
 }
 
-async fn exchange(client: &Client, largest: usize, prepared: &Prepared) -> Result<Response, HttpError> {
+async fn exchange(
+    client: &Client,
+    largest: usize,
+    prepared: &PreparedRequest,
+) -> Result<Response, HttpError> {
     let mut url = prepared.request.url().clone();
     let mut redirects = 0;
     loop {
         let mut request = prepared.request.try_clone().expect("a body in memory can be cloned");
         *request.url_mut() = url.clone();
-        let response = client.execute(request).await.map_err(|error| broken(prepared, error))?;
+        let response = client.execute(request).await.map_err(|error| transport_error(prepared, error))?;
         let status = response.status();
-        if status.is_success() || prepared.also.contains(&status) {
-            return answer(prepared, response, largest).await;
+        if status.is_success() || prepared.accepted_statuses.contains(&status) {
+            return read_response(prepared, response, largest).await;
         }
         if !is_redirect(status) {
-            return Err(failed(prepared, response).await);
+            return Err(status_error(prepared, response).await);
         }
         redirects += 1;
-        url = follow(prepared, &url, &response, redirects)?;
+        url = redirect_target(prepared, &url, &response, redirects)?;
     }
 }
 
-async fn answer(
-    prepared: &Prepared,
+async fn read_response(
+    prepared: &PreparedRequest,
     mut response: reqwest::Response,
     largest: usize,
 ) -> Result<Response, HttpError> {
-    let too_large = || HttpError::Body { call: prepared.call.clone(), limit: largest };
+    let too_large = || HttpError::BodyTooLarge { call: prepared.call.clone(), limit: largest };
     let announced = response.content_length().unwrap_or_default();
     if *prepared.request.method() != Method::HEAD && announced > largest as u64 {
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| broken(prepared, error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(prepared, error))? {
         if body.len() + chunk.len() > largest {
             return Err(too_large());
         }
@@ -78,12 +82,12 @@ async fn answer(
 
 /// The error for a response with an error status. Its body is only used for the message, so a failure to read
 /// it is ignored.
-async fn failed(prepared: &Prepared, mut response: reqwest::Response) -> HttpError {
+async fn status_error(prepared: &PreparedRequest, mut response: reqwest::Response) -> HttpError {
     let (status, retry_after) = (response.status(), retry_after(response.headers()));
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
-        if body.len() >= TOLD {
+        if body.len() >= MAX_ERROR_BODY_BYTES {
             break;
         }
     }
@@ -100,8 +104,8 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 /// The target of a redirect, if it may be followed.
-fn follow(
-    prepared: &Prepared,
+fn redirect_target(
+    prepared: &PreparedRequest,
     from: &Url,
     response: &reqwest::Response,
     number: usize,
@@ -114,7 +118,7 @@ fn follow(
         Access::Write => false,
     };
     match to {
-        Some(mut to) if is_read && same_origin && number <= REDIRECTS => {
+        Some(mut to) if is_read && same_origin && number <= MAX_REDIRECTS => {
             let cleared = to.set_username("").and_then(|()| to.set_password(None));
             debug_assert!(cleared.is_ok(), "http has a host");
             Ok(to)
@@ -129,26 +133,26 @@ fn follow(
 
 /// The error for a request without a response. The URL is removed from the error of the library, since it has
 /// the query.
-fn broken(prepared: &Prepared, error: reqwest::Error) -> HttpError {
+fn transport_error(prepared: &PreparedRequest, error: reqwest::Error) -> HttpError {
     let (call, source) = (prepared.call.clone(), error.without_url());
     if source.is_builder() {
         return HttpError::Prepare { call, why: "the HTTP client rejects it".to_owned() };
     }
     let cause = cause(&source, prepared.request.url().host_str().unwrap_or_default());
     if source.is_connect() {
-        return HttpError::Connect { call, transient: !is_untrusted(&source), cause };
+        return HttpError::Connect { call, transient: !is_tls_failure(&source), cause };
     }
     HttpError::Exchange { call, cause }
 }
 
 /// Whether the TLS handshake failed: the certificate is not trusted, or the server does not use TLS.
-fn is_untrusted(error: &reqwest::Error) -> bool {
+fn is_tls_failure(error: &reqwest::Error) -> bool {
     let mut chain = std::iter::successors(error.source(), |error| (*error).source());
-    chain.any(|error| error.downcast_ref().is_some_and(is_invalid))
+    chain.any(|error| error.downcast_ref().is_some_and(is_invalid_data))
 }
 
 /// Whether an error, or one wrapped in it, has the kind that the TLS library uses for handshake failures.
-fn is_invalid(error: &io::Error) -> bool {
+fn is_invalid_data(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_invalid)
+    error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_invalid_data)
 }

@@ -25,20 +25,20 @@ pub fn cause(error: &(dyn Error + 'static), host: &str) -> String {
         return format!("host name `{host}` not found");
     }
     let known = chain.iter().rev().find_map(|error| {
-        let tls = error.downcast_ref::<rustls::Error>().map(|error| tls(error, host));
-        tls.or_else(|| error.downcast_ref::<io::Error>().and_then(|error| of_io(error, host)))
+        let tls = error.downcast_ref::<rustls::Error>().map(|error| tls_cause(error, host));
+        tls.or_else(|| error.downcast_ref::<io::Error>().and_then(|error| io_cause(error, host)))
     });
     // The innermost message is the most specific one.
     known.unwrap_or_else(|| chain.last().map(ToString::to_string).unwrap_or_default())
 }
 
 /// The cause of an I/O error, or of a TLS error wrapped in one.
-fn of_io(error: &io::Error, host: &str) -> Option<String> {
+fn io_cause(error: &io::Error, host: &str) -> Option<String> {
     if let Some(inner) = error.get_ref() {
         if let Some(error) = inner.downcast_ref::<rustls::Error>() {
-            return Some(tls(error, host));
+            return Some(tls_cause(error, host));
         }
-        if let Some(cause) = inner.downcast_ref::<io::Error>().and_then(|error| of_io(error, host)) {
+        if let Some(cause) = inner.downcast_ref::<io::Error>().and_then(|error| io_cause(error, host)) {
             return Some(cause);
         }
     }
@@ -57,9 +57,9 @@ fn of_io(error: &io::Error, host: &str) -> Option<String> {
 }
 
 /// The cause of a TLS error.
-fn tls(error: &rustls::Error, host: &str) -> String {
+fn tls_cause(error: &rustls::Error, host: &str) -> String {
     match error {
-        rustls::Error::InvalidCertificate(error) => certificate(error, host),
+        rustls::Error::InvalidCertificate(error) => certificate_cause(error, host),
         rustls::Error::InvalidMessage(_) => "the server does not use TLS".to_owned(),
         rustls::Error::AlertReceived(alert) => {
             let name = alert.as_str().unwrap_or("unknown");
@@ -76,7 +76,7 @@ const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not sup
 /// trusted as a CA.
 const CA_AS_SERVER: &str = "the server uses a CA certificate (`CA:TRUE`) as its own: give it a certificate with `CA:FALSE` that the CA signed";
 
-fn certificate(error: &CertificateError, host: &str) -> String {
+fn certificate_cause(error: &CertificateError, host: &str) -> String {
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "certificate signed by unknown authority".to_owned()

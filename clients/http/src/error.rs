@@ -1,6 +1,6 @@
 //! Errors of a call.
 //!
-//! **Invariant:** an error contains no header value and no query, and at most [`EXCERPT`] characters of a
+//! **Invariant:** an error contains no header value and no query, and at most [`MAX_EXCERPT_CHARS`] characters of a
 //! body, without the secrets that were sent.
 
 use std::fmt;
@@ -11,13 +11,13 @@ use qontract_redaction::{Redactor, first_words};
 use reqwest::{Method, StatusCode, Url};
 
 use crate::cause::cause;
-use crate::guard::Refusal;
+use crate::guard::GuardRefusal;
 use crate::secret::Secret;
 
 /// Number of characters of a body that an error shows; more if a word is longer.
-pub(crate) const EXCERPT: usize = 200;
+pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
 /// Number of bytes of a body that are scanned for an excerpt.
-const LOOKED_AT: usize = 64 << 10;
+const MAX_SCANNED_BYTES: usize = 64 << 10;
 
 /// The call that failed: its method, and its URL without user, password, query and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum HttpError {
     SetUp(Arc<reqwest::Error>),
     /// The guard refused the request.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] GuardRefusal),
     /// The request is invalid.
     #[error("{call} cannot be sent: {why}")]
     Prepare {
@@ -79,7 +79,7 @@ pub enum HttpError {
     },
     /// The back-off that the target requested ends past the deadline of the call.
     #[error("{call}: {}", self.reason())]
-    Wait {
+    BackOff {
         /// The call.
         call: Call,
         /// The remaining back-off.
@@ -87,7 +87,7 @@ pub enum HttpError {
     },
     /// One attempt timed out.
     #[error("{call}: {}", self.reason())]
-    Attempt {
+    AttemptTimeout {
         /// The call.
         call: Call,
         /// The timeout of an attempt.
@@ -105,7 +105,7 @@ pub enum HttpError {
     },
     /// The response body is too large.
     #[error("{call}: {}", self.reason())]
-    Body {
+    BodyTooLarge {
         /// The call.
         call: Call,
         /// The maximum size in bytes.
@@ -137,7 +137,7 @@ pub enum HttpError {
 
 /// Whether a message contains the excerpt of the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Body {
+enum BodyVisibility {
     Shown,
     Hidden,
 }
@@ -145,34 +145,34 @@ enum Body {
 impl HttpError {
     /// The cause without the call: `connection refused`, `timed out after 30 s`, `HTTP 503 Service Unavailable`.
     pub fn reason(&self) -> String {
-        self.reason_with(Body::Shown)
+        self.reason_with(BodyVisibility::Shown)
     }
 
     /// The whole message without the excerpt of the body, which may contain confidential data.
     pub fn without_body(&self) -> String {
         match self {
             Self::Deadline { call, .. } | Self::Status { call, .. } => {
-                format!("{call}: {}", self.reason_with(Body::Hidden))
+                format!("{call}: {}", self.reason_with(BodyVisibility::Hidden))
             }
             other => other.to_string(),
         }
     }
 
-    fn reason_with(&self, body: Body) -> String {
+    fn reason_with(&self, body: BodyVisibility) -> String {
         match self {
             Self::SetUp(_) | Self::Refused(_) | Self::Prepare { .. } => self.to_string(),
             Self::Connect { cause, .. } | Self::Exchange { cause, .. } => cause.clone(),
-            Self::Wait { rest, .. } => {
+            Self::BackOff { rest, .. } => {
                 format!("the server requested a back-off of another {} (Retry-After)", seconds(*rest))
             }
-            Self::Attempt { limit, .. } => format!("timed out after {}", seconds(*limit)),
+            Self::AttemptTimeout { limit, .. } => format!("timed out after {}", seconds(*limit)),
             Self::Deadline { deadline, last: None, .. } => format!("timed out after {}", seconds(*deadline)),
             Self::Deadline { deadline, last: Some(last), .. } => {
                 format!("gave up after {} (last attempt: {})", seconds(*deadline), last.reason_with(body))
             }
-            Self::Body { limit, .. } => format!("the answer has more than {limit} bytes"),
+            Self::BodyTooLarge { limit, .. } => format!("the answer has more than {limit} bytes"),
             Self::Redirect { status, to, .. } => format!("HTTP {status}: redirect to `{to}` not followed"),
-            Self::Status { status, excerpt, .. } if excerpt.is_empty() || body == Body::Hidden => {
+            Self::Status { status, excerpt, .. } if excerpt.is_empty() || body == BodyVisibility::Hidden => {
                 format!("HTTP {status}")
             }
             Self::Status { status, excerpt, .. } => format!("HTTP {status}: {excerpt}"),
@@ -183,12 +183,15 @@ impl HttpError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { transient, .. } => *transient,
-            Self::Exchange { .. } | Self::Wait { .. } | Self::Attempt { .. } | Self::Deadline { .. } => true,
+            Self::Exchange { .. }
+            | Self::BackOff { .. }
+            | Self::AttemptTimeout { .. }
+            | Self::Deadline { .. } => true,
             Self::Status { status, .. } => crate::retry::is_transient(*status),
             Self::SetUp(_)
             | Self::Refused(_)
             | Self::Prepare { .. }
-            | Self::Body { .. }
+            | Self::BodyTooLarge { .. }
             | Self::Redirect { .. } => false,
         }
     }
@@ -202,10 +205,10 @@ impl HttpError {
             | Self::Prepare { .. }
             | Self::Connect { .. }
             | Self::Exchange { .. }
-            | Self::Wait { .. }
-            | Self::Attempt { .. }
+            | Self::BackOff { .. }
+            | Self::AttemptTimeout { .. }
             | Self::Deadline { .. }
-            | Self::Body { .. } => None,
+            | Self::BodyTooLarge { .. } => None,
         }
     }
 }
@@ -226,16 +229,16 @@ const MIN_CREDENTIAL_BYTES: usize = 4;
 ///
 /// Only whole words are shown: a truncated secret of the caller would not be recognised by a later redaction.
 pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SCANNED_BYTES)]);
     let redactor = Redactor::with_min_bytes(secrets.iter().map(Secret::credential), MIN_CREDENTIAL_BYTES);
     let text = redactor.field(&text);
     let mut words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    let is_cut = body.len() > LOOKED_AT;
+    let is_cut = body.len() > MAX_SCANNED_BYTES;
     if is_cut && !text.ends_with(char::is_whitespace) {
         words.pop();
     }
-    let line = first_words(&words.join(" "), EXCERPT);
+    let line = first_words(&words.join(" "), MAX_EXCERPT_CHARS);
     if is_cut && !line.ends_with('…') { format!("{line} …").trim_start().to_owned() } else { line }
 }
 
@@ -243,7 +246,7 @@ pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{Call, EXCERPT, HttpError, LOOKED_AT, excerpt, seconds};
+    use super::{Call, HttpError, MAX_EXCERPT_CHARS, MAX_SCANNED_BYTES, excerpt, seconds};
     use crate::secret::Secret;
 
     fn check(body: &str, expect: &str) {
@@ -294,20 +297,20 @@ mod tests {
         let deadline = HttpError::Deadline { call: call(), deadline, last: Some(Box::new(status)) };
         let expect = "`GET http://h/x`: gave up after 500 ms (last attempt: HTTP 503 Service Unavailable)";
         assert_eq!(deadline.without_body(), expect);
-        let body = HttpError::Body { call: call(), limit: 7 };
+        let body = HttpError::BodyTooLarge { call: call(), limit: 7 };
         assert_eq!(body.without_body(), "`GET http://h/x`: the answer has more than 7 bytes");
     }
 
     #[test]
     fn an_excerpt_is_cut() {
-        let words = "ä ".repeat(EXCERPT);
-        check(&words, &format!("{}ä …", "ä ".repeat(EXCERPT / 2)));
+        let words = "ä ".repeat(MAX_EXCERPT_CHARS);
+        check(&words, &format!("{}ä …", "ä ".repeat(MAX_EXCERPT_CHARS / 2)));
         // A secret of the caller is redacted later, so it must not be truncated.
         let word = "x".repeat(50);
         check(&format!("{}{word} end", "a ".repeat(95)), &format!("{}{word} …", "a ".repeat(95)));
         // The part that was not scanned may be the rest of a word.
-        check(&format!("{}{word}", " ".repeat(LOOKED_AT - 10)), "…");
-        check(&format!("a {}b", " ".repeat(LOOKED_AT)), "a …");
+        check(&format!("{}{word}", " ".repeat(MAX_SCANNED_BYTES - 10)), "…");
+        check(&format!("a {}b", " ".repeat(MAX_SCANNED_BYTES)), "a …");
     }
 
     #[test]

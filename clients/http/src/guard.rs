@@ -33,7 +33,7 @@ impl SafePost {
 
 /// The reason why a request is not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum GuardRefusal {
     /// The Read half sends a request that could change the target.
     #[error("{0} is refused: a read may only use GET, HEAD, OPTIONS, or a request that is known to be safe")]
     UnsafeRead(Call),
@@ -74,11 +74,13 @@ impl Guard {
     }
 
     /// Checks whether a run of this mode may send this request for this half of a client.
-    pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), Refusal> {
+    pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), GuardRefusal> {
         match (access, mode) {
             (Access::Read, Mode::DryRun | Mode::Real) if self.is_read(method, url) => Ok(()),
-            (Access::Read, Mode::DryRun | Mode::Real) => Err(Refusal::UnsafeRead(Call::new(method, url))),
-            (Access::Write, Mode::DryRun) => Err(Refusal::DryRun(Call::new(method, url))),
+            (Access::Read, Mode::DryRun | Mode::Real) => {
+                Err(GuardRefusal::UnsafeRead(Call::new(method, url)))
+            }
+            (Access::Write, Mode::DryRun) => Err(GuardRefusal::DryRun(Call::new(method, url))),
             (Access::Write, Mode::Real) => Ok(()),
         }
     }

@@ -13,14 +13,14 @@ use crate::attempt::attempt;
 use crate::error::HttpError;
 use crate::guard::{Guard, SafePost, origin};
 use crate::rehearsal::SafeRehearsal;
-use crate::request::{Prepared, Request};
+use crate::request::{PreparedRequest, Request};
 use crate::response::Response;
-use crate::retry::pause;
+use crate::retry::back_off;
 use crate::settings::{Proxies, Settings};
 
 /// Idle timeout of pooled connections: Node servers close idle connections after five seconds, and a request
 /// sent at that moment is lost.
-const IDLE: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The HTTP stack of one run. Clones share it.
 ///
@@ -29,15 +29,15 @@ const IDLE: Duration = Duration::from_secs(4);
 pub struct Http {
     mode: Mode,
     guard: Arc<Guard>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedStack>,
 }
 
 /// The state that the stacks of several runs share.
 #[derive(Debug)]
-struct Shared {
+struct SharedStack {
     client: reqwest::Client,
     /// The reason why TLS is not available: the machine has no trusted certificates.
-    untrusting: Option<Arc<reqwest::Error>>,
+    tls_error: Option<Arc<reqwest::Error>>,
     settings: Settings,
 }
 
@@ -63,7 +63,11 @@ impl Http {
         };
         let client = client.map_err(set_up)?;
         let guard = Arc::new(Guard::new(settings.safe_posts.clone()));
-        Ok(Self { mode: permit.mode(), guard, shared: Arc::new(Shared { client, untrusting, settings }) })
+        Ok(Self {
+            mode: permit.mode(),
+            guard,
+            shared: Arc::new(SharedStack { client, tls_error: untrusting, settings }),
+        })
     }
 
     /// A stack for another run that shares connections, rate limits and allow-list with this one.
@@ -102,7 +106,7 @@ impl Http {
     async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
         self.guard.check(self.mode, request.method(), request.url(), access)?;
         let prepared = request.prepare(access)?;
-        if let Some(error) = &self.shared.untrusting
+        if let Some(error) = &self.shared.tls_error
             && prepared.request.url().scheme() == "https"
         {
             return Err(HttpError::SetUp(Arc::clone(error)));
@@ -132,31 +136,31 @@ fn builder(settings: &Settings) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("qontract/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
-        .pool_idle_timeout(IDLE);
+        .pool_idle_timeout(IDLE_TIMEOUT);
     match settings.proxies {
         Proxies::Environment => builder,
         Proxies::Never => builder.no_proxy(),
     }
 }
 
-impl Shared {
+impl SharedStack {
     /// Retries until there is a response, a permanent failure, or no time for another attempt. `last` is set
     /// to the failure of the previous attempt.
     async fn attempts(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedRequest,
         end: Instant,
         last: &mut Option<HttpError>,
     ) -> Result<Response, HttpError> {
         let Settings { retries, deadline, per_second, .. } = self.settings;
         let spacing = per_second.map_or(Duration::ZERO, |rate| Duration::from_secs(1) / rate.get());
         let origin = origin(prepared.request.url());
-        let target = self.settings.budgets.target(origin, self.settings.concurrency);
+        let target = self.settings.limiters.for_origin(origin, self.settings.concurrency);
         let mut number = 0;
         loop {
             number += 1;
             let permit = target.acquire(spacing, end).await;
-            let permit = permit.map_err(|rest| HttpError::Wait { call: prepared.call.clone(), rest })?;
+            let permit = permit.map_err(|rest| HttpError::BackOff { call: prepared.call.clone(), rest })?;
             let failure = match attempt(&self.client, &self.settings, prepared).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
@@ -168,9 +172,9 @@ impl Shared {
             };
             if let Some(retry_after) = retry_after {
                 // Limited to the deadline, so that a wrong `Retry-After` does not block the target forever.
-                target.hush(retry_after.min(deadline));
+                target.back_off(retry_after.min(deadline));
             }
-            let pause = pause(&self.settings, number, fastrand::f64(), retry_after);
+            let pause = back_off(&self.settings, number, fastrand::f64(), retry_after);
             let hopeless = !prepared.repeatable || !failure.is_transient() || number > retries;
             if hopeless || Instant::now() + pause >= end {
                 return Err(failure);

@@ -15,18 +15,18 @@
 //!
 //! async fn team(permit: &ReadPermit, url: Url, token: &Secret) -> Result<Option<Vec<u8>>, HttpError> {
 //!     let http = Http::new(permit, Settings::default())?;
-//!     let request = Request::get(url).secret_header("authorization", token).also(StatusCode::NOT_FOUND);
+//!     let request = Request::get(url).secret_header("authorization", token).accept_status(StatusCode::NOT_FOUND);
 //!     let response = http.read(permit, request).await?;
 //!     Ok(response.status.is_success().then_some(response.body))
 //! }
 //! ```
 
 mod attempt;
-mod budget;
 mod cause;
 mod error;
 mod guard;
 mod http;
+mod rate_limit;
 mod rehearsal;
 mod request;
 mod response;
@@ -34,11 +34,11 @@ mod retry;
 mod secret;
 mod settings;
 
-pub use budget::Budgets;
 pub use cause::cause;
 pub use error::{Call, HttpError};
-pub use guard::{Guard, Refusal, SafePost};
+pub use guard::{Guard, GuardRefusal, SafePost};
 pub use http::Http;
+pub use rate_limit::OriginLimiters;
 pub use rehearsal::SafeRehearsal;
 pub use request::Request;
 pub use reqwest::header::HeaderMap;

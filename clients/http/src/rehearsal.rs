@@ -35,15 +35,15 @@ impl SafeRehearsal {
         };
         // The server may decode an escape to a slash or to dots.
         let is_plain = !url.path().contains('%') && origin(url) == self.origin;
-        let below = url.path().strip_prefix(&self.prefix).and_then(object);
+        let below = url.path().strip_prefix(&self.prefix).and_then(object_segments);
         is_plain
-            && below.is_some_and(|below| is_shaped(&below, parts))
-            && url.query().is_some_and(is_rehearsed)
+            && below.is_some_and(|below| is_object_path(&below, parts))
+            && url.query().is_some_and(is_dry_run_query)
     }
 }
 
 /// The segments of a path after the API version.
-fn object(path: &str) -> Option<Vec<&str>> {
+fn object_segments(path: &str) -> Option<Vec<&str>> {
     let parts: Vec<_> = path.strip_prefix('/')?.split('/').collect();
     match parts.as_slice() {
         ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => Some(rest.to_vec()),
@@ -53,20 +53,20 @@ fn object(path: &str) -> Option<Vec<&str>> {
 
 /// Whether the path has `of_cluster` segments, or `in_namespace` segments that start with `namespaces`; none
 /// may be empty.
-fn is_shaped(parts: &[&str], [of_cluster, in_namespace]: [usize; 2]) -> bool {
+fn is_object_path(parts: &[&str], [of_cluster, in_namespace]: [usize; 2]) -> bool {
     let is_placed = parts.len() == in_namespace && parts[0] == "namespaces";
     (parts.len() == of_cluster || is_placed) && parts.iter().all(|part| !part.is_empty())
 }
 
 /// Whether the query contains `dryRun=All` literally, and nothing else that a server could read as `dryRun`.
-fn is_rehearsed(query: &str) -> bool {
+fn is_dry_run_query(query: &str) -> bool {
     let literal = query.split('&').filter(|pair| *pair == "dryRun=All").count();
-    let keys = url_pairs(query);
+    let keys = query_keys(query);
     // Some servers treat a semicolon like an ampersand.
     literal == 1 && !query.contains(';') && keys.filter(|key| key.eq_ignore_ascii_case("dryrun")).count() == 1
 }
 
-fn url_pairs(query: &str) -> impl Iterator<Item = String> {
+fn query_keys(query: &str) -> impl Iterator<Item = String> {
     let mut url = Url::parse("http://query").expect("a URL");
     url.set_query(Some(query));
     url.query_pairs().map(|(key, _)| key.trim().to_owned()).collect::<Vec<_>>().into_iter()

@@ -10,23 +10,23 @@ use crate::error::{Call, HttpError};
 use crate::secret::Secret;
 
 /// Headers that would change the request after the guard checked it.
-const FORBIDDEN: [&str; 4] = ["host", "x-http-method", "x-http-method-override", "x-method-override"];
+const FORBIDDEN_HEADERS: [&str; 4] = ["host", "x-http-method", "x-http-method-override", "x-method-override"];
 
 /// A request.
 #[derive(Clone)]
 pub struct Request {
     method: Method,
     url: Url,
-    headers: Vec<(String, Text)>,
+    headers: Vec<(String, HeaderText)>,
     body: Option<Vec<u8>>,
-    also: Vec<StatusCode>,
+    accepted_statuses: Vec<StatusCode>,
     idempotent: bool,
     max_body: Option<usize>,
 }
 
 /// The value of a header.
 #[derive(Clone)]
-enum Text {
+enum HeaderText {
     Plain(String),
     Hidden(Secret),
 }
@@ -34,8 +34,8 @@ enum Text {
 impl Request {
     /// A request with any method.
     pub fn new(method: Method, url: Url) -> Self {
-        let (headers, also) = (Vec::new(), Vec::new());
-        Self { method, url, headers, body: None, also, idempotent: false, max_body: None }
+        let (headers, accepted_statuses) = (Vec::new(), Vec::new());
+        Self { method, url, headers, body: None, accepted_statuses, idempotent: false, max_body: None }
     }
 
     /// A `GET`.
@@ -64,21 +64,21 @@ impl Request {
     /// Adds a header that may be shown.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), Text::Plain(value.to_owned())));
+        self.headers.push((name.to_owned(), HeaderText::Plain(value.to_owned())));
         self
     }
 
     /// Adds a header that must not be shown.
     #[must_use]
     pub fn secret_header(mut self, name: &str, value: &Secret) -> Self {
-        self.headers.push((name.to_owned(), Text::Hidden(value.clone())));
+        self.headers.push((name.to_owned(), HeaderText::Hidden(value.clone())));
         self
     }
 
     /// Accepts a status other than 2xx as a response instead of an error.
     #[must_use]
-    pub fn also(mut self, status: StatusCode) -> Self {
-        self.also.push(status);
+    pub fn accept_status(mut self, status: StatusCode) -> Self {
+        self.accepted_statuses.push(status);
         self
     }
 
@@ -108,7 +108,7 @@ impl Request {
     }
 
     /// Validates the request and prepares it for one or more attempts.
-    pub(crate) fn prepare(self, access: Access) -> Result<Prepared, HttpError> {
+    pub(crate) fn prepare(self, access: Access) -> Result<PreparedRequest, HttpError> {
         let call = Call::new(&self.method, &self.url);
         let wrong = |why: String| HttpError::Prepare { call: call.clone(), why };
         if !["http", "https"].contains(&self.url.scheme()) {
@@ -121,12 +121,12 @@ impl Request {
         let mut secrets = Vec::new();
         for (name, text) in self.headers {
             let (value, is_secret) = match &text {
-                Text::Plain(value) => (value.as_str(), false),
-                Text::Hidden(secret) => (secret.expose(), true),
+                HeaderText::Plain(value) => (value.as_str(), false),
+                HeaderText::Hidden(secret) => (secret.expose(), true),
             };
             let malformed = || wrong(format!("the header `{name}` is malformed"));
             let key = HeaderName::try_from(&name).map_err(|_| malformed())?;
-            if FORBIDDEN.contains(&key.as_str()) {
+            if FORBIDDEN_HEADERS.contains(&key.as_str()) {
                 return Err(wrong(format!(
                     "the header `{name}` would change the request after it was checked"
                 )));
@@ -134,15 +134,15 @@ impl Request {
             let mut value = HeaderValue::try_from(value).map_err(|_| malformed())?;
             value.set_sensitive(is_secret);
             request.headers_mut().append(key, value);
-            if let Text::Hidden(secret) = text {
+            if let HeaderText::Hidden(secret) = text {
                 secrets.push(secret);
             }
         }
         *request.body_mut() = self.body.map(Into::into);
         // A POST that only reads may be repeated like any other read.
         let repeatable = self.idempotent || access == Access::Read || self.method.is_idempotent();
-        let (also, max_body) = (self.also, self.max_body);
-        Ok(Prepared { request, call, access, secrets, also, repeatable, max_body })
+        let (also, max_body) = (self.accepted_statuses, self.max_body);
+        Ok(PreparedRequest { request, call, access, secrets, accepted_statuses: also, repeatable, max_body })
     }
 }
 
@@ -154,12 +154,12 @@ impl fmt::Debug for Request {
 }
 
 /// A validated request.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRequest {
     pub request: reqwest::Request,
     pub call: Call,
     pub access: Access,
     pub secrets: Vec<Secret>,
-    pub also: Vec<StatusCode>,
+    pub accepted_statuses: Vec<StatusCode>,
     pub repeatable: bool,
     pub max_body: Option<usize>,
 }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::budget::Budgets;
 use crate::guard::SafePost;
+use crate::rate_limit::OriginLimiters;
 use crate::secret::Secret;
 
 /// Settings of a stack; a clone shares the rate limiters of the original.
@@ -13,19 +13,19 @@ pub struct Settings {
     /// Timeout of a call, with all its attempts and back-off.
     pub deadline: Duration,
     /// Timeout of one attempt, up to the last byte of its body.
-    pub attempt: Duration,
+    pub attempt_timeout: Duration,
     /// Number of attempts after the first one; only requests that may be repeated are retried.
     pub retries: u32,
     /// Back-off before the second attempt. It doubles for each attempt, and half of it is jitter.
-    pub pause: Duration,
+    pub initial_backoff: Duration,
     /// Maximum back-off, unless the target requests more.
-    pub longest_pause: Duration,
+    pub max_backoff: Duration,
     /// Maximum number of concurrent requests to one target; at least one.
     pub concurrency: usize,
     /// Maximum number of requests to one target per second.
     pub per_second: Option<NonZeroU32>,
     /// Maximum size of a response body, in bytes.
-    pub largest_body: usize,
+    pub max_body_bytes: usize,
     /// The allow-list of endpoints where `POST` only reads.
     pub safe_posts: Vec<SafePost>,
     /// Additional trusted certificates; each entry is PEM with one or more certificates.
@@ -35,7 +35,7 @@ pub struct Settings {
     /// Whether calls go through proxies.
     pub proxies: Proxies,
     /// The rate limiters by origin. All runs of a process that share them share one limit per target.
-    pub budgets: Budgets,
+    pub limiters: OriginLimiters,
 }
 
 /// Whether calls go through proxies.
@@ -51,18 +51,18 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             deadline: Duration::from_mins(1),
-            attempt: Duration::from_secs(30),
+            attempt_timeout: Duration::from_secs(30),
             retries: 4,
-            pause: Duration::from_millis(500),
-            longest_pause: Duration::from_secs(10),
+            initial_backoff: Duration::from_millis(500),
+            max_backoff: Duration::from_secs(10),
             concurrency: 8,
             per_second: None,
-            largest_body: 64 << 20,
+            max_body_bytes: 64 << 20,
             safe_posts: Vec::new(),
             roots: Vec::new(),
             identity: None,
             proxies: Proxies::Environment,
-            budgets: Budgets::default(),
+            limiters: OriginLimiters::default(),
         }
     }
 }

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::error::KubernetesError;
-use crate::object::{Cluster, Kind, Served};
+use crate::object::{ApiResource, Cluster, Kind};
 
 /// The groups that have a kind of one name, and how each serves it.
-pub(crate) type Groups = BTreeMap<String, Served>;
+pub(crate) type KindGroups = BTreeMap<String, ApiResource>;
 
 /// Chooses the group of a kind: the one that it names; else the only one that has it; among several the core
 /// group, else the only built-in one.
-pub(crate) fn choose(
+pub(crate) fn choose_group(
     cluster: &Cluster,
     kind: &Kind,
-    groups: &Groups,
-) -> Result<(String, Served), KubernetesError> {
-    let chosen = |(group, served): (&String, &Served)| (group.clone(), served.clone());
+    groups: &KindGroups,
+) -> Result<(String, ApiResource), KubernetesError> {
+    let chosen = |(group, served): (&String, &ApiResource)| (group.clone(), served.clone());
     if let Some(group) = &kind.group {
         return groups.get_key_value(group).map(chosen).ok_or_else(|| unserved(cluster, kind, groups));
     }
     if let Some(core) = groups.get_key_value("") {
         return Ok(chosen(core));
     }
-    let own: Vec<_> = groups.iter().filter(|(group, _)| is_own(group)).collect();
+    let own: Vec<_> = groups.iter().filter(|(group, _)| is_builtin(group)).collect();
     match (own.as_slice(), groups.len()) {
         (_, 0) => Err(unserved(cluster, kind, groups)),
         ([only], _) => Ok(chosen(*only)),
@@ -36,11 +36,11 @@ pub(crate) fn choose(
 }
 
 /// Whether the group is built into Kubernetes.
-fn is_own(group: &str) -> bool {
+fn is_builtin(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-fn unserved(cluster: &Cluster, kind: &Kind, groups: &Groups) -> KubernetesError {
+fn unserved(cluster: &Cluster, kind: &Kind, groups: &KindGroups) -> KubernetesError {
     let kinds = groups.keys().map(|group| Kind { name: kind.name.clone(), group: Some(group.clone()) });
     let kinds = kinds.map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ");
     let instead = if kinds.is_empty() { kinds } else { format!(", only {kinds}") };
@@ -48,10 +48,10 @@ fn unserved(cluster: &Cluster, kind: &Kind, groups: &Groups) -> KubernetesError 
 }
 
 /// The version of a draft: that of its body, which must be served.
-pub(crate) fn version_of(
+pub(crate) fn draft_version(
     cluster: &Cluster,
     kind: &Kind,
-    served: &Served,
+    served: &ApiResource,
     body: &serde_json::Value,
 ) -> Result<String, KubernetesError> {
     let Some(version) = body["apiVersion"].as_str() else { return Ok(served.api_version.clone()) };
@@ -71,16 +71,16 @@ pub(crate) fn version_of(
 mod tests {
     use serde_json::json;
 
-    use super::{Groups, choose, version_of};
-    use crate::object::{Cluster, Kind, Served};
+    use super::{KindGroups, choose_group, draft_version};
+    use crate::object::{ApiResource, Cluster, Kind};
 
     fn cluster() -> Cluster {
         Cluster { name: "c1".to_owned(), server: String::new(), token: None }
     }
 
-    fn served(group: &str) -> Served {
+    fn served(group: &str) -> ApiResource {
         let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
-        Served {
+        ApiResource {
             versions: vec![api_version.clone()],
             api_version,
             plural: "xs".to_owned(),
@@ -90,8 +90,8 @@ mod tests {
 
     #[track_caller]
     fn check(kind: &str, groups: &[&str], expect: Result<&str, &str>) {
-        let groups: Groups = groups.iter().map(|group| ((*group).to_owned(), served(group))).collect();
-        let chosen = choose(&cluster(), &kind.parse().unwrap(), &groups);
+        let groups: KindGroups = groups.iter().map(|group| ((*group).to_owned(), served(group))).collect();
+        let chosen = choose_group(&cluster(), &kind.parse().unwrap(), &groups);
         let chosen = chosen.map(|(group, _)| group).map_err(|error| error.to_string());
         assert_eq!(chosen.as_deref().map_err(String::as_str), expect);
     }
@@ -123,7 +123,8 @@ mod tests {
         check("X", &[], Err("the cluster `c1` does not serve `X`"));
         check("X.a.com", &["b.com"], Err("the cluster `c1` does not serve `X.a.com`, only `X.b.com`"));
         let body = json!({"apiVersion": "apps/v1beta1"});
-        let error = version_of(&cluster(), &Kind::named("Deployment"), &served("apps"), &body).unwrap_err();
+        let error =
+            draft_version(&cluster(), &Kind::named("Deployment"), &served("apps"), &body).unwrap_err();
         let text = "the cluster `c1` does not serve `Deployment` of `apps/v1beta1`, only of `apps/v1`";
         assert_eq!(error.to_string(), text);
     }

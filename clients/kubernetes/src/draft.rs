@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::discovery::version_of;
+use crate::discovery::draft_version;
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Served, checked};
+use crate::object::{ApiResource, Cluster, ObjectAddress, check_name};
 
 /// Server-populated fields of `metadata`.
-const OF_SERVER: [&str; 7] = [
+const SERVER_FIELDS: [&str; 7] = [
     "managedFields",
     "resourceVersion",
     "uid",
@@ -25,23 +25,24 @@ const OF_SERVER: [&str; 7] = [
 ///
 /// `stringData` of Secrets becomes `data`, as on the server: otherwise a key that is no longer declared would
 /// stay.
-pub(crate) fn complete(
+pub(crate) fn complete_body(
     cluster: &Cluster,
-    address: &Address,
-    served: &Served,
+    address: &ObjectAddress,
+    served: &ApiResource,
     body: &Value,
 ) -> Result<Value, KubernetesError> {
     let malformed =
         |why: &str| KubernetesError::Malformed { object: address.to_string(), why: why.to_owned() };
     let Value::Object(mut body) = body.clone() else { return Err(malformed("it is not a map")) };
-    let version = version_of(cluster, &address.kind, served, &Value::Object(body.clone()))?;
+    let version = draft_version(cluster, &address.kind, served, &Value::Object(body.clone()))?;
     body.insert("apiVersion".to_owned(), version.into());
-    settle(&mut body, "kind", &address.kind.name).map_err(|()| malformed("it has another `kind`"))?;
+    set_or_check(&mut body, "kind", &address.kind.name).map_err(|()| malformed("it has another `kind`"))?;
     body.remove("status");
     let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(metadata) = metadata else { return Err(malformed("`metadata` is not a map")) };
-    metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
-    settle(metadata, "name", checked(&address.name)?).map_err(|()| malformed("it has another name"))?;
+    metadata.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
+    set_or_check(metadata, "name", check_name(&address.name)?)
+        .map_err(|()| malformed("it has another name"))?;
     match (metadata.get("namespace"), &address.namespace) {
         (None, _) => {}
         (Some(given), Some(namespace)) if served.is_namespaced && given == namespace => {}
@@ -53,19 +54,19 @@ pub(crate) fn complete(
         }
     }
     if address.kind.name == "Secret" && body.get("apiVersion").is_some_and(|version| version == "v1") {
-        fold(&mut body).map_err(malformed)?;
+        fold_string_data(&mut body).map_err(malformed)?;
     }
     Ok(Value::Object(body))
 }
 
 /// The namespace of an object; `None` if its kind is cluster-scoped.
 pub(crate) fn namespace<'a>(
-    address: &'a Address,
-    served: &Served,
+    address: &'a ObjectAddress,
+    served: &ApiResource,
 ) -> Result<Option<&'a str>, KubernetesError> {
     match (served.is_namespaced, &address.namespace) {
         (false, _) => Ok(None),
-        (true, Some(namespace)) => Ok(Some(checked(namespace)?)),
+        (true, Some(namespace)) => Ok(Some(check_name(namespace)?)),
         (true, None) => Err(KubernetesError::Malformed {
             object: address.to_string(),
             why: "it is namespaced, but no namespace is given".to_owned(),
@@ -73,7 +74,7 @@ pub(crate) fn namespace<'a>(
     }
 }
 
-fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()> {
+fn set_or_check(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()> {
     match map.get(key) {
         Some(Value::String(given)) if given == value => Ok(()),
         Some(_) => Err(()),
@@ -85,7 +86,7 @@ fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()
 }
 
 /// Merges `stringData` of a Secret into its `data`.
-pub(crate) fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
+pub(crate) fn fold_string_data(body: &mut Map<String, Value>) -> Result<(), &'static str> {
     let Some(texts) = body.remove("stringData").filter(|texts| !texts.is_null()) else { return Ok(()) };
     let texts: BTreeMap<String, String> =
         serde_json::from_value(texts).map_err(|_| "`stringData` is not a map of texts")?;
@@ -101,20 +102,20 @@ pub(crate) fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::complete;
-    use crate::object::{Address, Cluster, Kind, Served};
+    use super::complete_body;
+    use crate::object::{ApiResource, Cluster, Kind, ObjectAddress};
 
     #[track_caller]
     fn check(body: &Value, expect: Result<&Value, &str>) {
         let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
-        let served = Served {
+        let served = ApiResource {
             api_version: "v1".to_owned(),
             versions: vec!["v1".to_owned()],
             plural: "secrets".to_owned(),
             is_namespaced: true,
         };
-        let address = Address::in_namespace(Kind::named("Secret"), "ns", "a");
-        let completed = complete(&cluster, &address, &served, body).map_err(|error| error.to_string());
+        let address = ObjectAddress::in_namespace(Kind::named("Secret"), "ns", "a");
+        let completed = complete_body(&cluster, &address, &served, body).map_err(|error| error.to_string());
         assert_eq!(completed.as_ref().map_err(String::as_str), expect);
     }
 

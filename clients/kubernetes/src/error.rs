@@ -4,14 +4,14 @@ use std::fmt;
 
 /// Another manager that owns fields that we want to set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Contender {
+pub struct ConflictingManager {
     /// The manager.
     pub manager: String,
     /// The fields.
     pub fields: Vec<String>,
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for ConflictingManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` owns {}", self.manager, self.fields.join(", "))
     }
@@ -73,16 +73,16 @@ pub enum KubernetesError {
         object: String,
     },
     /// Other managers own fields that we want to set.
-    #[error("{object} is managed by others, too: {}", contenders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{object} is managed by others, too: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.
         object: String,
         /// The managers.
-        contenders: Vec<Contender>,
+        conflicts: Vec<ConflictingManager>,
     },
     /// The namespace of the object does not exist, or is being removed.
     #[error("{object} cannot be written: {what} is not available")]
-    Homeless {
+    NamespaceMissing {
         /// The object.
         object: String,
         /// The missing namespace, for the message.
@@ -90,7 +90,7 @@ pub enum KubernetesError {
     },
     /// An object to replace was not removed in time.
     #[error("{object} still exists{by}")]
-    Held {
+    RemovalPending {
         /// The object.
         object: String,
         /// The finalizers that block the removal, as a continuation of the message; may be empty.
@@ -155,7 +155,10 @@ impl KubernetesError {
         match self {
             Self::Credentials { transient, .. } => *transient,
             Self::Unreachable { error, .. } => error.is_transient(),
-            Self::Stale { .. } | Self::Homeless { .. } | Self::Held { .. } | Self::File { .. } => true,
+            Self::Stale { .. }
+            | Self::NamespaceMissing { .. }
+            | Self::RemovalPending { .. }
+            | Self::File { .. } => true,
             Self::Failed { status, .. } => *status >= 500 || *status == 429,
             Self::Denied { .. }
             | Self::Unserved { .. }
@@ -169,7 +172,7 @@ impl KubernetesError {
     }
 
     /// The message with its causes.
-    pub fn told(&self) -> String {
+    pub fn full_message(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {

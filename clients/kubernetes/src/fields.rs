@@ -1,8 +1,8 @@
 //! Field ownership: sets of fields and their managers, in the format of Kubernetes. Pure.
 
 mod apply;
+mod csa_migration;
 mod entry;
-mod handover;
 mod item_index;
 mod legacy;
 mod lists;
@@ -17,17 +17,17 @@ use std::ops::Bound::{Included, Unbounded};
 use serde_json::{Map, Value, json};
 
 pub(crate) use apply::apply;
-pub(crate) use entry::Entry;
-pub(crate) use handover::{hand_over, to_be_moved};
+pub(crate) use csa_migration::{field_ownership, migrate};
+pub(crate) use entry::ManagedFieldsEntry;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
-pub use ownership::{Ownership, Preview};
+pub use ownership::{ManagedFields, Preview};
 
 /// The annotation in which client-side apply stores the applied object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Fields of `metadata` that have no owner: the server sets them, or they identify the object.
-const OF_METADATA: [&str; 9] = [
+const UNOWNED_METADATA: [&str; 9] = [
     "name",
     "namespace",
     "uid",
@@ -40,21 +40,21 @@ const OF_METADATA: [&str; 9] = [
 ];
 
 /// A field path: `f:spec`, `k:{"name":"web"}`.
-pub(crate) type Path = Vec<String>;
+pub(crate) type FieldPath = Vec<String>;
 
 /// A set of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FieldSet(pub BTreeSet<Path>);
+pub(crate) struct FieldSet(pub BTreeSet<FieldPath>);
 
 impl FieldSet {
     /// Parses `fieldsV1`.
     pub fn read(fields: &Value) -> Self {
         let mut set = Self::default();
-        set.take(fields, &mut Vec::new());
+        set.collect(fields, &mut Vec::new());
         set
     }
 
-    fn take(&mut self, fields: &Value, path: &mut Path) {
+    fn collect(&mut self, fields: &Value, path: &mut FieldPath) {
         for (key, below) in fields.as_object().into_iter().flatten() {
             if key == "." {
                 self.0.insert(path.clone());
@@ -64,7 +64,7 @@ impl FieldSet {
             if below.as_object().is_none_or(Map::is_empty) {
                 self.0.insert(path.clone());
             } else {
-                self.take(below, path);
+                self.collect(below, path);
             }
             path.pop();
         }
@@ -82,7 +82,7 @@ impl FieldSet {
                 }
             }
             // Paths below this one come next, because a path sorts before its continuations.
-            if self.0.range::<Path, _>(path..).nth(1).is_some_and(|next| next.starts_with(path)) {
+            if self.0.range::<FieldPath, _>(path..).nth(1).is_some_and(|next| next.starts_with(path)) {
                 level["."] = json!({});
             }
         }
@@ -102,7 +102,7 @@ impl FieldSet {
                 ("apiVersion" | "kind" | "status", _) => {}
                 ("metadata", Value::Object(metadata)) => {
                     for (key, value) in
-                        metadata.iter().filter(|(key, _)| !OF_METADATA.contains(&key.as_str()))
+                        metadata.iter().filter(|(key, _)| !UNOWNED_METADATA.contains(&key.as_str()))
                     {
                         let path = &mut vec!["f:metadata".to_owned(), format!("f:{key}")];
                         set.add(value, path, lists);
@@ -114,7 +114,7 @@ impl FieldSet {
         set
     }
 
-    fn add(&mut self, value: &Value, path: &mut Path, lists: &ListTypes) {
+    fn add(&mut self, value: &Value, path: &mut FieldPath, lists: &ListTypes) {
         match value {
             Value::Object(map) if !map.is_empty() => {
                 for (key, value) in map {
@@ -148,19 +148,19 @@ impl FieldSet {
     }
 
     /// Whether it has a path at or below this one.
-    pub fn reaches(&self, path: &[String]) -> bool {
+    pub fn contains_below(&self, path: &[String]) -> bool {
         let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
         from.next().is_some_and(|next| next.starts_with(path))
     }
 }
 
 /// The path of the last-applied annotation.
-pub(crate) fn last_applied() -> Path {
+pub(crate) fn last_applied() -> FieldPath {
     ["f:metadata".to_owned(), "f:annotations".to_owned(), format!("f:{LAST_APPLIED}")].into()
 }
 
 /// A path for messages: `spec.template.spec.containers[web].image`.
-pub(crate) fn shown(path: &[String]) -> String {
+pub(crate) fn display_path(path: &[String]) -> String {
     let mut text = String::new();
     for part in path {
         match part.split_once(':') {
@@ -181,11 +181,11 @@ pub(crate) fn shown(path: &[String]) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{FieldSet, shown};
+    use super::{FieldSet, display_path};
 
     fn check(body: &serde_json::Value, expect: &[&str]) {
         let set = FieldSet::of(body);
-        assert_eq!(set.0.iter().map(|path| shown(path)).collect::<Vec<_>>(), expect);
+        assert_eq!(set.0.iter().map(|path| display_path(path)).collect::<Vec<_>>(), expect);
         assert_eq!(FieldSet::read(&set.print()), set, "{}", set.print());
     }
 

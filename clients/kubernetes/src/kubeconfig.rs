@@ -72,7 +72,7 @@ pub enum Pem {
 
 /// Credentials for a cluster.
 #[derive(Clone, Debug)]
-pub enum Credentials {
+pub enum KubeconfigCredentials {
     /// A token.
     Token(Secret),
     /// A file with a token, which may be replaced during the run.
@@ -94,7 +94,7 @@ pub struct ContextLogin {
     /// The CA of its server.
     pub ca: Option<Pem>,
     /// The credentials.
-    pub credentials: Credentials,
+    pub credentials: KubeconfigCredentials,
 }
 
 #[derive(Deserialize)]
@@ -102,30 +102,30 @@ struct Kubeconfig {
     #[serde(rename = "current-context", default)]
     current: String,
     #[serde(default)]
-    clusters: Vec<Named>,
+    clusters: Vec<NamedEntry>,
     #[serde(default)]
-    users: Vec<Named>,
+    users: Vec<NamedEntry>,
     #[serde(default)]
-    contexts: Vec<Named>,
+    contexts: Vec<NamedEntry>,
 }
 
 /// An entry of a list: its name, and a map below the key `cluster`, `user` or `context`.
 #[derive(Deserialize)]
-struct Named {
+struct NamedEntry {
     name: String,
     #[serde(alias = "cluster", alias = "user", alias = "context", default)]
     value: Value,
 }
 
 /// One entry, with its section.
-struct Entry<'a> {
+struct KubeconfigEntry<'a> {
     what: &'static str,
     name: &'a str,
     value: &'a Value,
 }
 
-impl<'a> Entry<'a> {
-    fn find(what: &'static str, name: &'a str, all: &'a [Named]) -> Result<Self, KubeconfigError> {
+impl<'a> KubeconfigEntry<'a> {
+    fn find(what: &'static str, name: &'a str, all: &'a [NamedEntry]) -> Result<Self, KubeconfigError> {
         let found = all.iter().find(|one| one.name == name);
         let known = || all.iter().map(|one| one.name.clone()).collect();
         let missing = || KubeconfigError::Missing { what, name: name.to_owned(), known: known() };
@@ -152,7 +152,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Fails if the entry has one of these settings.
-    fn refuse(&self, settings: &[&'static str], instead: &'static str) -> Result<(), KubeconfigError> {
+    fn reject(&self, settings: &[&'static str], instead: &'static str) -> Result<(), KubeconfigError> {
         let is_set = |setting: &&&'static str| {
             self.value.get(**setting).is_some_and(|value| !value.is_null() && value != "")
         };
@@ -174,25 +174,25 @@ pub fn login(bytes: &[u8], context: Option<&str>) -> Result<ContextLogin, Kubeco
     if name.is_empty() {
         return Err(KubeconfigError::NoContext(contexts.iter().map(|one| one.name.clone()).collect()));
     }
-    let context = Entry::find("context", name, contexts)?;
+    let context = KubeconfigEntry::find("context", name, contexts)?;
     let part =
         |setting| context.text(setting).ok_or_else(|| context.invalid("it names no cluster or no user"));
-    let cluster = Entry::find("cluster", part("cluster")?, clusters)?;
-    let user = Entry::find("user", part("user")?, users)?;
-    cluster.refuse(&["proxy-url"], "set `HTTPS_PROXY`")?;
-    cluster.refuse(&["tls-server-name"], "use an address that the certificate is for")?;
+    let cluster = KubeconfigEntry::find("cluster", part("cluster")?, clusters)?;
+    let user = KubeconfigEntry::find("user", part("user")?, users)?;
+    cluster.reject(&["proxy-url"], "set `HTTPS_PROXY`")?;
+    cluster.reject(&["tls-server-name"], "use an address that the certificate is for")?;
     let instead = "use a token, a token file or a client certificate";
-    user.refuse(&["exec", "auth-provider", "username", "password"], instead)?;
-    user.refuse(&["as", "as-uid", "as-groups", "as-user-extra"], "use the credentials of that user")?;
+    user.reject(&["exec", "auth-provider", "username", "password"], instead)?;
+    user.reject(&["as", "as-uid", "as-groups", "as-user-extra"], "use the credentials of that user")?;
     let server = cluster.text("server").ok_or_else(|| cluster.invalid("it has no `server`"))?.to_owned();
     let ca = cluster.pem("certificate-authority")?;
     let certificate = user.pem("client-certificate")?;
     let credentials = match (user.text("token"), user.text("tokenFile"), certificate) {
-        (_, Some(file), _) => Credentials::TokenFile(file.into()),
-        (Some(token), None, _) => Credentials::Token(Secret::new(token)),
+        (_, Some(file), _) => KubeconfigCredentials::TokenFile(file.into()),
+        (Some(token), None, _) => KubeconfigCredentials::Token(Secret::new(token)),
         (None, None, Some(certificate)) => {
             let key = user.pem("client-key")?.ok_or_else(|| user.invalid("it has no `client-key`"))?;
-            Credentials::Certificate { certificate, key }
+            KubeconfigCredentials::Certificate { certificate, key }
         }
         (None, None, None) => return Err(user.invalid("it has neither a token nor a client certificate")),
     };
@@ -224,13 +224,17 @@ mod tests {
         let read = login(text.as_bytes(), None).unwrap();
         assert_eq!(read.server, "https://h:6443");
         assert!(matches!(&read.ca, Some(Pem::Inline(pem)) if pem.expose() == "abc"));
-        assert!(matches!(&read.credentials, Credentials::Token(token) if token.expose() == "t0ken"));
+        assert!(
+            matches!(&read.credentials, KubeconfigCredentials::Token(token) if token.expose() == "t0ken")
+        );
         let text = file("server: 'https://h:6443', certificate-authority: ca.pem", "token: a, tokenFile: t");
         let read = login(text.as_bytes(), Some("c")).unwrap();
         assert!(matches!(&read.ca, Some(Pem::File(path)) if path == &PathBuf::from("ca.pem")));
-        assert!(matches!(&read.credentials, Credentials::TokenFile(path) if path == &PathBuf::from("t")));
+        assert!(
+            matches!(&read.credentials, KubeconfigCredentials::TokenFile(path) if path == &PathBuf::from("t"))
+        );
         let text = file(SERVER, "client-certificate-data: YWJj, client-key: k.pem");
-        let Credentials::Certificate { certificate: Pem::Inline(pem), key: Pem::File(key) } =
+        let KubeconfigCredentials::Certificate { certificate: Pem::Inline(pem), key: Pem::File(key) } =
             login(text.as_bytes(), None).unwrap().credentials
         else {
             panic!("a certificate")

@@ -13,12 +13,14 @@ mod sandbox;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
-pub use error::{Contender, KubernetesError};
-pub use fields::{Ownership, Preview};
-pub use object::{Address, Cluster, Fields, Kind, KindVersion, Object, Served, TokenRef, Version};
+pub use error::{ConflictingManager, KubernetesError};
+pub use fields::{ManagedFields, Preview};
+pub use object::{
+    ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
+};
 pub use real::{
-    AccessAnswer, AccessRequest, ClientCertificate, ClusterSettings, Clusters, KnownClusters, Token,
-    TokenError, Tokens,
+    AccessDecision, AccessRequest, ClientCertificate, ClusterSettings, ClusterSettingsMap, ClusterToken,
+    Clusters, TokenError, TokenSource,
 };
 pub use sandbox::Sandbox;
 
@@ -26,20 +28,20 @@ pub use sandbox::Sandbox;
 pub const MANAGER: &str = "qontract";
 
 /// Our field manager for restarts of workloads, which do not touch applied fields.
-pub const RESTARTER: &str = "qontract-restart";
+pub const RESTART_MANAGER: &str = "qontract-restart";
 
 /// The pod annotation with the cause of the last restart.
-pub const RECYCLED: &str = "qontract.recycled";
+pub const RECYCLED_ANNOTATION: &str = "qontract.recycled";
 
 /// The read half.
-pub trait Reader: Send + Sync {
+pub trait ObjectReader: Send + Sync {
     /// Resolves a kind by discovery. Results are cached per cluster and process.
-    fn served<'a>(
+    fn api_resource<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
         kind: &'a Kind,
-    ) -> BoxFuture<'a, Result<Served, KubernetesError>>;
+    ) -> BoxFuture<'a, Result<ApiResource, KubernetesError>>;
 
     /// All objects of a kind in a cluster, sorted by name; of a namespaced kind, only those in `namespace`. A
     /// namespace that does not exist has no objects.
@@ -53,7 +55,7 @@ pub trait Reader: Send + Sync {
 
     /// All objects of a kind, read in a certain API version if the cluster serves it: another version may
     /// lack fields.
-    fn list_as<'a>(
+    fn list_version<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
@@ -69,7 +71,7 @@ pub trait Reader: Send + Sync {
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-        address: &'a Address,
+        address: &'a ObjectAddress,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>>;
 
     /// Rehearses a write: checks whether the cluster would accept this object. Nothing is written.
@@ -78,19 +80,19 @@ pub trait Reader: Send + Sync {
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
 /// The write half. Every write may be repeated, and has a precondition: `Stale` means that it does not hold.
-pub trait Writer: Send + Sync {
+pub trait ObjectWriter: Send + Sync {
     /// Writes an object.
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 
     /// Removes an object, which must still have the version that was read. An object that no longer exists is
@@ -99,8 +101,8 @@ pub trait Writer: Send + Sync {
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
-        address: &'a Address,
-        version: &'a Version,
+        address: &'a ObjectAddress,
+        version: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 
     /// Restarts the pods of a workload, once per cause.
@@ -108,55 +110,55 @@ pub trait Writer: Send + Sync {
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
-        restart: &'a Restart,
+        restart: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 }
 
 /// Both halves.
-pub trait Kubernetes: Reader + Writer {}
+pub trait Kubernetes: ObjectReader + ObjectWriter {}
 
-impl<T: Reader + Writer> Kubernetes for T {}
+impl<T: ObjectReader + ObjectWriter> Kubernetes for T {}
 
 /// An object to write.
 #[derive(Clone, PartialEq)]
-pub struct Draft {
+pub struct ObjectDraft {
     /// Its address.
-    pub address: Address,
+    pub address: ObjectAddress,
     /// The declared object.
     pub body: serde_json::Value,
     /// The precondition of the write.
-    pub onto: Onto,
+    pub precondition: WritePrecondition,
     /// Whether errors must not contain values of the object.
     pub is_sensitive: bool,
 }
 
 /// Prints kind and name, never the content: it may be a secret.
-impl std::fmt::Debug for Draft {
+impl std::fmt::Debug for ObjectDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Address { kind, name, .. } = &self.address;
+        let ObjectAddress { kind, name, .. } = &self.address;
         write!(f, "Draft({kind} `{name}`)")
     }
 }
 
 /// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Onto {
+pub enum WritePrecondition {
     /// The object must not exist.
-    Nothing,
+    Absent,
     /// The object has this version: fields that we declared before and no longer declare are removed, fields
     /// of others stay.
-    Version(Version, Fields),
+    Version(ObjectVersion, FieldOwnership),
     /// The object has this version, and is removed first, because immutable fields change.
-    Replaced(Version),
+    Replace(ObjectVersion),
 }
 
 /// A restart of a workload's pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restart {
+pub struct WorkloadRestart {
     /// The address of the workload.
-    pub address: Address,
+    pub address: ObjectAddress,
     /// The version that was read.
-    pub version: Version,
+    pub version: ObjectVersion,
     /// The cause.
     pub cause: String,
 }
@@ -165,37 +167,37 @@ pub struct Restart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rehearsal {
     /// The cluster would accept it.
-    Taken,
+    Accepted,
     /// The cluster would reject it, with the reason.
-    Refused(String),
+    Rejected(String),
     /// Cannot be determined yet: a prerequisite does not exist.
-    NotYet(String),
+    Undetermined(String),
     /// Rehearsals are disabled.
-    NotAsked,
+    Disabled,
 }
 
 impl Rehearsal {
     /// Converts the result of an attempt that wrote nothing.
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
-            Ok(()) => Ok(Self::Taken),
+            Ok(()) => Ok(Self::Accepted),
             Err(error @ (KubernetesError::Conflict { .. } | KubernetesError::Invalid { .. })) => {
-                Ok(Self::Refused(error.told()))
+                Ok(Self::Rejected(error.full_message()))
             }
-            Err(KubernetesError::Homeless { what, .. }) => {
-                Ok(Self::NotYet(format!("{what} does not exist yet")))
+            Err(KubernetesError::NamespaceMissing { what, .. }) => {
+                Ok(Self::Undetermined(format!("{what} does not exist yet")))
             }
             // A kind may be created later; another version of an existing kind will not.
             Err(KubernetesError::Unserved { kind, instead, .. }) if instead.is_empty() => {
-                Ok(Self::NotYet(format!("{kind} does not exist yet")))
+                Ok(Self::Undetermined(format!("{kind} does not exist yet")))
             }
-            Err(error @ KubernetesError::Unserved { .. }) => Ok(Self::Refused(error.told())),
+            Err(error @ KubernetesError::Unserved { .. }) => Ok(Self::Rejected(error.full_message())),
             Err(error) => Err(error),
         }
     }
 
     /// The result for a replacement, which cannot be rehearsed while the old object exists.
-    pub(crate) fn replaced() -> Self {
-        Self::NotYet("it would be replaced, and the old object still exists".to_owned())
+    pub(crate) fn of_replacement() -> Self {
+        Self::Undetermined("it would be replaced, and the old object still exists".to_owned())
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::KubernetesError;
-use crate::fields::Ownership;
+use crate::fields::ManagedFields;
 
 /// A cluster and its address. The token is referenced, not stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -67,7 +67,7 @@ impl FromStr for Kind {
     /// `Kind`, or `Kind.group`.
     fn from_str(text: &str) -> Result<Self, KubernetesError> {
         let (name, group) = text.split_once('.').map_or((text, None), |(name, group)| (name, Some(group)));
-        let fine = |text: &str| !text.is_empty() && checked(text).is_ok();
+        let fine = |text: &str| !text.is_empty() && check_name(text).is_ok();
         if !fine(name) || !group.is_none_or(fine) {
             return Err(KubernetesError::Name { name: text.to_owned() });
         }
@@ -86,7 +86,7 @@ impl fmt::Display for Kind {
 
 /// The API resource of a kind on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ApiResource {
     /// The preferred group and version: `v1`, `apps/v1`.
     pub api_version: String,
     /// All versions of the group that have the kind, preferred first.
@@ -99,7 +99,7 @@ pub struct Served {
 
 /// The address of an object in its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub struct ObjectAddress {
     /// Its kind.
     pub kind: Kind,
     /// Its namespace, if its kind is namespaced.
@@ -108,9 +108,9 @@ pub struct Address {
     pub name: String,
 }
 
-impl Address {
+impl ObjectAddress {
     /// A cluster-scoped object.
-    pub fn of_cluster(kind: Kind, name: impl Into<String>) -> Self {
+    pub fn cluster_scoped(kind: Kind, name: impl Into<String>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
 
@@ -120,7 +120,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ObjectAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} `{}` in `{namespace}`", self.kind, self.name),
@@ -140,14 +140,14 @@ pub struct KindVersion<'a> {
 
 /// The version of an object that was read. It is opaque: only the cluster can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
+pub struct ObjectVersion {
     /// Distinguishes objects that had the same name. A sandbox does not distinguish them.
     pub uid: Option<String>,
     /// The revision.
     pub resource_version: String,
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ObjectVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.uid {
             Some(uid) => write!(f, "{uid}/{}", self.resource_version),
@@ -158,15 +158,15 @@ impl fmt::Display for Version {
 
 /// Ownership of an object's fields, as far as the next write depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fields {
+pub enum FieldOwnership {
     /// Fields that we applied are ours, and no other manager owns fields that have to be moved.
-    Settled,
+    Ours,
     /// Client-side apply, or our own creation, owns fields that have to be moved to us.
-    ToBeMoved,
+    ClientSideApplied,
     /// In addition, a manager wrote the whole object by other means, and we have not applied it yet. If the
     /// object is ours, its fields have to be moved as well; otherwise they stay: plan with
     /// `ClientSideApplied`.
-    Written,
+    Updated,
 }
 
 /// An object that was read. Its managed fields are not in the body but stored beside it as text, since they
@@ -174,13 +174,13 @@ pub enum Fields {
 #[derive(Clone, PartialEq)]
 pub struct Object {
     /// Its address.
-    pub address: Address,
+    pub address: ObjectAddress,
     /// The version that was read.
-    pub version: Version,
+    pub version: ObjectVersion,
     /// Ownership of its fields, as far as the next write depends on it.
-    pub fields: Fields,
+    pub field_ownership: FieldOwnership,
     /// Ownership of each field.
-    pub ownership: Ownership,
+    pub managed_fields: ManagedFields,
     /// The whole object except `metadata.managedFields`.
     pub body: Value,
 }
@@ -194,19 +194,19 @@ impl fmt::Debug for Object {
 
 impl Object {
     /// Whether it is being removed.
-    pub fn is_going(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null() || self.body["status"]["phase"] == "Terminating"
     }
 
     /// The cause of the last restart of its pods, if any.
-    pub fn cause(&self) -> Option<&str> {
-        self.body["spec"]["template"]["metadata"]["annotations"][crate::RECYCLED].as_str()
+    pub fn restart_cause(&self) -> Option<&str> {
+        self.body["spec"]["template"]["metadata"]["annotations"][crate::RECYCLED_ANNOTATION].as_str()
     }
 }
 
 /// Checks that a name can be part of a path: the characters that Kubernetes allows, and no longer than a file
 /// name may be.
-pub(crate) fn checked(name: &str) -> Result<&str, KubernetesError> {
+pub(crate) fn check_name(name: &str) -> Result<&str, KubernetesError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || "-._:@+=~,!()".contains(one);
     let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());
     if !begins || name.len() > 250 || !name.chars().all(fine) {

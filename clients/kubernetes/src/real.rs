@@ -1,8 +1,8 @@
 //! Real clusters. All requests are sent by our own HTTP stack, so that its guarantees hold here, too.
 
 mod access;
-mod catalogue;
 mod connection;
+mod discovery_cache;
 mod page;
 mod read;
 mod request;
@@ -22,15 +22,15 @@ use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_http::{Secret, Settings};
 
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Kind, KindVersion, Object, Served, Version};
-use crate::{Draft, Reader, Rehearsal, Restart, Writer};
-use connection::Connection;
+use crate::object::{ApiResource, Cluster, Kind, KindVersion, Object, ObjectAddress, ObjectVersion};
+use crate::{ObjectDraft, ObjectReader, ObjectWriter, Rehearsal, WorkloadRestart};
+use connection::ClusterConnection;
 
-pub use access::{AccessAnswer, AccessRequest};
+pub use access::{AccessDecision, AccessRequest};
 
 /// A token for a cluster.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub struct ClusterToken {
     /// The token.
     pub secret: Secret,
     /// The server that it is for, if known: it is not sent to another one.
@@ -53,13 +53,13 @@ impl<T: Into<String>> From<T> for TokenError {
 }
 
 /// The source of tokens.
-pub trait Tokens: Send + Sync {
+pub trait TokenSource: Send + Sync {
     /// Reads the token of a cluster. Called once per cluster, and again when the token was rejected.
     fn token<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-    ) -> BoxFuture<'a, Result<Token, TokenError>>;
+    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>>;
 }
 
 /// A client certificate, used instead of a token.
@@ -83,7 +83,7 @@ pub struct ClusterSettings {
     /// Whether writes are rehearsed on the cluster.
     pub rehearses: bool,
     /// Timeout for the removal of an object that is replaced.
-    pub gone_within: Duration,
+    pub removal_timeout: Duration,
 }
 
 impl Default for ClusterSettings {
@@ -93,23 +93,23 @@ impl Default for ClusterSettings {
             ca: None,
             per_second: NonZeroU32::new(50).expect("not zero"),
             rehearses: false,
-            gone_within: Duration::from_secs(30),
+            removal_timeout: Duration::from_secs(30),
         }
     }
 }
 
 /// The settings of all clusters.
 #[derive(Clone, Debug, Default)]
-pub struct KnownClusters {
+pub struct ClusterSettingsMap {
     /// Settings by cluster name.
-    pub named: BTreeMap<String, ClusterSettings>,
+    pub by_name: BTreeMap<String, ClusterSettings>,
     /// Settings of all other clusters.
-    pub otherwise: ClusterSettings,
+    pub default: ClusterSettings,
 }
 
-impl From<BTreeMap<String, ClusterSettings>> for KnownClusters {
+impl From<BTreeMap<String, ClusterSettings>> for ClusterSettingsMap {
     fn from(named: BTreeMap<String, ClusterSettings>) -> Self {
-        Self { named, otherwise: ClusterSettings::default() }
+        Self { by_name: named, default: ClusterSettings::default() }
     }
 }
 
@@ -118,15 +118,15 @@ impl From<BTreeMap<String, ClusterSettings>> for KnownClusters {
 #[derive(Clone)]
 pub struct Clusters {
     permit: ReadPermit,
-    shared: Arc<Shared>,
+    shared: Arc<SharedClusters>,
 }
 
 /// The state that the clusters of several runs share.
-struct Shared {
+struct SharedClusters {
     http: Settings,
-    tokens: Arc<dyn Tokens>,
-    known: KnownClusters,
-    connections: Mutex<BTreeMap<Cluster, Arc<Connection>>>,
+    tokens: Arc<dyn TokenSource>,
+    known: ClusterSettingsMap,
+    connections: Mutex<BTreeMap<Cluster, Arc<ClusterConnection>>>,
 }
 
 impl Clusters {
@@ -134,10 +134,10 @@ impl Clusters {
     pub fn new(
         permit: &ReadPermit,
         http: Settings,
-        tokens: Arc<dyn Tokens>,
-        known: impl Into<KnownClusters>,
+        tokens: Arc<dyn TokenSource>,
+        known: impl Into<ClusterSettingsMap>,
     ) -> Self {
-        let shared = Shared { http, tokens, known: known.into(), connections: Mutex::default() };
+        let shared = SharedClusters { http, tokens, known: known.into(), connections: Mutex::default() };
         Self { permit: permit.clone(), shared: Arc::new(shared) }
     }
 
@@ -149,14 +149,14 @@ impl Clusters {
 
     /// The connection to a cluster: one per name, server and token. It is created on first use, under the
     /// lock of the map.
-    fn connection(&self, cluster: &Cluster) -> Result<Arc<Connection>, KubernetesError> {
+    fn connection(&self, cluster: &Cluster) -> Result<Arc<ClusterConnection>, KubernetesError> {
         let mut connections = self.shared.connections.lock();
         if let Some(connection) = connections.get(cluster) {
             return Ok(Arc::clone(connection));
         }
         let settings =
-            self.shared.known.named.get(&cluster.name).unwrap_or(&self.shared.known.otherwise).clone();
-        let connection = Connection::new(&self.permit, &self.shared.http, cluster, settings)?;
+            self.shared.known.by_name.get(&cluster.name).unwrap_or(&self.shared.known.default).clone();
+        let connection = ClusterConnection::new(&self.permit, &self.shared.http, cluster, settings)?;
         let connection = Arc::new(connection);
         connections.insert(cluster.clone(), Arc::clone(&connection));
         Ok(connection)
@@ -169,14 +169,14 @@ impl fmt::Debug for Clusters {
     }
 }
 
-impl Reader for Clusters {
-    fn served<'a>(
+impl ObjectReader for Clusters {
+    fn api_resource<'a>(
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
         kind: &'a Kind,
-    ) -> BoxFuture<'a, Result<Served, KubernetesError>> {
-        async move { Ok(self.find(cluster, kind).await?.served) }.boxed()
+    ) -> BoxFuture<'a, Result<ApiResource, KubernetesError>> {
+        async move { Ok(self.find_kind(cluster, kind).await?.resource) }.boxed()
     }
 
     fn list<'a>(
@@ -189,7 +189,7 @@ impl Reader for Clusters {
         self.list_all(cluster, KindVersion { kind, api_version: None }, namespace).boxed()
     }
 
-    fn list_as<'a>(
+    fn list_version<'a>(
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
@@ -203,9 +203,9 @@ impl Reader for Clusters {
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
-        address: &'a Address,
+        address: &'a ObjectAddress,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
-        self.get_one(cluster, address).boxed()
+        self.get_object(cluster, address).boxed()
     }
 
     fn rehearse<'a>(
@@ -213,19 +213,19 @@ impl Reader for Clusters {
         _: &'a ReadPermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>> {
         self.rehearse_draft(cluster, manager, draft).boxed()
     }
 }
 
-impl Writer for Clusters {
+impl ObjectWriter for Clusters {
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         self.put_draft(permit, cluster, manager, draft).boxed()
     }
@@ -234,8 +234,8 @@ impl Writer for Clusters {
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
-        address: &'a Address,
-        version: &'a Version,
+        address: &'a ObjectAddress,
+        version: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         self.remove_object(permit, cluster, address, version).boxed()
     }
@@ -244,7 +244,7 @@ impl Writer for Clusters {
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
-        restart: &'a Restart,
+        restart: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         self.restart_workload(permit, cluster, restart).boxed()
     }

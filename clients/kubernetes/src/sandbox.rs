@@ -1,6 +1,6 @@
 //! Sandbox: a directory in place of all clusters; the README lists its features.
 
-mod catalogue;
+mod discovery;
 mod folder;
 mod immutable;
 mod kinds;
@@ -19,11 +19,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::draft::namespace;
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Kind, Object, Served, Version};
-use crate::{Draft, Reader, Rehearsal, Restart, Writer};
-use catalogue::{Known, find};
-use folder::{Folder, Found, names};
-use record::Record;
+use crate::object::{ApiResource, Cluster, Kind, Object, ObjectAddress, ObjectVersion};
+use crate::{ObjectDraft, ObjectReader, ObjectWriter, Rehearsal, WorkloadRestart};
+use discovery::{SandboxKind, find_kind};
+use folder::{ClusterDir, FileContent, object_names};
+use record::ObjectFile;
 
 /// A directory in place of all clusters.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ impl Sandbox {
         Self { root: root.into() }
     }
 
-    fn folder(&self, cluster: &Cluster) -> Result<Folder, KubernetesError> {
-        Folder::new(&self.root, cluster)
+    fn folder(&self, cluster: &Cluster) -> Result<ClusterDir, KubernetesError> {
+        ClusterDir::new(&self.root, cluster)
     }
 
     fn list_now(
@@ -48,62 +48,62 @@ impl Sandbox {
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find(&folder, cluster, kind)?;
-        let namespaces = match (known.served.is_namespaced, namespace) {
+        let known = find_kind(&folder, cluster, kind)?;
+        let namespaces = match (known.resource.is_namespaced, namespace) {
             (false, _) => vec![None],
             (true, Some(namespace)) => vec![Some(namespace.to_owned())],
             (true, None) => folder.namespaces()?.into_iter().map(Some).collect(),
         };
         let mut objects = Vec::new();
         for namespace in namespaces {
-            for name in names(&folder.of_kind(namespace.as_deref(), &known.folder)?)? {
-                let address = Address { kind: kind.clone(), namespace: namespace.clone(), name };
-                objects.extend(look(&folder, &known, &address)?.map(|(object, _)| object));
+            for name in object_names(&folder.kind_dir(namespace.as_deref(), &known.folder)?)? {
+                let address = ObjectAddress { kind: kind.clone(), namespace: namespace.clone(), name };
+                objects.extend(read_object(&folder, &known, &address)?.map(|(object, _)| object));
             }
         }
         Ok(objects)
     }
 
-    fn get_now(&self, cluster: &Cluster, address: &Address) -> Result<Option<Object>, KubernetesError> {
+    fn get_now(&self, cluster: &Cluster, address: &ObjectAddress) -> Result<Option<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find(&folder, cluster, &address.kind)?;
-        Ok(look(&folder, &known, address)?.map(|(object, _)| object))
+        let known = find_kind(&folder, cluster, &address.kind)?;
+        Ok(read_object(&folder, &known, address)?.map(|(object, _)| object))
     }
 }
 
 /// Reads an object and its record.
-fn look(
-    folder: &Folder,
-    known: &Known,
-    address: &Address,
-) -> Result<Option<(Object, Record)>, KubernetesError> {
-    let file = folder.file(namespace(address, &known.served)?, &known.folder, &address.name)?;
-    let Some(Found { bytes, age }) = folder.read(&file)? else { return Ok(None) };
-    let record = Record::read(&bytes)
+fn read_object(
+    folder: &ClusterDir,
+    known: &SandboxKind,
+    address: &ObjectAddress,
+) -> Result<Option<(Object, ObjectFile)>, KubernetesError> {
+    let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
+    let Some(FileContent { bytes, age }) = folder.read(&file)? else { return Ok(None) };
+    let record = ObjectFile::read(&bytes)
         .map_err(|why| KubernetesError::Malformed { object: address.to_string(), why })?;
     let object = Object {
         address: address.clone(),
         version: version(&bytes),
-        fields: record.fields(),
-        ownership: record.ownership(),
-        body: shown(known, address, &record.body, age),
+        field_ownership: record.field_ownership(),
+        managed_fields: record.managed_fields(),
+        body: served_body(known, address, &record.body, age),
     };
     Ok(Some((object, record)))
 }
 
 /// A body as a server would return it, with kind, name and roll-out status.
-fn shown(known: &Known, address: &Address, body: &Value, age: Duration) -> Value {
+fn served_body(known: &SandboxKind, address: &ObjectAddress, body: &Value, age: Duration) -> Value {
     let mut body = body.clone();
     let has_version = body["apiVersion"].is_string();
     if !has_version {
-        body["apiVersion"] = known.served.api_version.clone().into();
+        body["apiVersion"] = known.resource.api_version.clone().into();
     }
     body["kind"] = known.kind.name.clone().into();
     if !body["metadata"].is_object() {
         body["metadata"] = Value::Object(serde_json::Map::new());
     }
     body["metadata"]["name"] = address.name.clone().into();
-    if let Some(namespace) = address.namespace.as_ref().filter(|_| known.served.is_namespaced) {
+    if let Some(namespace) = address.namespace.as_ref().filter(|_| known.resource.is_namespaced) {
         body["metadata"]["namespace"] = namespace.clone().into();
     }
     if body.get("status").is_none()
@@ -115,20 +115,20 @@ fn shown(known: &Known, address: &Address, body: &Value, age: Duration) -> Value
 }
 
 /// The version of a file: the beginning of its digest.
-fn version(bytes: &[u8]) -> Version {
+fn version(bytes: &[u8]) -> ObjectVersion {
     let digest = Sha256::digest(bytes);
     let first = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    Version { uid: None, resource_version: format!("{first:016x}") }
+    ObjectVersion { uid: None, resource_version: format!("{first:016x}") }
 }
 
-impl Reader for Sandbox {
-    fn served<'a>(
+impl ObjectReader for Sandbox {
+    fn api_resource<'a>(
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
         kind: &'a Kind,
-    ) -> BoxFuture<'a, Result<Served, KubernetesError>> {
-        async move { Ok(find(&self.folder(cluster)?, cluster, kind)?.served) }.boxed()
+    ) -> BoxFuture<'a, Result<ApiResource, KubernetesError>> {
+        async move { Ok(find_kind(&self.folder(cluster)?, cluster, kind)?.resource) }.boxed()
     }
 
     fn list<'a>(
@@ -145,7 +145,7 @@ impl Reader for Sandbox {
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
-        address: &'a Address,
+        address: &'a ObjectAddress,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
         async move { self.get_now(cluster, address) }.boxed()
     }
@@ -155,19 +155,19 @@ impl Reader for Sandbox {
         _: &'a ReadPermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>> {
         async move { self.rehearse_now(cluster, manager, draft) }.boxed()
     }
 }
 
-impl Writer for Sandbox {
+impl ObjectWriter for Sandbox {
     fn put<'a>(
         &'a self,
         _: &'a WritePermit,
         cluster: &'a Cluster,
         manager: &'a str,
-        draft: &'a Draft,
+        draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move { self.put_now(cluster, manager, draft) }.boxed()
     }
@@ -176,8 +176,8 @@ impl Writer for Sandbox {
         &'a self,
         _: &'a WritePermit,
         cluster: &'a Cluster,
-        address: &'a Address,
-        version: &'a Version,
+        address: &'a ObjectAddress,
+        version: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move { self.remove_now(cluster, address, version) }.boxed()
     }
@@ -186,7 +186,7 @@ impl Writer for Sandbox {
         &'a self,
         _: &'a WritePermit,
         cluster: &'a Cluster,
-        restart: &'a Restart,
+        restart: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move { self.restart_now(cluster, restart) }.boxed()
     }

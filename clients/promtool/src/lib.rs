@@ -14,13 +14,13 @@ use serde_json::{Map, Value};
 pub use program::find;
 
 /// The file of the rules.
-const RULES: &str = "rules.yaml";
+const RULES_FILE: &str = "rules.yaml";
 /// The file of the test.
-const TEST: &str = "test.yaml";
+const TEST_FILE: &str = "test.yaml";
 
 /// The verdict of promtool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// The rules passed.
     Passed,
     /// The rules failed, with the messages of promtool.
@@ -49,13 +49,13 @@ pub enum PromtoolError {
     Files(std::io::Error),
     /// It timed out.
     #[error("promtool timed out after {} s", .0.as_secs())]
-    Late(Duration),
+    TimedOut(Duration),
     /// It printed too much.
     #[error("promtool printed more than {0} bytes")]
-    Loud(u64),
+    OutputTooLarge(u64),
     /// It exited without a verdict.
     #[error("promtool ended without a verdict ({status}): {output}")]
-    Broken {
+    NoVerdict {
         /// Its exit code or signal.
         status: String,
         /// Its output.
@@ -67,26 +67,26 @@ impl PromtoolError {
     /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Late(_) => true,
+            Self::TimedOut(_) => true,
             Self::Missing { .. }
             | Self::Start { .. }
             | Self::Files(_)
-            | Self::Loud(_)
-            | Self::Broken { .. } => false,
+            | Self::OutputTooLarge(_)
+            | Self::NoVerdict { .. } => false,
         }
     }
 }
 
 /// Limits of a run of promtool.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PromtoolLimits {
     /// Timeout of a run.
     pub deadline: Duration,
     /// Maximum output in bytes.
     pub output: u64,
 }
 
-impl Default for Limits {
+impl Default for PromtoolLimits {
     fn default() -> Self {
         Self { deadline: Duration::from_mins(1), output: 1 << 20 }
     }
@@ -97,24 +97,24 @@ impl Default for Limits {
 pub struct Promtool {
     /// Its path, or where it was searched.
     program: Result<PathBuf, String>,
-    limits: Limits,
+    limits: PromtoolLimits,
 }
 
 impl Promtool {
     /// A client for the result of [`find`].
     pub fn new(program: Result<PathBuf, String>) -> Self {
-        Self { program, limits: Limits::default() }
+        Self { program, limits: PromtoolLimits::default() }
     }
 
     /// Sets the limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: PromtoolLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Fails if the program was not found.
-    pub fn ready(&self) -> Result<(), PromtoolError> {
+    pub fn check_available(&self) -> Result<(), PromtoolError> {
         match &self.program {
             Ok(_) => Ok(()),
             Err(searched) => Err(PromtoolError::Missing { searched: searched.clone() }),
@@ -122,8 +122,8 @@ impl Promtool {
     }
 
     /// Checks rules: `groups` and everything below it.
-    pub async fn check_rules(&self, _: &ReadPermit, rules: &Value) -> Result<Verdict, PromtoolError> {
-        self.ask(["check", "rules", RULES], &[(RULES, rules)]).await
+    pub async fn check_rules(&self, _: &ReadPermit, rules: &Value) -> Result<RuleVerdict, PromtoolError> {
+        self.run_promtool(["check", "rules", RULES_FILE], &[(RULES_FILE, rules)]).await
     }
 
     /// Runs a unit test on rules. `rule_files` of the test is replaced by these rules: promtool treats a
@@ -133,13 +133,21 @@ impl Promtool {
         _: &ReadPermit,
         rules: &Value,
         test: &Map<String, Value>,
-    ) -> Result<Verdict, PromtoolError> {
+    ) -> Result<RuleVerdict, PromtoolError> {
         let mut test = test.clone();
-        test.insert("rule_files".to_owned(), Value::from(vec![RULES]));
-        self.ask(["test", "rules", TEST], &[(RULES, rules), (TEST, &Value::Object(test))]).await
+        test.insert("rule_files".to_owned(), Value::from(vec![RULES_FILE]));
+        self.run_promtool(
+            ["test", "rules", TEST_FILE],
+            &[(RULES_FILE, rules), (TEST_FILE, &Value::Object(test))],
+        )
+        .await
     }
 
-    async fn ask(&self, words: [&str; 3], files: &[(&str, &Value)]) -> Result<Verdict, PromtoolError> {
+    async fn run_promtool(
+        &self,
+        words: [&str; 3],
+        files: &[(&str, &Value)],
+    ) -> Result<RuleVerdict, PromtoolError> {
         match &self.program {
             Ok(program) => run::run(program, words, files, self.limits).await,
             Err(searched) => Err(PromtoolError::Missing { searched: searched.clone() }),

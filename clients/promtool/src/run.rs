@@ -11,26 +11,26 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use qontract_child::Group;
+use qontract_child::ProcessGroup;
 use serde_json::Value;
 
-use crate::{Limits, PromtoolError, Verdict};
+use crate::{PromtoolError, PromtoolLimits, RuleVerdict};
 
 /// Interval at which the process is polled.
-const LOOK: Duration = Duration::from_millis(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 /// The environment variables that it inherits.
-const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 /// Files for its output. Unlike pipes they need no reader, and a child that keeps them open does not block
 /// us.
-const SAID: [&str; 2] = ["stdout", "stderr"];
+const OUTPUT_FILES: [&str; 2] = ["stdout", "stderr"];
 
 /// Runs the program in a temporary directory with these files.
 pub async fn run(
     program: &Path,
     words: [&str; 3],
     files: &[(&str, &Value)],
-    limits: Limits,
-) -> Result<Verdict, PromtoolError> {
+    limits: PromtoolLimits,
+) -> Result<RuleVerdict, PromtoolError> {
     let private = fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(private).tempdir();
     let folder = folder.map_err(PromtoolError::Files)?;
@@ -41,57 +41,58 @@ pub async fn run(
     let mut group = start(program, words, folder.path())?;
     let began = Instant::now();
     let status = loop {
-        if let Ok(Some(status)) = group.ended() {
+        if let Ok(Some(status)) = group.try_wait() {
             break status;
         }
         if began.elapsed() >= limits.deadline {
-            return Err(PromtoolError::Late(limits.deadline));
+            return Err(PromtoolError::TimedOut(limits.deadline));
         }
         let is_too_large =
             |name: &&str| fs::metadata(folder.path().join(name)).is_ok_and(|file| file.len() > limits.output);
-        if SAID.iter().any(is_too_large) {
-            return Err(PromtoolError::Loud(limits.output));
+        if OUTPUT_FILES.iter().any(is_too_large) {
+            return Err(PromtoolError::OutputTooLarge(limits.output));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     };
     drop(group);
-    let [stdout, stderr] = SAID.map(|name| said(&folder.path().join(name), limits.output));
-    let output = words_of(&stdout?, &stderr?);
+    let [stdout, stderr] = OUTPUT_FILES.map(|name| read_output(&folder.path().join(name), limits.output));
+    let output = error_lines(&stdout?, &stderr?);
     match status.code() {
-        Some(0) => Ok(Verdict::Passed),
-        Some(1) => Ok(Verdict::Failed(output)),
-        Some(code) => Err(PromtoolError::Broken { status: format!("exit code {code}"), output }),
+        Some(0) => Ok(RuleVerdict::Passed),
+        Some(1) => Ok(RuleVerdict::Failed(output)),
+        Some(code) => Err(PromtoolError::NoVerdict { status: format!("exit code {code}"), output }),
         None => {
             let status = format!("signal {}", status.signal().unwrap_or_default());
-            Err(PromtoolError::Broken { status, output })
+            Err(PromtoolError::NoVerdict { status, output })
         }
     }
 }
 
-fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<Group, PromtoolError> {
-    let [stdout, stderr] = SAID.map(|name| File::create_new(folder.join(name)).map_err(PromtoolError::Files));
+fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<ProcessGroup, PromtoolError> {
+    let [stdout, stderr] =
+        OUTPUT_FILES.map(|name| File::create_new(folder.join(name)).map_err(PromtoolError::Files));
     let mut command = Command::new(program);
     command.args(words).current_dir(folder).env_clear();
-    command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+    command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
-    Group::start(&mut command)
+    ProcessGroup::start(&mut command)
         .map_err(|cause| PromtoolError::Start { program: program.display().to_string(), cause })
 }
 
 /// Reads an output file, if it is not too large.
-fn said(file: &Path, limit: u64) -> Result<String, PromtoolError> {
+fn read_output(file: &Path, limit: u64) -> Result<String, PromtoolError> {
     let mut bytes = Vec::new();
     let file = File::open(file).map_err(PromtoolError::Files)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(PromtoolError::Files)?;
     if bytes.len() as u64 > limit {
-        return Err(PromtoolError::Loud(limit));
+        return Err(PromtoolError::OutputTooLarge(limit));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The messages of a verdict: stderr, or stdout if stderr is empty, without status lines and without
 /// positions in our temporary files.
-fn words_of(stdout: &str, stderr: &str) -> String {
+fn error_lines(stdout: &str, stderr: &str) -> String {
     let is_message = |line: &&str| {
         let line = line.trim();
         !line.is_empty()
@@ -102,7 +103,7 @@ fn words_of(stdout: &str, stderr: &str) -> String {
     };
     let messages = |text: &str| {
         let lines: Vec<&str> =
-            text.lines().filter(is_message).map(|line| placeless(line).trim_end()).collect();
+            text.lines().filter(is_message).map(|line| strip_position(line).trim_end()).collect();
         let margin = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or_default();
         lines.iter().map(|line| &line[margin..]).collect::<Vec<_>>().join("\n")
     };
@@ -111,8 +112,8 @@ fn words_of(stdout: &str, stderr: &str) -> String {
 }
 
 /// Strips a prefix such as `rules.yaml: 5:11: ` from a line.
-fn placeless(line: &str) -> &str {
-    let Some(rest) = line.strip_prefix(crate::RULES).and_then(|rest| rest.strip_prefix(": ")) else {
+fn strip_position(line: &str) -> &str {
+    let Some(rest) = line.strip_prefix(crate::RULES_FILE).and_then(|rest| rest.strip_prefix(": ")) else {
         return line;
     };
     let is_place = |text: &str| text.chars().all(|letter| letter.is_ascii_digit() || letter == ':');
@@ -124,11 +125,11 @@ fn placeless(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::words_of;
+    use super::error_lines;
 
     #[test]
     fn messages_have_no_status_lines_and_no_positions() {
-        let check = |stdout, stderr, expect| assert_eq!(words_of(stdout, stderr), expect);
+        let check = |stdout, stderr, expect| assert_eq!(error_lines(stdout, stderr), expect);
         check(
             "Checking rules.yaml\n\n",
             "  FAILED:\nrules.yaml: 5:11: group \"a\", rule 1, \"A\": no\nrules.yaml: the group is odd\n",

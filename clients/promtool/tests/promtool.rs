@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use qontract_access::ReadPermit;
-use qontract_client_promtool::{Limits, Promtool, PromtoolError, Verdict, find};
+use qontract_client_promtool::{Promtool, PromtoolError, PromtoolLimits, RuleVerdict, find};
 use qontract_testkit::Scratch;
 use serde_json::{Map, Value, json};
 
@@ -38,10 +38,12 @@ fn test(expected: &Value) -> Map<String, Value> {
 #[tokio::test]
 async fn valid_rules_pass_and_others_fail_with_the_messages_of_promtool() {
     let check = async |rules: Value| real().check_rules(&permit(), &rules).await.unwrap();
-    assert_eq!(check(rules("up == 0")).await, Verdict::Passed);
+    assert_eq!(check(rules("up == 0")).await, RuleVerdict::Passed);
     let words = "group \"g\", rule 1, \"Down\": could not parse expression: 1:6: parse error: unexpected end of input";
-    assert_eq!(check(rules("up ==")).await, Verdict::Failed(words.to_owned()));
-    let Verdict::Failed(words) = check(json!({"groups": [], "rules": []})).await else { panic!("it passed") };
+    assert_eq!(check(rules("up ==")).await, RuleVerdict::Failed(words.to_owned()));
+    let RuleVerdict::Failed(words) = check(json!({"groups": [], "rules": []})).await else {
+        panic!("it passed")
+    };
     assert!(words.contains("field rules not found"), "{words}");
 }
 
@@ -50,8 +52,8 @@ async fn a_test_runs_on_the_given_rules_whatever_files_it_names() {
     let check = async |expected: Value| {
         real().test_rules(&permit(), &rules("up == 0"), &test(&expected)).await.unwrap()
     };
-    assert_eq!(check(json!([{"exp_labels": {"job": "a", "x": "ü0"}}])).await, Verdict::Passed);
-    let Verdict::Failed(words) = check(json!([])).await else { panic!("it passed") };
+    assert_eq!(check(json!([{"exp_labels": {"job": "a", "x": "ü0"}}])).await, RuleVerdict::Passed);
+    let RuleVerdict::Failed(words) = check(json!([])).await else { panic!("it passed") };
     assert!(words.starts_with("alertname: Down, time: 3m,\n    exp:[],\n    got:["), "{words}");
 }
 
@@ -60,16 +62,16 @@ async fn a_missing_program_is_an_error() {
     let none = Promtool::new(find(Some(Path::new("/no/promtool")), None));
     let error = none.check_rules(&permit(), &rules("up")).await.unwrap_err();
     assert_eq!(error.to_string(), "promtool not found at `/no/promtool`: not an executable file");
-    assert!(none.ready().is_err() && real().ready().is_ok());
+    assert!(none.check_available().is_err() && real().check_available().is_ok());
 }
 
 /// A script in place of promtool.
-struct Stand {
+struct FakePromtool {
     scratch: Scratch,
     program: PathBuf,
 }
 
-impl Stand {
+impl FakePromtool {
     fn of(script: &str) -> Self {
         let scratch = Scratch::new();
         let source = scratch.write("source", format!("#!/bin/sh\n{script}\n"));
@@ -81,8 +83,8 @@ impl Stand {
         Self { scratch, program }
     }
 
-    async fn asked(&self, limits: Limits) -> Result<Verdict, PromtoolError> {
-        let promtool = Promtool::new(Ok(self.program.clone())).limits(limits);
+    async fn check(&self, limits: PromtoolLimits) -> Result<RuleVerdict, PromtoolError> {
+        let promtool = Promtool::new(Ok(self.program.clone())).with_limits(limits);
         promtool.check_rules(&permit(), &rules("up")).await
     }
 
@@ -104,27 +106,27 @@ impl Stand {
 
 #[tokio::test]
 async fn a_hanging_program_times_out_and_its_children_are_killed() {
-    let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; wait"#);
-    let short = Limits { deadline: Duration::from_secs(1), ..Limits::default() };
-    let error = stand.asked(short).await.unwrap_err();
-    assert!(matches!(error, PromtoolError::Late(_)) && error.is_transient(), "{error}");
+    let stand = FakePromtool::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; wait"#);
+    let short = PromtoolLimits { deadline: Duration::from_secs(1), ..PromtoolLimits::default() };
+    let error = stand.check(short).await.unwrap_err();
+    assert!(matches!(error, PromtoolError::TimedOut(_)) && error.is_transient(), "{error}");
     stand.is_gone("left").await;
 }
 
 #[tokio::test]
 async fn the_children_of_an_exited_program_are_killed() {
-    let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; exit 0"#);
-    assert_eq!(stand.asked(Limits::default()).await.unwrap(), Verdict::Passed);
+    let stand = FakePromtool::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; exit 0"#);
+    assert_eq!(stand.check(PromtoolLimits::default()).await.unwrap(), RuleVerdict::Passed);
     stand.is_gone("left").await;
 }
 
 #[tokio::test]
 async fn a_program_is_killed_when_the_caller_stops_waiting() {
-    let stand = Stand::of(
+    let stand = FakePromtool::of(
         r#"echo $$ > "$(dirname "$0")/new"; mv "$(dirname "$0")/new" "$(dirname "$0")/left"; sleep 600"#,
     );
     {
-        let mut check = Box::pin(stand.asked(Limits::default()));
+        let mut check = Box::pin(stand.check(PromtoolLimits::default()));
         let left = stand.scratch.path().join("left");
         while !left.exists() {
             let soon = tokio::time::timeout(Duration::from_millis(1), &mut check).await;
@@ -136,24 +138,25 @@ async fn a_program_is_killed_when_the_caller_stops_waiting() {
 
 #[tokio::test]
 async fn a_program_with_endless_output_is_killed() {
-    let stand = Stand::of("yes");
-    let error = stand.asked(Limits { output: 1000, ..Limits::default() }).await.unwrap_err();
-    assert!(matches!(error, PromtoolError::Loud(1000)), "{error}");
+    let stand = FakePromtool::of("yes");
+    let error = stand.check(PromtoolLimits { output: 1000, ..PromtoolLimits::default() }).await.unwrap_err();
+    assert!(matches!(error, PromtoolError::OutputTooLarge(1000)), "{error}");
 }
 
 #[tokio::test]
 async fn a_failing_program_gives_no_verdict() {
-    let error =
-        async |script: &str| Stand::of(script).asked(Limits::default()).await.unwrap_err().to_string();
+    let error = async |script: &str| {
+        FakePromtool::of(script).check(PromtoolLimits::default()).await.unwrap_err().to_string()
+    };
     assert_eq!(error("echo oh >&2; exit 2").await, "promtool ended without a verdict (exit code 2): oh");
     assert_eq!(error("kill -9 $$").await, "promtool ended without a verdict (signal 9): ");
 }
 
 #[tokio::test]
 async fn the_program_is_isolated() {
-    let stand = Stand::of(
+    let stand = FakePromtool::of(
         r#"test -z "$HOME$CARGO_MANIFEST_DIR" && test "$(stat -c %a .)" = 700 && test -z "$(cat)" && ls | tr '\n' ' ' >&2; exit 1"#,
     );
-    let verdict = stand.asked(Limits::default()).await.unwrap();
-    assert_eq!(verdict, Verdict::Failed("rules.yaml stderr stdout".to_owned()));
+    let verdict = stand.check(PromtoolLimits::default()).await.unwrap();
+    assert_eq!(verdict, RuleVerdict::Failed("rules.yaml stderr stdout".to_owned()));
 }

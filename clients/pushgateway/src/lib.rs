@@ -23,7 +23,7 @@ pub struct Pushgateway {
 pub enum PushgatewayError {
     /// The request failed.
     #[error("cannot push metrics")]
-    Pushing(#[source] HttpError),
+    Push(#[source] HttpError),
 }
 
 impl Pushgateway {
@@ -31,7 +31,7 @@ impl Pushgateway {
     pub fn new(http: &Http, url: Url, user: &str, password: &Secret) -> Self {
         // Pushing metrics changes no target.
         #[expect(clippy::disallowed_methods, reason = "our own metrics, only below this path")]
-        let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base(&url))));
+        let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base_path(&url))));
         let login = STANDARD.encode(format!("{user}:{}", password.expose()));
         let login = Secret::new(format!("Basic {login}"));
         Self { http, url, login }
@@ -45,21 +45,21 @@ impl Pushgateway {
         metrics: &str,
     ) -> Result<(), PushgatewayError> {
         let mut url = self.url.clone();
-        url.set_path(&path(&base(&self.url), labels));
+        url.set_path(&group_path(&base_path(&self.url), labels));
         let body = metrics.as_bytes().to_vec();
         let request = Request::post(url, "text/plain; version=0.0.4", body)
             .idempotent()
             .secret_header("Authorization", &self.login);
-        self.http.read(permit, request).await.map(drop).map_err(PushgatewayError::Pushing)
+        self.http.read(permit, request).await.map(drop).map_err(PushgatewayError::Push)
     }
 }
 
-fn base(url: &Url) -> String {
+fn base_path(url: &Url) -> String {
     url.path().trim_end_matches('/').to_owned()
 }
 
 /// The path of a group.
-fn path(base: &str, labels: &[(&str, &str)]) -> String {
+fn group_path(base: &str, labels: &[(&str, &str)]) -> String {
     let mut path = format!("{base}/metrics/job/{JOB}");
     for (name, value) in labels {
         let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
@@ -77,13 +77,13 @@ fn path(base: &str, labels: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::path;
+    use super::group_path;
 
     #[test]
     fn a_group_is_a_path() {
         let check = |value: &str, expect: &str| {
             assert_eq!(
-                path("/push", &[("integration", value)]),
+                group_path("/push", &[("integration", value)]),
                 format!("/push/metrics/job/qontract-reconcile{expect}")
             );
         };

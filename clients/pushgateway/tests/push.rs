@@ -8,11 +8,11 @@ use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Http, Secret, Settings, Url};
 use qontract_client_pushgateway::Pushgateway;
 
-type Heard = Arc<Mutex<Vec<(String, String, String)>>>;
+type ReceivedPushes = Arc<Mutex<Vec<(String, String, String)>>>;
 
 /// A gateway that accepts one user.
-async fn gateway() -> (Url, Heard) {
-    let received = Heard::default();
+async fn gateway() -> (Url, ReceivedPushes) {
+    let received = ReceivedPushes::default();
     let known = Arc::clone(&received);
     let router = axum::Router::new().fallback(move |uri: Uri, headers: HeaderMap, body: String| async move {
         let header = |name| headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();

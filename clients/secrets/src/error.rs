@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use qontract_client_http::{HttpError, StatusCode, Url};
 
-use crate::place::Place;
+use crate::location::SecretLocation;
 
 /// An error of a read or write. It is cloned for callers that waited for the same request.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,12 +23,12 @@ pub enum SecretsError {
     },
     /// The secret or its version does not exist, or was deleted.
     #[error("secret {0} not found")]
-    NotFound(Place),
+    NotFound(SecretLocation),
     /// The secret exists, but not the field.
     #[error("secret {place} has no field `{field}`")]
     NoField {
         /// The secret.
-        place: Place,
+        place: SecretLocation,
         /// The field.
         field: String,
     },
@@ -36,7 +36,7 @@ pub enum SecretsError {
     #[error("field `{field}` of secret {place} cannot be decoded: {why}")]
     Format {
         /// The secret.
-        place: Place,
+        place: SecretLocation,
         /// The field.
         field: String,
         /// The reason.
@@ -44,7 +44,7 @@ pub enum SecretsError {
     },
     /// Access to the secret is denied.
     #[error("access to secret {0} denied")]
-    Denied(Place),
+    Denied(SecretLocation),
     /// The login failed: the role, the secret id or the token is wrong.
     #[error("Vault login {how} failed: {status}")]
     Login {
@@ -83,7 +83,7 @@ pub enum SecretsError {
     },
     /// The secret was written concurrently.
     #[error("secret {0} was modified concurrently")]
-    Stale(Place),
+    Stale(SecretLocation),
     /// The response is not valid for Vault.
     #[error("Vault's answer about {what} is malformed: {why}")]
     Malformed {

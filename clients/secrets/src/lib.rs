@@ -6,17 +6,17 @@
 //!
 //! ```
 //! use qontract_access::ReadPermit;
-//! use qontract_client_secrets::{Reader, Secret, SecretRef, SecretsError};
+//! use qontract_client_secrets::{Secret, SecretReader, SecretRef, SecretsError};
 //!
-//! async fn token(permit: &ReadPermit, secrets: &dyn Reader) -> Result<Secret, SecretsError> {
+//! async fn token(permit: &ReadPermit, secrets: &dyn SecretReader) -> Result<Secret, SecretsError> {
 //!     secrets.read(permit, &SecretRef::new("creds/forge", "token")).await
 //! }
 //! ```
 
+mod config_secrets;
 mod error;
-mod place;
+mod location;
 mod reference;
-mod tables;
 mod vault;
 
 use std::collections::BTreeMap;
@@ -24,27 +24,27 @@ use std::collections::BTreeMap;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
+pub use config_secrets::ConfigSecrets;
 pub use error::SecretsError;
-pub use place::Place;
+pub use location::SecretLocation;
 pub use qontract_client_http::Secret;
-pub use reference::{Format, SecretRef};
-pub use tables::Tables;
-pub use vault::{Caching, Kv, Login, MAX_ANSWER_BYTES, Vault, VaultSettings};
+pub use reference::{SecretRef, ValueFormat};
+pub use vault::{CacheSettings, KvVersion, Login, MAX_ANSWER_BYTES, Vault, VaultSettings};
 
 /// All values of one secret, by field.
-pub type Fields = BTreeMap<String, Secret>;
+pub type SecretFields = BTreeMap<String, Secret>;
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// The new values were written.
     Changed,
     /// The secret already had the values; nothing was written.
-    Equal,
+    Unchanged,
 }
 
 /// The Read half.
-pub trait Reader: Send + Sync {
+pub trait SecretReader: Send + Sync {
     /// The value of a reference.
     fn read<'a>(
         &'a self,
@@ -58,21 +58,21 @@ pub trait Reader: Send + Sync {
         permit: &'a ReadPermit,
         path: &'a str,
         version: Option<u64>,
-    ) -> BoxFuture<'a, Result<Fields, SecretsError>>;
+    ) -> BoxFuture<'a, Result<SecretFields, SecretsError>>;
 }
 
 /// The Write half. Every call is idempotent.
-pub trait Writer: Send + Sync {
+pub trait SecretWriter: Send + Sync {
     /// Writes exactly these fields as the latest version of a secret, unless it already has them.
     fn write<'a>(
         &'a self,
         permit: &'a WritePermit,
         path: &'a str,
-        fields: &'a Fields,
-    ) -> BoxFuture<'a, Result<Written, SecretsError>>;
+        fields: &'a SecretFields,
+    ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>>;
 }
 
 /// Both halves.
-pub trait Secrets: Reader + Writer {}
+pub trait Secrets: SecretReader + SecretWriter {}
 
-impl<T: Reader + Writer> Secrets for T {}
+impl<T: SecretReader + SecretWriter> Secrets for T {}

@@ -6,10 +6,10 @@
 mod cache;
 mod call;
 mod kv;
-mod lease;
 mod login;
 mod mounts;
 mod session;
+mod token_lease;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use futures_util::future::BoxFuture;
 use qontract_access::{AccessPermit, ReadPermit, WritePermit};
 use qontract_client_http::{Http, SafePost, Secret, Url};
 
-use cache::{Cache, Key};
-use mounts::Mounts;
-use session::Sessions;
+use cache::{CacheKey, SecretCache};
+use mounts::MountCache;
+use session::SharedSession;
 
-pub use cache::Caching;
+pub use cache::CacheSettings;
 pub use login::Login;
-pub use mounts::Kv;
+pub use mounts::KvVersion;
 
 use crate::error::SecretsError;
-use crate::place::{Place, segments};
+use crate::location::{SecretLocation, segments};
 use crate::reference::SecretRef;
-use crate::{Fields, Reader, Writer, Written};
+use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
 
 /// Maximum size of a response of Vault, in bytes. Vault itself limits requests to 32 MiB; secrets have a few
 /// KiB.
@@ -44,15 +44,15 @@ pub struct VaultSettings {
     /// The login method.
     pub login: Login,
     /// Mounts whose KV version is configured instead of queried, by path.
-    pub mounts: BTreeMap<String, Kv>,
+    pub mounts: BTreeMap<String, KvVersion>,
     /// The cache settings.
-    pub caching: Caching,
+    pub caching: CacheSettings,
 }
 
 impl VaultSettings {
     /// The default settings.
     pub fn new(server: Url, login: Login) -> Self {
-        Self { server, login, mounts: BTreeMap::new(), caching: Caching::default() }
+        Self { server, login, mounts: BTreeMap::new(), caching: CacheSettings::default() }
     }
 }
 
@@ -60,23 +60,23 @@ impl VaultSettings {
 #[derive(Clone, Debug)]
 pub struct Vault {
     http: Http,
-    shared: Arc<Shared>,
+    shared: Arc<SharedVault>,
 }
 
 /// The state that all runs share: session, mounts and cache.
 #[derive(Debug)]
-struct Shared {
+struct SharedVault {
     server: Url,
     login: Login,
-    sessions: Sessions,
-    mounts: Mounts,
-    cache: Arc<Cache>,
+    sessions: SharedSession,
+    mounts: MountCache,
+    cache: Arc<SecretCache>,
 }
 
 /// A secret that was read.
 #[derive(Clone, Debug)]
-struct Found {
-    fields: Fields,
+struct FetchedSecret {
+    fields: SecretFields,
     mount: String,
 }
 
@@ -89,16 +89,16 @@ impl Vault {
     pub fn new(http: &Http, settings: VaultSettings) -> Self {
         let VaultSettings { server, login, mounts, caching } = settings;
         let mut http = http.clone();
-        for path in login.posts() {
-            let place = call::address(&server, &path.split('/').collect::<Vec<_>>());
+        for path in login.post_paths() {
+            let place = call::build_api_url(&server, &path.split('/').collect::<Vec<_>>());
             http = http.with_safe_post(SafePost::new(&server, place.path()));
         }
-        let shared = Shared {
+        let shared = SharedVault {
             server,
             login,
-            sessions: Sessions::default(),
-            mounts: Mounts::new(mounts, caching.pinned),
-            cache: Arc::new(Cache::new(caching)),
+            sessions: SharedSession::default(),
+            mounts: MountCache::new(mounts, caching.pinned_ttl),
+            cache: Arc::new(SecretCache::new(caching)),
         };
         Self { http, shared: Arc::new(shared) }
     }
@@ -110,31 +110,33 @@ impl Vault {
     }
 
     /// A secret, from the cache if it has not expired.
-    async fn found(
+    async fn cached_secret(
         &self,
         permit: &ReadPermit,
         path: &str,
         version: Option<u64>,
-    ) -> Result<Arc<Found>, SecretsError> {
+    ) -> Result<Arc<FetchedSecret>, SecretsError> {
         segments(path)?;
         let (vault, permit) = (self.clone(), permit.clone());
-        let key = Key { path: path.to_owned(), version };
-        let load = |Key { path, version }: Key| {
+        let key = CacheKey { path: path.to_owned(), version };
+        let load = |CacheKey { path, version }: CacheKey| {
             async move { vault.fetch(AccessPermit::Read(&permit), &path, version).await }.boxed()
         };
         self.shared.cache.get(key, load).await
     }
 }
 
-impl Reader for Vault {
+impl SecretReader for Vault {
     fn read<'a>(
         &'a self,
         permit: &'a ReadPermit,
         secret: &'a SecretRef,
     ) -> BoxFuture<'a, Result<Secret, SecretsError>> {
         async move {
-            let found = self.found(permit, &secret.path, secret.version).await?;
-            secret.pick(&found.fields, || Place::within(&secret.path, secret.version, &found.mount))
+            let found = self.cached_secret(permit, &secret.path, secret.version).await?;
+            secret.select_field(&found.fields, || {
+                SecretLocation::in_mount(&secret.path, secret.version, &found.mount)
+            })
         }
         .boxed()
     }
@@ -144,22 +146,22 @@ impl Reader for Vault {
         permit: &'a ReadPermit,
         path: &'a str,
         version: Option<u64>,
-    ) -> BoxFuture<'a, Result<Fields, SecretsError>> {
-        async move { Ok(self.found(permit, path, version).await?.fields.clone()) }.boxed()
+    ) -> BoxFuture<'a, Result<SecretFields, SecretsError>> {
+        async move { Ok(self.cached_secret(permit, path, version).await?.fields.clone()) }.boxed()
     }
 }
 
-impl Writer for Vault {
+impl SecretWriter for Vault {
     fn write<'a>(
         &'a self,
         permit: &'a WritePermit,
         path: &'a str,
-        fields: &'a Fields,
-    ) -> BoxFuture<'a, Result<Written, SecretsError>> {
+        fields: &'a SecretFields,
+    ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>> {
         async move {
             let written = self.put(permit, path, fields).await;
             // Invalidate after any outcome: a failed write may have changed the secret.
-            self.shared.cache.forget(path);
+            self.shared.cache.invalidate(path);
             written
         }
         .boxed()

@@ -9,7 +9,7 @@ use crate::error::ServerError;
 
 /// An answer without errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct QueryAnswer {
     body: String,
     data: Range<usize>,
     schemas: Vec<String>,
@@ -17,17 +17,17 @@ pub struct Answer {
 
 /// A GraphQL error of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Complaint {
+pub struct GraphqlError {
     /// The message.
     pub message: String,
 }
 
 /// The JSON body of an answer.
 #[derive(Deserialize)]
-struct Wire<'a> {
+struct AnswerBody<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
-    errors: Option<Vec<Complaint>>,
+    errors: Option<Vec<GraphqlError>>,
     extensions: Option<Extensions>,
 }
 
@@ -36,17 +36,17 @@ struct Extensions {
     schemas: Option<Vec<String>>,
 }
 
-impl Answer {
+impl QueryAnswer {
     /// Parses an answer. It is an error if the answer has errors, or lacks the list of schemas, which
     /// determines what an integration may read.
-    pub(crate) fn read(body: Vec<u8>) -> Result<Self, ServerError> {
+    pub(crate) fn parse(body: Vec<u8>) -> Result<Self, ServerError> {
         let malformed = |what| ServerError::Malformed { what, source: None };
         let body = String::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
         let wire = serde_json::from_str(&body);
-        let Wire { data, errors, extensions } =
+        let AnswerBody { data, errors, extensions } =
             wire.map_err(|error| ServerError::Malformed { what: "it is not GraphQL", source: Some(error) })?;
         if let Some(errors) = errors.filter(|errors| !errors.is_empty()) {
-            return Err(ServerError::Query(errors));
+            return Err(ServerError::GraphqlErrors(errors));
         }
         let data = data.ok_or_else(|| malformed("it has no `data`"))?.get();
         let start = data.as_ptr().addr() - body.as_ptr().addr();
@@ -74,10 +74,10 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::Answer;
+    use super::QueryAnswer;
 
     fn check(body: &str, expect: Result<(&str, &[&str]), &str>) {
-        let answer = Answer::read(body.as_bytes().to_vec());
+        let answer = QueryAnswer::parse(body.as_bytes().to_vec());
         match (answer, expect) {
             (Ok(answer), Ok((data, schemas))) => {
                 assert_eq!(answer.data(), data);

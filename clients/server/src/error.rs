@@ -2,8 +2,8 @@
 
 use qontract_client_http::{HttpError, StatusCode};
 
-use crate::answer::Complaint;
-use crate::server::Address;
+use crate::answer::GraphqlError;
+use crate::client::BundleSelector;
 use crate::sha::Sha;
 
 /// An error of a call to a data server.
@@ -23,9 +23,9 @@ pub enum ServerError {
     },
     /// Sending a query failed.
     #[error("cannot query {selector} on the data server")]
-    Ask {
+    Request {
         /// The bundle.
-        selector: Address,
+        selector: BundleSelector,
         /// The cause.
         #[source]
         source: HttpError,
@@ -53,7 +53,7 @@ pub enum ServerError {
     },
     /// The query is invalid, or cannot be executed on this data.
     #[error("the data server cannot answer the query: {}", summary(.0))]
-    Query(Vec<Complaint>),
+    GraphqlErrors(Vec<GraphqlError>),
     /// The response is not valid for a data server.
     #[error("the data server's answer is malformed: {what}")]
     Malformed {
@@ -71,14 +71,16 @@ impl ServerError {
         match self {
             Self::Latest(source)
             | Self::Commit { source, .. }
-            | Self::Ask { source, .. }
+            | Self::Request { source, .. }
             | Self::Lease { source, .. } => source.is_transient(),
-            Self::UnknownSha(_) | Self::Denied { .. } | Self::Query(_) | Self::Malformed { .. } => false,
+            Self::UnknownSha(_) | Self::Denied { .. } | Self::GraphqlErrors(_) | Self::Malformed { .. } => {
+                false
+            }
         }
     }
 
     /// The error of a call: `Denied` if the token, `sent` or not, is the reason, else the result of `what`.
-    pub(crate) fn of_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
+    pub(crate) fn from_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
         match source.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Self::Denied { sent, source },
             _ => what(source),
@@ -87,7 +89,7 @@ impl ServerError {
 }
 
 /// The first error, and the number of further errors.
-fn summary(complaints: &[Complaint]) -> String {
+fn summary(complaints: &[GraphqlError]) -> String {
     let first = complaints.first().map_or("no reason given", |complaint| &complaint.message);
     let short: String = first.chars().take(200).collect();
     match complaints.len() {

@@ -1,7 +1,7 @@
 //! Client of a data server, which answers GraphQL queries against bundles.
 //!
-//! A server holds several bundles. For consistent answers, call [`Server::latest_sha`] once and then query
-//! that sha ([`Address::Sha`]): the latest bundle may change at any time. The client only reads: there is no
+//! A server holds several bundles. For consistent answers, call [`ServerClient::latest_sha`] once and then query
+//! that sha ([`BundleSelector::Sha`]): the latest bundle may change at any time. The client only reads: there is no
 //! Write half.
 //!
 //! **Invariant:** an answer with errors is a failure; partial data is not returned.
@@ -9,22 +9,22 @@
 //! ```no_run
 //! use qontract_access::ReadPermit;
 //! use qontract_client_http::{Http, Url};
-//! use qontract_client_server::{Address, Query, Server, ServerError};
+//! use qontract_client_server::{BundleSelector, GraphqlQuery, ServerClient, ServerError};
 //!
 //! async fn teams(permit: &ReadPermit, http: &Http, url: Url) -> Result<String, ServerError> {
-//!     let server = Server::new(http, url, None);
-//!     let address = Address::Sha(server.latest_sha(permit).await?);
-//!     let query = Query { text: "{ teams { name } }", ..Query::default() };
-//!     Ok(server.answer(permit, &address, query).await?.data().to_owned())
+//!     let server = ServerClient::new(http, url, None);
+//!     let address = BundleSelector::Sha(server.latest_sha(permit).await?);
+//!     let query = GraphqlQuery { text: "{ teams { name } }", ..GraphqlQuery::default() };
+//!     Ok(server.query(permit, &address, query).await?.data().to_owned())
 //! }
 //! ```
 
 mod answer;
+mod client;
 mod error;
-mod server;
 mod sha;
 
-pub use answer::{Answer, Complaint};
+pub use answer::{GraphqlError, QueryAnswer};
+pub use client::{BundleSelector, CommitInfo, GraphqlQuery, ServerClient, ServerLease};
 pub use error::ServerError;
-pub use server::{Address, CommitInfo, Lease, Query, Server};
 pub use sha::Sha;

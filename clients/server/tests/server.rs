@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use qontract_access::{Mode, Permits};
 use qontract_client_http::{Http, HttpError, Proxies, Secret, Settings, Url};
-use qontract_client_server::{Address, Answer, CommitInfo, Query, Server, ServerError, Sha};
+use qontract_client_server::{
+    BundleSelector, CommitInfo, GraphqlQuery, QueryAnswer, ServerClient, ServerError, Sha,
+};
 use qontract_testserver::DataServer;
 use serde_json::json;
 use tokio::net::TcpSocket;
 
-const TEAMS: Query<'_> = Query { text: "{ teams { name } }", variables: None, operation: None };
+const TEAMS: GraphqlQuery<'_> = GraphqlQuery { text: "{ teams { name } }", variables: None, operation: None };
 
 /// A bundle with one team, from a commit with the name of the team.
 fn bundle(team: &str) -> Vec<u8> {
@@ -25,27 +27,32 @@ fn bundle(team: &str) -> Vec<u8> {
 }
 
 /// A client in a dry run, with its permits.
-struct Run {
+struct ClientFixture {
     permits: Permits,
-    server: Server,
+    server: ServerClient,
 }
 
-impl Run {
+impl ClientFixture {
     fn of(url: &str, token: Option<&str>) -> Self {
         let permits = qontract_testkit::permits(Mode::DryRun);
         let pause = Duration::from_millis(1);
-        let settings = Settings { proxies: Proxies::Never, retries: 1, pause, ..Settings::default() };
+        let settings =
+            Settings { proxies: Proxies::Never, retries: 1, initial_backoff: pause, ..Settings::default() };
         let http = Http::new(&permits.read, settings).expect("a stack");
         let url = Url::parse(url).expect("a URL");
-        Self { permits, server: Server::new(&http, url, token.map(Secret::new)) }
+        Self { permits, server: ServerClient::new(&http, url, token.map(Secret::new)) }
     }
 
-    async fn ask(&self, address: &Address, query: Query<'_>) -> Result<Answer, ServerError> {
-        self.server.answer(&self.permits.read, address, query).await
+    async fn query(
+        &self,
+        address: &BundleSelector,
+        query: GraphqlQuery<'_>,
+    ) -> Result<QueryAnswer, ServerError> {
+        self.server.query(&self.permits.read, address, query).await
     }
 
-    async fn teams(&self, address: &Address) -> String {
-        self.ask(address, TEAMS).await.expect("an answer").data().to_owned()
+    async fn teams(&self, address: &BundleSelector) -> String {
+        self.query(address, TEAMS).await.expect("an answer").data().to_owned()
     }
 
     async fn latest(&self) -> Result<Sha, ServerError> {
@@ -53,16 +60,16 @@ impl Run {
     }
 }
 
-fn pinned(sha: &str) -> Address {
-    Address::Sha(Sha::parse(sha).expect("a sha"))
+fn pinned(sha: &str) -> BundleSelector {
+    BundleSelector::Sha(Sha::parse(sha).expect("a sha"))
 }
 
 #[tokio::test]
 async fn a_query_returns_the_data_of_the_bundle() {
     let data = DataServer::start();
     data.load(&bundle("core"));
-    let run = Run::of(&data.url(), None);
-    let answer = run.ask(&Address::Latest, TEAMS).await.unwrap();
+    let run = ClientFixture::of(&data.url(), None);
+    let answer = run.query(&BundleSelector::Latest, TEAMS).await.unwrap();
     assert_eq!(answer.data(), r#"{"teams":[{"name":"core"}]}"#);
     assert_eq!(answer.schemas(), ["/team.yml"]);
     let body = "{\"data\":{\"teams\":[{\"name\":\"core\"}]},\"extensions\":{\"schemas\":[\"/team.yml\"]}}\n";
@@ -73,17 +80,17 @@ async fn a_query_returns_the_data_of_the_bundle() {
 async fn a_pinned_bundle_gives_the_same_answer_after_a_reload() {
     let data = DataServer::start();
     let before = data.load(&bundle("core"));
-    let run = Run::of(&data.url(), None);
+    let run = ClientFixture::of(&data.url(), None);
     let head = run.latest().await.unwrap();
     assert_eq!(head.as_str(), before);
-    let address = Address::Sha(head);
+    let address = BundleSelector::Sha(head);
     let first = run.teams(&address).await;
     let after = data.load(&bundle("edge"));
     assert_eq!(run.teams(&address).await, first);
-    assert_eq!(run.teams(&Address::Latest).await, r#"{"teams":[{"name":"edge"}]}"#);
+    assert_eq!(run.teams(&BundleSelector::Latest).await, r#"{"teams":[{"name":"edge"}]}"#);
     assert_eq!(run.latest().await.unwrap().as_str(), after);
     data.make_latest(&before);
-    assert_eq!(run.teams(&Address::Latest).await, first);
+    assert_eq!(run.teams(&BundleSelector::Latest).await, first);
     assert_eq!(data.requests(&format!("/graphqlsha/{before}")), 2);
 }
 
@@ -91,7 +98,7 @@ async fn a_pinned_bundle_gives_the_same_answer_after_a_reload() {
 async fn base_and_head_can_both_be_queried() {
     let data = DataServer::start();
     let (base, head) = (data.load(&bundle("old")), data.load(&bundle("new")));
-    let run = Run::of(&data.url(), None);
+    let run = ClientFixture::of(&data.url(), None);
     assert_eq!(run.teams(&pinned(&base)).await, r#"{"teams":[{"name":"old"}]}"#);
     assert_eq!(run.teams(&pinned(&head)).await, r#"{"teams":[{"name":"new"}]}"#);
     for (sha, commit) in [(base, "old"), (head, "new")] {
@@ -107,9 +114,9 @@ async fn a_bundle_that_the_server_does_not_have_is_unknown() {
     let forgotten = data.load(&bundle("old"));
     data.load(&bundle("new"));
     data.forget(&forgotten);
-    let run = Run::of(&data.url(), None);
+    let run = ClientFixture::of(&data.url(), None);
     let sha = Sha::parse(&forgotten).unwrap();
-    let answer = run.ask(&Address::Sha(sha.clone()), TEAMS).await.unwrap_err();
+    let answer = run.query(&BundleSelector::Sha(sha.clone()), TEAMS).await.unwrap_err();
     let commit = run.server.commit_info(&run.permits.read, &sha).await.unwrap_err();
     for error in [answer, commit] {
         assert!(matches!(&error, ServerError::UnknownSha(unknown) if *unknown == sha), "{error:?}");
@@ -121,13 +128,14 @@ async fn a_bundle_that_the_server_does_not_have_is_unknown() {
 async fn variables_and_operations_are_sent() {
     let data = DataServer::start();
     data.load(&bundle("core"));
-    let run = Run::of(&data.url(), None);
+    let run = ClientFixture::of(&data.url(), None);
     let text = "query A($n: String) { teams(name: $n) { name } } query B { __typename }";
     let variables = json!({"n": "core"});
-    let query = Query { text, variables: Some(&variables), operation: Some("A") };
-    let answer = run.ask(&Address::Latest, query).await.unwrap();
+    let query = GraphqlQuery { text, variables: Some(&variables), operation: Some("A") };
+    let answer = run.query(&BundleSelector::Latest, query).await.unwrap();
     assert_eq!(answer.data(), r#"{"teams":[{"name":"core"}]}"#);
-    let answer = run.ask(&Address::Latest, Query { operation: Some("B"), ..query }).await.unwrap();
+    let answer =
+        run.query(&BundleSelector::Latest, GraphqlQuery { operation: Some("B"), ..query }).await.unwrap();
     assert_eq!(answer.data(), r#"{"__typename":"Query"}"#);
 }
 
@@ -135,10 +143,10 @@ async fn variables_and_operations_are_sent() {
 async fn an_invalid_query_returns_its_errors() {
     let data = DataServer::start();
     data.load(&bundle("core"));
-    let run = Run::of(&data.url(), None);
-    let query = Query { text: "{ nothing }", ..Query::default() };
-    let error = run.ask(&Address::Latest, query).await.unwrap_err();
-    assert!(matches!(&error, ServerError::Query(complaints) if complaints.len() == 1), "{error:?}");
+    let run = ClientFixture::of(&data.url(), None);
+    let query = GraphqlQuery { text: "{ nothing }", ..GraphqlQuery::default() };
+    let error = run.query(&BundleSelector::Latest, query).await.unwrap_err();
+    assert!(matches!(&error, ServerError::GraphqlErrors(complaints) if complaints.len() == 1), "{error:?}");
     assert!(error.to_string().contains("nothing"), "{error}");
     assert!(!error.is_transient());
 }
@@ -147,7 +155,7 @@ async fn an_invalid_query_returns_its_errors() {
 async fn the_right_token_is_accepted() {
     let data = DataServer::with_token("Basic right");
     let sha = data.load(&bundle("core"));
-    let run = Run::of(&data.url(), Some("Basic right"));
+    let run = ClientFixture::of(&data.url(), Some("Basic right"));
     assert_eq!(run.latest().await.unwrap().as_str(), sha);
     assert_eq!(run.teams(&pinned(&sha)).await, r#"{"teams":[{"name":"core"}]}"#);
 }
@@ -156,14 +164,14 @@ async fn the_right_token_is_accepted() {
 async fn a_wrong_token_is_refused_and_not_shown() {
     let data = DataServer::with_token("Basic right");
     data.load(&bundle("core"));
-    let wrong = Run::of(&data.url(), Some("Basic wr0ng"));
-    for error in [wrong.latest().await.err(), wrong.ask(&Address::Latest, TEAMS).await.err()] {
+    let wrong = ClientFixture::of(&data.url(), Some("Basic wr0ng"));
+    for error in [wrong.latest().await.err(), wrong.query(&BundleSelector::Latest, TEAMS).await.err()] {
         let error = error.unwrap();
         assert_eq!(error.to_string(), "the data server does not accept the token");
         assert!(!format!("{error:?} {:?}", wrong.server).contains("wr0ng"), "{error:?}");
         assert!(!error.is_transient());
     }
-    let error = Run::of(&data.url(), None).latest().await.unwrap_err();
+    let error = ClientFixture::of(&data.url(), None).latest().await.unwrap_err();
     assert_eq!(error.to_string(), "the data server requires a token, and none is configured");
     assert_eq!(data.all_requests(), 3);
 }
@@ -173,7 +181,7 @@ async fn an_unreachable_server_is_transient() {
     // The port is bound, and nothing listens on it.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let run = Run::of(&format!("http://{}/graphql", taken.local_addr().unwrap()), None);
+    let run = ClientFixture::of(&format!("http://{}/graphql", taken.local_addr().unwrap()), None);
     let error = run.latest().await.unwrap_err();
     assert!(matches!(error, ServerError::Latest(HttpError::Connect { .. })), "{error:?}");
     assert!(error.is_transient());
@@ -182,7 +190,7 @@ async fn an_unreachable_server_is_transient() {
 #[tokio::test]
 async fn a_server_without_a_bundle_is_transient() {
     let data = DataServer::start();
-    let error = Run::of(&data.url(), None).latest().await.unwrap_err();
+    let error = ClientFixture::of(&data.url(), None).latest().await.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
     assert_eq!(data.requests("/sha256"), 2);
 }
@@ -192,15 +200,15 @@ async fn a_url_that_is_not_a_data_server_is_an_error() {
     let data = DataServer::start();
     data.load(&bundle("core"));
     let url = data.url().replace("/graphql", "/elsewhere");
-    let error = Run::of(&url, None).ask(&Address::Latest, TEAMS).await.unwrap_err();
-    assert!(matches!(&error, ServerError::Ask { source: HttpError::Status { .. }, .. }), "{error:?}");
+    let error = ClientFixture::of(&url, None).query(&BundleSelector::Latest, TEAMS).await.unwrap_err();
+    assert!(matches!(&error, ServerError::Request { source: HttpError::Status { .. }, .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_lease_is_created_and_released() {
     let data = DataServer::with_token("Basic right");
     let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
-    let run = Run::of(&data.url(), Some("Basic right"));
+    let run = ClientFixture::of(&data.url(), Some("Basic right"));
     let permit = &run.permits.read;
     let lease = run.server.lease(permit, &sha, Duration::from_mins(1)).await.unwrap().expect("a lease");
     assert_eq!(data.leases(), 1);
@@ -214,6 +222,6 @@ async fn a_lease_is_created_and_released() {
 async fn a_server_without_leases_returns_none() {
     let data = DataServer::start();
     let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
-    let run = Run::of(&data.url(), None);
+    let run = ClientFixture::of(&data.url(), None);
     assert_eq!(run.server.lease(&run.permits.read, &sha, Duration::from_mins(1)).await.unwrap(), None);
 }

@@ -14,14 +14,14 @@
 //! The cache is dropped when the layout, a schema or the GraphQL types change, because every datafile depends
 //! on them.
 
-mod archive;
+mod cache;
 mod convert;
 mod datafiles;
+mod disk_cache;
 mod encode;
 mod facts;
-mod few;
 mod graphql;
-mod memory;
+mod incremental;
 mod resources;
 mod schemas;
 
@@ -29,22 +29,22 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use qontract_diagnostics::{Diagnostic, Severity, Span, code};
-use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
+use qontract_yaml::{Document as YamlDocument, Limits, Node, ParsedYaml, Syntax, Value as Yaml};
 
 use crate::digest::Sha256;
 use crate::json;
-use crate::model::{Bundle, Pool, Stamp};
-use crate::repo::{self, Before, File, Listing, MOST_BYTES, Names, Repo, RepoError};
-use crate::store::Draft;
+use crate::model::{Bundle, CommitStamp, Pool};
+use crate::repo::{self, Listing, MAX_FILE_BYTES, NameFilter, PreviousListing, Repo, RepoError, RepoFile};
+use crate::store::AtomicFile;
 use crate::types::Types;
 use crate::value::Value;
-use memory::{News, Recollection, Unread, Whole};
+use cache::{CacheState, ChangeStats, FileReadError, IncrementalBase};
 
-pub use memory::{MIN_CACHED_FILES, Memory};
+pub use cache::{BuildCache, MIN_CACHED_FILES};
 
 /// The result of building a data repo.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct BuildOutcome {
     /// The bundle, if there was no error.
     pub built: Option<Bundle>,
     /// With errors: everything that could be read in spite of them. Use it only to find more mistakes.
@@ -57,91 +57,110 @@ pub struct Outcome {
 ///
 /// **Invariant:** the bytes depend only on the files and the stamp, not on the order of directories or
 /// threads.
-pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
-    build_with(repo, stamp, pool, Aids::default())
+pub fn build(repo: &Repo, stamp: CommitStamp, pool: &Pool) -> Result<BuildOutcome, RepoError> {
+    build_with(repo, stamp, pool, BuildOptions::default())
 }
 
 /// Optional inputs of a build. They make it faster; the bundle is the same without them.
 #[derive(Debug, Default)]
-pub struct Aids<'a> {
+pub struct BuildOptions<'a> {
     /// The build cache: read by this build, and replaced by its results.
-    pub memory: Option<&'a mut Memory>,
+    pub cache: Option<&'a mut BuildCache>,
     /// The only paths that may have changed since the cached build, if the caller knows them. Paths outside
     /// of the data repo are allowed.
-    pub told: Option<&'a BTreeSet<PathBuf>>,
+    pub changed_paths: Option<&'a BTreeSet<PathBuf>>,
     /// A file to which the bundle is written while it is encoded.
-    pub draft: Option<&'a mut Draft>,
+    pub output: Option<&'a mut AtomicFile>,
 }
 
 /// Builds the bundle of a data repo with a cache, an incremental build or a streamed output.
-pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Result<Outcome, RepoError> {
-    let Aids { mut memory, told, draft } = aids;
+pub fn build_with(
+    repo: &Repo,
+    stamp: CommitStamp,
+    pool: &Pool,
+    aids: BuildOptions<'_>,
+) -> Result<BuildOutcome, RepoError> {
+    let BuildOptions { cache: mut memory, changed_paths: told, output: draft } = aids;
     if let (Some(memory), Some(told), None) = (&mut memory, told, &draft)
-        && let Some(built) = few::build(repo, &stamp, pool, memory, told)
+        && let Some(built) = incremental::build(repo, &stamp, pool, memory, told)
     {
-        return Ok(Outcome { built: Some(built), partial: None, findings: Vec::new() });
+        return Ok(BuildOutcome { built: Some(built), partial: None, findings: Vec::new() });
     }
     let begun = memory.as_ref().map(|memory| memory.now());
     let layout = repo.layout();
     let mut findings = Vec::new();
-    let ground = Ground::read(repo, &mut findings)?;
+    let ground = SchemaContext::read(repo, &mut findings)?;
     // The whole state is taken out here and put back at the end, so a build that fails in between leaves an
     // empty cache.
     let known = match &mut memory {
-        Some(memory) => memory.take(ground.sum(repo)),
-        None => Recollection::default(),
+        Some(memory) => memory.take(ground.digest(repo)),
+        None => CacheState::default(),
     };
     let [known_data, known_resources] = &known.folders;
-    let before = |folders| begun.map(|begun| Before { folders, begun });
-    let mut listing = repo.list_again(&layout.data, Names::Documents, before(known_data))?;
+    let before = |folders| begun.map(|begun| PreviousListing { dirs: folders, started_at: begun });
+    let mut listing = repo.list_cached(&layout.data, NameFilter::Documents, before(known_data))?;
     let has_links = ground.has_links || listing.has_links;
-    let data_folders = std::mem::take(&mut listing.folders);
-    let guide = ground.schemas.guide();
-    let context = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
-    let data = datafiles::read(listing, &context, &mut findings);
+    let data_folders = std::mem::take(&mut listing.dirs);
+    let guide = ground.schemas.index();
+    let context = datafiles::DatafileContext {
+        cache: &known.datafiles,
+        started_at: begun,
+        schema_index: &guide,
+        types: &ground.types,
+    };
+    let data = datafiles::read_all(listing, &context, &mut findings);
     // Not earlier: the listing of a Git revision holds the content of its files in memory.
-    let mut listing = match repo.list_again(&layout.resources, Names::All, before(known_resources)) {
+    let mut listing = match repo.list_cached(&layout.resources, NameFilter::All, before(known_resources)) {
         // Resources are the only optional part of a data repo.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
     let has_links = has_links || listing.has_links;
-    let folders = [data_folders, std::mem::take(&mut listing.folders)];
-    let resources = resources::read(listing, &known.resources, begun, &data.backrefs(), &mut findings);
-    let mut news = News::default();
-    data.news(&known.datafiles, &mut news);
-    resources::news(&resources, &known.resources, &mut news);
+    let folders = [data_folders, std::mem::take(&mut listing.dirs)];
+    let resources = resources::read_all(listing, &known.resources, begun, &data.backrefs(), &mut findings);
+    let mut news = ChangeStats::default();
+    data.count_changes(&known.datafiles, &mut news);
+    resources::count_changes(&resources, &known.resources, &mut news);
     let is_same = news.changed == 0 && (data.len(), resources.len()) == known.len();
 
     let Some(graphql) = ground.graphql.clone() else {
-        return Ok(Outcome { built: None, partial: None, findings });
+        return Ok(BuildOutcome { built: None, partial: None, findings });
     };
-    let (datafiles, patches) = data.identified(&ground.schemas, &ground.types);
-    let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
+    let (datafiles, patches) = data.with_identifiers(&ground.schemas, &ground.types);
+    let sights =
+        resources.iter().map(|resource| (resource.file_stamp, resource.content_sha)).collect::<Vec<_>>();
     // The last bundle can have files that are not in the cache.
     let has_same_files =
         |last: &&Bundle| (last.datafiles.len(), last.resources.len()) == (datafiles.len(), resources.len());
-    let last = known.last.as_ref().filter(|last| is_same && last.stamp == stamp).filter(has_same_files);
+    let last =
+        known.last_bundle.as_ref().filter(|last| is_same && last.stamp == stamp).filter(has_same_files);
     let (built, marks) = if let Some(last) = last {
-        (last.clone(), known.whole.map(|whole| whole.marks).unwrap_or_default())
+        (last.clone(), known.base.map(|whole| whole.checkpoints).unwrap_or_default())
     } else {
         let schemas = ground.schemas.patched(&patches);
-        encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
+        encode::encode(encode::BundleParts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
     };
     if let Some(memory) = memory {
-        let whole = (findings.is_empty() && !has_links).then_some(Whole { ground, patches, marks });
-        let (resources, last) = (resources::kept(&built, sights), Some(built.clone()));
-        memory.put(Recollection { datafiles: data.kept(), resources, folders, last, whole }, news);
+        let whole = (findings.is_empty() && !has_links).then_some(IncrementalBase {
+            context: ground,
+            patches,
+            checkpoints: marks,
+        });
+        let (resources, last) = (resources::cache_entries(&built, sights), Some(built.clone()));
+        memory.put(
+            CacheState { datafiles: data.into_cache(), resources, folders, last_bundle: last, base: whole },
+            news,
+        );
     }
     if findings.iter().any(Diagnostic::is_error) {
-        return Ok(Outcome { built: None, partial: Some(built), findings });
+        return Ok(BuildOutcome { built: None, partial: Some(built), findings });
     }
-    Ok(Outcome { built: Some(built), partial: None, findings })
+    Ok(BuildOutcome { built: Some(built), partial: None, findings })
 }
 
 /// Everything that the result of a datafile depends on besides the file itself.
 #[derive(Debug)]
-struct Ground {
+struct SchemaContext {
     /// Whether a schema or the GraphQL type file is a symbolic link.
     has_links: bool,
     graphql: Option<Value>,
@@ -149,7 +168,7 @@ struct Ground {
     schemas: schemas::Schemas,
 }
 
-impl Ground {
+impl SchemaContext {
     fn read(repo: &Repo, findings: &mut Vec<Diagnostic>) -> Result<Self, RepoError> {
         let layout = repo.layout();
         let graphql = match repo.file(&layout.graphql)? {
@@ -160,19 +179,19 @@ impl Ground {
             }
         };
         let types = graphql.as_ref().map(Types::read).unwrap_or_default();
-        let listing = repo.list(&layout.schemas, Names::Documents)?;
-        let has_links = listing.has_links || repo.leads_elsewhere(&layout.graphql);
+        let listing = repo.list(&layout.schemas, NameFilter::Documents)?;
+        let has_links = listing.has_links || repo.is_behind_link(&layout.graphql);
         let schemas = schemas::read(listing, findings);
         Ok(Self { has_links, graphql, types, schemas })
     }
 
     /// The cache key: cached results are valid only for an equal digest.
-    fn sum(&self, repo: &Repo) -> Sha256 {
+    fn digest(&self, repo: &Repo) -> Sha256 {
         let mut types = Vec::new();
         json::write_python(self.graphql.as_ref().unwrap_or(&Value::Null), &mut types);
         // The location of the repo is not part of the key: files are compared by stamp and content.
         let place = format!("{:?}", repo.layout());
-        Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", self.schemas.sums()])
+        Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", self.schemas.digests()])
     }
 }
 
@@ -186,29 +205,29 @@ pub fn value_of(node: Node<'_>) -> Option<Value> {
 }
 
 /// Reads and parses a YAML file. `None` if it is empty or has an error.
-fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
-    match memory::read(file) {
+fn parse(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
+    match cache::read_file(file) {
         Ok((bytes, _)) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
         Err(unread) => {
-            findings.push(unread_file(file, &unread));
+            findings.push(read_error_finding(file, &unread));
             None
         }
     }
 }
 
-fn unread_file(file: &File, unread: &Unread) -> Diagnostic {
+fn read_error_finding(file: &RepoFile, unread: &FileReadError) -> Diagnostic {
     match unread {
-        Unread::TooLarge(size) => {
-            let message = format!("the file has {size} bytes, more than the {MOST_BYTES} allowed");
+        FileReadError::TooLarge(size) => {
+            let message = format!("the file has {size} bytes, more than the {MAX_FILE_BYTES} allowed");
             Diagnostic::new(code::YAML_SIZE, message).in_file(&file.name)
         }
-        Unread::Failed(error) => repo::unreadable(&file.name, &error.to_string()),
+        FileReadError::Failed(error) => repo::unreadable(&file.name, &error.to_string()),
     }
 }
 
 /// Parses the bytes of a YAML file. `None` if it is empty or has an error.
-fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
-    let parsed = read(file, bytes);
+fn parse_bytes(file: &RepoFile, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
+    let parsed = parse_as_named(file, bytes);
     let empty = match &parsed.document {
         Some(document) => document.root().value() == Yaml::Null,
         None => !parsed.findings.iter().any(Diagnostic::is_error),
@@ -227,7 +246,7 @@ fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Opt
 }
 
 /// Parses YAML, or strict JSON if the file name ends in `.json`.
-fn read(file: &File, bytes: &[u8]) -> Parsed {
+fn parse_as_named(file: &RepoFile, bytes: &[u8]) -> ParsedYaml {
     let limits = Limits::default();
     let syntax = Syntax::of(&file.path);
     if syntax == Syntax::Yaml {
@@ -235,18 +254,18 @@ fn read(file: &File, bytes: &[u8]) -> Parsed {
     }
     let text = str::from_utf8(bytes).unwrap_or_default();
     let blank = text.trim().is_empty();
-    if let Err(fault) = json::Reader::new(text).whole()
+    if let Err(fault) = json::JsonParser::new(text).parse()
         && !blank
     {
-        let finding = Diagnostic::new(code::YAML_SYNTAX, format!("the file is not JSON: {}", fault.what));
+        let finding = Diagnostic::new(code::YAML_SYNTAX, format!("the file is not JSON: {}", fault.message));
         let finding = finding.at(Span::new(fault.offset, fault.offset + 1));
-        return Parsed { document: None, findings: vec![finding] };
+        return ParsedYaml { document: None, findings: vec![finding] };
     }
     qontract_yaml::parse_as(syntax, bytes, &limits)
 }
 
 /// Reports a document whose top level is not a map.
-fn not_a_map(file: &File, document: &YamlDocument) -> Diagnostic {
+fn not_a_map(file: &RepoFile, document: &YamlDocument) -> Diagnostic {
     let what = match document.root().value() {
         Yaml::List(_) => "a list",
         Yaml::Map(_) => "a map",
@@ -259,7 +278,7 @@ fn not_a_map(file: &File, document: &YamlDocument) -> Diagnostic {
 }
 
 /// Whether a file is a datafile or schema by its name. Reports a name that is almost one.
-fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
+fn is_document(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> bool {
     let Some(ending) = repo::document_ending(&file.path) else { return false };
     if ending == ending.to_ascii_lowercase() {
         return true;
@@ -272,15 +291,15 @@ fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
 
 /// The `properties` of schemas that get the field `__identifier`.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Patches {
+pub(crate) struct SchemaPatches {
     /// Maps under `properties` that get the field.
     properties: BTreeSet<schemas::SchemaId>,
     /// Schemas that get a new `properties` map with the field.
     roots: BTreeSet<schemas::SchemaId>,
 }
 
-impl Patches {
-    fn merge(&mut self, other: &Patches) {
+impl SchemaPatches {
+    fn merge(&mut self, other: &SchemaPatches) {
         self.properties.extend(&other.properties);
         self.roots.extend(&other.roots);
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::model::{Bundle, Datafile, Document, Resource};
 
-pub use align::{MAX_PAIRS, Step, align};
+pub use align::{AlignStep, MAX_PAIRS, align};
 pub use fields::{FieldChange, fields};
 pub use rename::{OldFile, RenamedFiles, Renames, renames};
 
@@ -108,7 +108,7 @@ impl Diff {
         Self {
             datafiles: document_changes(base.datafiles(), head.datafiles()),
             schemas: document_changes(base.schemas(), head.schemas()),
-            graphql: (!same(old, new)).then(|| Change::Changed(Arc::clone(old), Arc::clone(new))),
+            graphql: (!is_same_document(old, new)).then(|| Change::Changed(Arc::clone(old), Arc::clone(new))),
             resources: resources
                 .into_iter()
                 .map(|change| ResourceChange {
@@ -134,7 +134,7 @@ impl DatafileChange {
 }
 
 /// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these.
-pub fn named_otherwise<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
+pub fn changed_backrefs<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
     let is_same = |old: &Arc<Resource>, new: &Arc<Resource>| {
         Arc::ptr_eq(old, new) || old.digest == new.digest || old.backrefs == new.backrefs
     };
@@ -146,12 +146,17 @@ pub fn named_otherwise<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<
 }
 
 /// Whether two documents are equal. Values are compared only if pointers and digests differ.
-fn same(old: &Arc<Document>, new: &Arc<Document>) -> bool {
+fn is_same_document(old: &Arc<Document>, new: &Arc<Document>) -> bool {
     Arc::ptr_eq(old, new) || old.digest == new.digest || old.value == new.value
 }
 
 fn document_changes(base: &[Datafile], head: &[Datafile]) -> Vec<DatafileChange> {
-    let found = changes(base, head, |datafile| &datafile.path, |old, new| same(&old.document, &new.document));
+    let found = changes(
+        base,
+        head,
+        |datafile| &datafile.path,
+        |old, new| is_same_document(&old.document, &new.document),
+    );
     found
         .into_iter()
         .map(|change| DatafileChange {

@@ -5,11 +5,11 @@
 
 mod javascript;
 mod python;
-mod read;
+mod reader;
 mod shapes;
 
-pub use javascript::{JavaScript, write_javascript};
+pub use javascript::{JavaScriptWriter, write_javascript};
 pub use python::write_python;
 pub use qontract_python_json::write_str as write_python_str;
-pub use read::{Fault, Reader};
-pub(crate) use shapes::Shapes;
+pub use reader::{JsonError, JsonParser};
+pub(crate) use shapes::ShapeTree;

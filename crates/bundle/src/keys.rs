@@ -8,8 +8,8 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use crate::intern::{self, HASHER, InternHandle, InternTable, LocalCache};
 use crate::json::write_python_str;
-use crate::shared::{self, HASHER, Handle, Recent, Table};
 
 /// A key of a map.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,20 +37,20 @@ impl fmt::Debug for Key {
 /// The keys of a map, sorted by their bytes, without duplicates. Interned: equal key sets are usually the
 /// same allocation.
 #[derive(Clone)]
-pub struct Keys(Arc<Set>);
+pub struct KeySet(Arc<KeySetData>);
 
-struct Set {
+struct KeySetData {
     hash: u64,
     keys: Box<[Key]>,
     is_reference: bool,
     /// Whether the set is interned.
-    is_shared: bool,
+    is_interned: bool,
     /// The JSON before each value, computed on first use.
-    written: OnceLock<Written>,
+    prefixes: OnceLock<KeyPrefixes>,
 }
 
 /// The JSON text before each value of a map: `{"a":`, `,"b":` and so on.
-struct Written {
+struct KeyPrefixes {
     text: Box<[u8]>,
     /// The end of each prefix in `text`.
     ends: Box<[usize]>,
@@ -58,65 +58,71 @@ struct Written {
 
 /// Key sets with more bytes than this are not interned: they are unlikely to occur twice, and an interned set
 /// can outlive its map.
-const MOST_SHARED: usize = 4096;
+const MAX_INTERNED_BYTES: usize = 4096;
 
 thread_local! {
-    static RECENT: Recent<Keys> = const { Recent::new(Vec::new()) };
+    static LOCAL_CACHE: LocalCache<KeySet> = const { LocalCache::new(Vec::new()) };
 }
-static ALL: LazyLock<Table<Keys>> = LazyLock::new(Table::default);
+static INTERNED: LazyLock<InternTable<KeySet>> = LazyLock::new(InternTable::default);
 
-impl Handle for Keys {
-    fn holders(&self) -> usize {
+impl InternHandle for KeySet {
+    fn handle_count(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 }
 
-impl Keys {
+impl KeySet {
     /// Interns a key set. The keys must be sorted, without duplicates.
     pub(crate) fn of<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Self {
         debug_assert!(keys.clone().is_sorted_by(|a, b| a < b), "keys are ascending");
         let mut hasher = HASHER.build_hasher();
         keys.clone().for_each(|key| key.hash(&mut hasher));
         let hash = hasher.finish();
-        if keys.clone().map(|key| key.len() + 1).sum::<usize>() > MOST_SHARED {
+        if keys.clone().map(|key| key.len() + 1).sum::<usize>() > MAX_INTERNED_BYTES {
             return Self::new(hash, false, keys);
         }
         let make = || Self::new(hash, true, keys.clone());
-        shared::one(&RECENT, &ALL, hash, |known| known.is(hash, keys.clone()), make)
+        intern::intern(&LOCAL_CACHE, &INTERNED, hash, |known| known.matches(hash, keys.clone()), make)
     }
 
     fn new<'k>(hash: u64, is_shared: bool, keys: impl Iterator<Item = &'k str>) -> Self {
         let keys: Box<[Key]> = keys.map(|key| Key(key.into())).collect();
         let is_reference = matches!(&*keys, [one] if one.as_str() == "$ref");
-        Self(Arc::new(Set { hash, keys, is_reference, is_shared, written: OnceLock::new() }))
+        Self(Arc::new(KeySetData {
+            hash,
+            keys,
+            is_reference,
+            is_interned: is_shared,
+            prefixes: OnceLock::new(),
+        }))
     }
 
     /// The JSON text before each value of a map with these keys, in Python's format. `None` if the set is not
     /// interned.
-    pub(crate) fn written(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        if !self.0.is_shared {
+    pub(crate) fn prefixes(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        if !self.0.is_interned {
             return None;
         }
-        let Written { text, ends } = self.0.written.get_or_init(|| {
+        let KeyPrefixes { text, ends } = self.0.prefixes.get_or_init(|| {
             let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(self.len()));
-            for (index, key) in self.all().iter().enumerate() {
+            for (index, key) in self.as_slice().iter().enumerate() {
                 text.push(if index > 0 { b',' } else { b'{' });
                 write_python_str(key.as_str(), &mut text);
                 text.push(b':');
                 ends.push(text.len());
             }
-            Written { text: text.into(), ends: ends.into() }
+            KeyPrefixes { text: text.into(), ends: ends.into() }
         });
         let starts = std::iter::once(0).chain(ends.iter().copied());
         Some(starts.zip(ends).map(|(start, end)| &text[start..*end]))
     }
 
-    fn is<'k>(&self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str>) -> bool {
-        self.0.hash == hash && self.len() == keys.len() && self.all().iter().map(Key::as_str).eq(keys)
+    fn matches<'k>(&self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str>) -> bool {
+        self.0.hash == hash && self.len() == keys.len() && self.as_slice().iter().map(Key::as_str).eq(keys)
     }
 
     /// The index of the value of `key` in a map with these keys.
-    pub fn place(&self, key: &str) -> Option<usize> {
+    pub fn index_of(&self, key: &str) -> Option<usize> {
         self.0.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()
     }
 
@@ -136,7 +142,7 @@ impl Keys {
     }
 
     /// The keys, sorted.
-    pub(crate) fn all(&self) -> &[Key] {
+    pub(crate) fn as_slice(&self) -> &[Key] {
         &self.0.keys
     }
 
@@ -151,21 +157,21 @@ impl Keys {
     }
 }
 
-impl Default for Keys {
+impl Default for KeySet {
     fn default() -> Self {
         Self::of([].into_iter())
     }
 }
 
-impl PartialEq for Keys {
+impl PartialEq for KeySet {
     fn eq(&self, other: &Self) -> bool {
         self.is_same(other) || self.0.hash == other.0.hash && self.0.keys == other.0.keys
     }
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.all()).finish()
+        f.debug_list().entries(self.as_slice()).finish()
     }
 }
 
@@ -175,10 +181,10 @@ mod tests {
 
     #[test]
     fn equal_keys_are_the_same_in_every_thread() {
-        let make = || Keys::of(["a", "b"].into_iter());
+        let make = || KeySet::of(["a", "b"].into_iter());
         let other = std::thread::spawn(make).join().expect("a thread that ends");
         assert!(make().is_same(&other));
-        assert!(!make().is_same(&Keys::of(["a"].into_iter())));
-        assert_eq!((make().place("b"), make().place("c")), (Some(1), None));
+        assert!(!make().is_same(&KeySet::of(["a"].into_iter())));
+        assert_eq!((make().index_of("b"), make().index_of("c")), (Some(1), None));
     }
 }

@@ -6,26 +6,26 @@
 //! [`store`] and the build cache in [`mod@build`] access the disk, and only [`repo`] runs `git`.
 
 pub mod build;
+pub mod codec;
 pub mod diff;
 mod digest;
+mod intern;
 pub mod json;
 mod keys;
-mod later;
+mod lazy;
 pub mod load;
 mod model;
-pub mod packed;
 pub mod repo;
-mod shared;
 pub mod store;
 pub mod types;
 mod value;
 pub mod walk;
 
-pub use build::{Aids, MIN_CACHED_FILES, Memory, build, build_with, value_of};
+pub use build::{BuildCache, BuildOptions, MIN_CACHED_FILES, build, build_with, value_of};
 pub use digest::{Hasher, Sha256};
-pub use keys::{Key, Keys};
-pub use later::Later;
+pub use keys::{Key, KeySet};
+pub use lazy::LazyValue;
 pub use load::{LoadError, load, load_from};
-pub use model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
-pub use repo::{Layout, Repo, RepoStamp, Sight};
+pub use model::{Backref, Bundle, CommitStamp, Datafile, Document, Pool, Resource};
+pub use repo::{FileStamp, Layout, Repo, RepoStamp};
 pub use value::{Map, Value};

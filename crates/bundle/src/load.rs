@@ -1,6 +1,6 @@
 //! Bytes → bundle. Also loads bundles from other programs.
 
-mod cut;
+mod splitter;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-pub(crate) use cut::{Batch, Cutter, Part, Piece};
+pub(crate) use splitter::{Batch, BundlePart, DocumentSplitter, Piece};
 
 use crate::digest::Sha256;
-use crate::json::{Fault, Reader};
-use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
+use crate::json::{JsonError, JsonParser};
+use crate::model::{Backref, Bundle, CommitStamp, Datafile, Document, PathIndex, Pool, Resource};
 use crate::value::{Map, Value};
 
 /// The reason why bytes are not a bundle.
@@ -29,7 +29,7 @@ pub enum LoadError {
     },
     /// The text is not JSON.
     #[error("the bundle is not valid JSON")]
-    Json(#[source] Fault),
+    Json(#[source] JsonError),
     /// A document is not JSON.
     #[error("`{path}` in the bundle is not valid JSON")]
     Document {
@@ -37,7 +37,7 @@ pub enum LoadError {
         path: String,
         /// The error, with an offset from the start of the document.
         #[source]
-        fault: Fault,
+        fault: JsonError,
     },
     /// A part is missing or has the wrong type.
     #[error("`{part}` is missing in the bundle, or not {form}")]
@@ -50,7 +50,7 @@ pub enum LoadError {
 }
 
 /// Approximate number of bytes per batch.
-pub(crate) const BATCH: usize = 512 << 10;
+pub(crate) const BATCH_BYTES: usize = 512 << 10;
 
 /// Loads a bundle. Documents that `pool` already has are shared, not parsed.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
@@ -59,12 +59,12 @@ pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
 
 /// Loads a bundle from a reader, in batches: the whole text is never in memory at once.
 pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError> {
-    load_in_batches(source, BATCH, pool)
+    load_in_batches(source, BATCH_BYTES, pool)
 }
 
 fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bundle, LoadError> {
     let used = Mutex::new(Vec::new());
-    let mut cutter = Cutter::new(source, size, &used);
+    let mut cutter = DocumentSplitter::new(source, size, &used);
     let (made, given, known) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
     // Maximum number of batches handed to other threads. Above it, the splitting thread parses the batch
     // itself, which bounds the memory.
@@ -75,7 +75,8 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
             number += 1;
             let (made, given, known, used) = (&made, &given, &known, &used);
             let read = move || {
-                let mut reading = Reading { pool, reader: Reader::knowing(pop(known).unwrap_or_default()) };
+                let mut reading =
+                    BatchReader { pool, reader: JsonParser::with_shapes(pop(known).unwrap_or_default()) };
                 push(made, (number, reading.batch(&batch)));
                 push(known, reading.reader.into_shapes());
                 push(used, batch.text.into_bytes());
@@ -94,11 +95,11 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
     })?;
     let mut made = made.into_inner();
     made.sort_by_key(|(number, _)| *number);
-    let mut parts = Parts::default();
+    let mut parts = PartialBundle::default();
     for (_, read) in made {
-        read?.into_iter().for_each(|one| parts.put(one));
+        read?.into_iter().for_each(|one| parts.add(one));
     }
-    parts.bundle(cutter.sha())
+    parts.into_bundle(cutter.sha())
 }
 
 fn push<T>(all: &Mutex<Vec<T>>, one: T) {
@@ -110,8 +111,8 @@ fn pop<T>(all: &Mutex<Vec<T>>) -> Option<T> {
 }
 
 /// A parsed piece of a batch.
-enum One {
-    Opened(Part),
+enum LoadedPiece {
+    Opened(BundlePart),
     Datafile(Datafile),
     Resource(Arc<Resource>),
     Schema(Datafile),
@@ -121,32 +122,32 @@ enum One {
 }
 
 /// Parses the documents of a batch.
-struct Reading<'a, 'p> {
+struct BatchReader<'a, 'p> {
     pool: &'p Pool,
-    reader: Reader<'a>,
+    reader: JsonParser<'a>,
 }
 
-impl<'a> Reading<'a, '_> {
-    fn batch(&mut self, batch: &'a Batch) -> Result<Vec<One>, LoadError> {
+impl<'a> BatchReader<'a, '_> {
+    fn batch(&mut self, batch: &'a Batch) -> Result<Vec<LoadedPiece>, LoadError> {
         let mut read = Vec::with_capacity(batch.pieces.len());
         for piece in &batch.pieces {
             read.push(match piece {
-                Piece::Opened(part) => One::Opened(*part),
+                Piece::Opened(part) => LoadedPiece::Opened(*part),
                 Piece::Document(part, path, place) => {
                     let text = &batch.text[place.clone()];
                     match part {
-                        Part::Data => One::Datafile(self.datafile(path, text)?),
-                        Part::Resources => One::Resource(self.resource(path, text)?),
-                        Part::Schemas => One::Schema(Datafile {
+                        BundlePart::Data => LoadedPiece::Datafile(self.datafile(path, text)?),
+                        BundlePart::Resources => LoadedPiece::Resource(self.resource(path, text)?),
+                        BundlePart::Schemas => LoadedPiece::Schema(Datafile {
                             path: Arc::from(path.as_str()),
                             document: self.document(path, text)?,
                         }),
                     }
                 }
                 Piece::Other(key, place) => match (key.as_str(), &batch.text[place.clone()]) {
-                    ("graphql", text) => One::Graphql(self.document(key, text)?),
-                    ("git_commit", text) => One::Commit(stamp(key, text)?),
-                    ("git_commit_timestamp", text) => One::Timestamp(stamp(key, text)?),
+                    ("graphql", text) => LoadedPiece::Graphql(self.document(key, text)?),
+                    ("git_commit", text) => LoadedPiece::Commit(read_string(key, text)?),
+                    ("git_commit_timestamp", text) => LoadedPiece::Timestamp(read_string(key, text)?),
                     _ => continue,
                 },
             });
@@ -164,7 +165,7 @@ impl<'a> Reading<'a, '_> {
 
     fn document(&mut self, path: &str, text: &'a str) -> Result<Arc<Document>, LoadError> {
         self.pool.document(Sha256::of(text.as_bytes()), || {
-            self.reader.again(text).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
+            self.reader.parse_text(text).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
         })
     }
 
@@ -172,7 +173,7 @@ impl<'a> Reading<'a, '_> {
         // The path is part of the shared value, and the key of the map defines it.
         let digest = Resource::digest_of(path, text.as_bytes());
         self.pool.resource(digest, || {
-            let whole = self.reader.again(text);
+            let whole = self.reader.parse_text(text);
             let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
             let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
             read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
@@ -182,7 +183,7 @@ impl<'a> Reading<'a, '_> {
 
 /// The parts of a bundle that were read so far.
 #[derive(Default)]
-struct Parts {
+struct PartialBundle {
     datafiles: Option<Vec<Datafile>>,
     resources: Option<Vec<Arc<Resource>>>,
     schemas: Option<Vec<Datafile>>,
@@ -191,36 +192,38 @@ struct Parts {
     timestamp: Option<String>,
 }
 
-impl Parts {
-    fn put(&mut self, one: One) {
+impl PartialBundle {
+    fn add(&mut self, one: LoadedPiece) {
         match one {
-            One::Opened(Part::Data) => self.datafiles = Some(Vec::new()),
-            One::Opened(Part::Resources) => self.resources = Some(Vec::new()),
-            One::Opened(Part::Schemas) => self.schemas = Some(Vec::new()),
-            One::Datafile(datafile) => self.datafiles.get_or_insert_default().push(datafile),
-            One::Resource(resource) => self.resources.get_or_insert_default().push(resource),
-            One::Schema(schema) => self.schemas.get_or_insert_default().push(schema),
-            One::Graphql(document) => self.graphql = Some(document),
-            One::Commit(text) => self.commit = Some(text),
-            One::Timestamp(text) => self.timestamp = Some(text),
+            LoadedPiece::Opened(BundlePart::Data) => self.datafiles = Some(Vec::new()),
+            LoadedPiece::Opened(BundlePart::Resources) => self.resources = Some(Vec::new()),
+            LoadedPiece::Opened(BundlePart::Schemas) => self.schemas = Some(Vec::new()),
+            LoadedPiece::Datafile(datafile) => self.datafiles.get_or_insert_default().push(datafile),
+            LoadedPiece::Resource(resource) => self.resources.get_or_insert_default().push(resource),
+            LoadedPiece::Schema(schema) => self.schemas.get_or_insert_default().push(schema),
+            LoadedPiece::Graphql(document) => self.graphql = Some(document),
+            LoadedPiece::Commit(text) => self.commit = Some(text),
+            LoadedPiece::Timestamp(text) => self.timestamp = Some(text),
         }
     }
 
-    fn bundle(self, sha: Sha256) -> Result<Bundle, LoadError> {
+    fn into_bundle(self, sha: Sha256) -> Result<Bundle, LoadError> {
         let missing = |part: &str, form| LoadError::Form { part: part.to_owned(), form };
-        let part = |part: Part| missing(part.name(), "an object");
+        let part = |part: BundlePart| missing(part.name(), "an object");
         let commit = self.commit.ok_or_else(|| missing("git_commit", "a string"))?;
         let timestamp = self.timestamp.ok_or_else(|| missing("git_commit_timestamp", "a string"))?;
         Ok(Bundle {
             sha,
-            stamp: Stamp { commit, timestamp },
+            stamp: CommitStamp { commit, timestamp },
             graphql: self.graphql.ok_or_else(|| missing("graphql", "a JSON value"))?,
-            datafiles: sorted(self.datafiles.ok_or_else(|| part(Part::Data))?, |datafile| &datafile.path),
-            resources: sorted(self.resources.ok_or_else(|| part(Part::Resources))?, |resource| {
+            datafiles: sorted(self.datafiles.ok_or_else(|| part(BundlePart::Data))?, |datafile| {
+                &datafile.path
+            }),
+            resources: sorted(self.resources.ok_or_else(|| part(BundlePart::Resources))?, |resource| {
                 &resource.path
             }),
-            schemas: sorted(self.schemas.ok_or_else(|| part(Part::Schemas))?, |schema| &schema.path),
-            places: ByPath::default(),
+            schemas: sorted(self.schemas.ok_or_else(|| part(BundlePart::Schemas))?, |schema| &schema.path),
+            path_index: PathIndex::default(),
         })
     }
 }
@@ -235,8 +238,8 @@ fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
     all
 }
 
-fn stamp(key: &str, text: &str) -> Result<String, LoadError> {
-    let value = Reader::new(text).whole().map_err(LoadError::Json)?;
+fn read_string(key: &str, text: &str) -> Result<String, LoadError> {
+    let value = JsonParser::new(text).parse().map_err(LoadError::Json)?;
     let text = value.as_str().map(str::to_owned);
     text.ok_or_else(|| LoadError::Form { part: key.to_owned(), form: "a string" })
 }
@@ -317,13 +320,13 @@ mod tests {
 
     #[test]
     fn a_read_error_of_the_source_is_reported() {
-        struct Broken;
-        impl Read for Broken {
+        struct FailingReader;
+        impl Read for FailingReader {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
                 Err(std::io::Error::other("gone"))
             }
         }
-        let mut source = (&TEXT.as_bytes()[..40]).chain(Broken);
+        let mut source = (&TEXT.as_bytes()[..40]).chain(FailingReader);
         let loaded = load_in_batches(&mut source, 16, &Pool::default());
         assert!(matches!(loaded, Err(LoadError::Source(_))));
     }

@@ -7,12 +7,12 @@ use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use crate::digest::Sha256;
-use crate::later::Later;
+use crate::lazy::LazyValue;
 use crate::value::Value;
 
 /// The commit that a bundle was made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct CommitStamp {
     /// The commit, as given.
     pub commit: String,
     /// Its timestamp in seconds since 1970, as given.
@@ -26,7 +26,7 @@ pub struct Stamp {
 #[derive(Debug, PartialEq)]
 pub struct Document {
     /// The value.
-    pub value: Later,
+    pub value: LazyValue,
     /// Digest of the JSON text.
     pub digest: Sha256,
 }
@@ -93,17 +93,17 @@ impl Resource {
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub(crate) sha: Sha256,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: CommitStamp,
     pub(crate) datafiles: Vec<Datafile>,
     pub(crate) graphql: Arc<Document>,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) schemas: Vec<Datafile>,
-    pub(crate) places: ByPath,
+    pub(crate) path_index: PathIndex,
 }
 
 /// Indexes of datafiles by path, computed on first use. Shared only between bundles with the same paths of
 /// datafiles and resources.
-pub(crate) type ByPath = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
+pub(crate) type PathIndex = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {
     /// The name of the bundle: the SHA-256 of its bytes.
@@ -112,7 +112,7 @@ impl Bundle {
     }
 
     /// The commit it was made from.
-    pub fn stamp(&self) -> &Stamp {
+    pub fn stamp(&self) -> &CommitStamp {
         &self.stamp
     }
 
@@ -123,29 +123,29 @@ impl Bundle {
 
     /// The datafile at `path`.
     pub fn datafile(&self, path: &str) -> Option<&Arc<Document>> {
-        Some(&self.datafiles[self.place(path)?].document)
+        Some(&self.datafiles[self.index_of(path)?].document)
     }
 
     /// The index of the datafile at `path`.
-    pub fn place(&self, path: &str) -> Option<usize> {
+    pub fn index_of(&self, path: &str) -> Option<usize> {
         let paths = || self.datafiles.iter().enumerate().map(|(place, file)| (Arc::clone(&file.path), place));
-        self.places.get_or_init(|| paths().collect()).get(path).copied()
+        self.path_index.get_or_init(|| paths().collect()).get(path).copied()
     }
 
     /// Whether both bundles certainly have the same paths of datafiles and resources, because one was built
     /// from the other or [shares paths with it](Self::along). `false` does not mean that they differ.
     pub fn has_paths_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.places, &other.places)
+        Arc::ptr_eq(&self.path_index, &other.path_index)
     }
 
     /// Shares the path allocations, and if all paths are equal also the path index, with another bundle.
     #[must_use]
-    pub fn along(mut self, other: &Self) -> Self {
+    pub fn sharing_paths_with(mut self, other: &Self) -> Self {
         share_paths(&mut self.schemas, &other.schemas);
         let has_its_datafiles = share_paths(&mut self.datafiles, &other.datafiles);
         let resources = self.resources.iter().map(|resource| &resource.path);
         if has_its_datafiles && resources.eq(other.resources.iter().map(|resource| &resource.path)) {
-            self.places = Arc::clone(&other.places);
+            self.path_index = Arc::clone(&other.path_index);
         }
         self
     }
@@ -196,15 +196,15 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
 }
 
 /// Live values by digest.
-type Table<T> = HashMap<Sha256, Weak<T>, RandomState>;
+type WeakTable<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
 /// Interns documents and resources by digest, so that bundles share what they have in common.
 ///
 /// **Invariant:** the pool keeps nothing alive: it holds weak references only.
 #[derive(Debug, Default)]
 pub struct Pool {
-    documents: Mutex<Table<Document>>,
-    resources: Mutex<Table<Resource>>,
+    documents: Mutex<WeakTable<Document>>,
+    resources: Mutex<WeakTable<Resource>>,
 }
 
 impl Pool {
@@ -214,16 +214,16 @@ impl Pool {
         digest: Sha256,
         make: impl FnOnce() -> Result<Value, E>,
     ) -> Result<Arc<Document>, E> {
-        self.later(digest, || make().map(Later::from))
+        self.lazy_document(digest, || make().map(LazyValue::from))
     }
 
     /// The document with this digest, with a lazy value; calls `make` if no live bundle has it.
-    pub(crate) fn later<E>(
+    pub(crate) fn lazy_document<E>(
         &self,
         digest: Sha256,
-        make: impl FnOnce() -> Result<Later, E>,
+        make: impl FnOnce() -> Result<LazyValue, E>,
     ) -> Result<Arc<Document>, E> {
-        shared(&self.documents, digest, || Ok(Document { value: make()?, digest }))
+        get_or_insert(&self.documents, digest, || Ok(Document { value: make()?, digest }))
     }
 
     /// The resource with this digest; calls `make` if no live bundle has it.
@@ -232,12 +232,12 @@ impl Pool {
         digest: Sha256,
         make: impl FnOnce() -> Result<Resource, E>,
     ) -> Result<Arc<Resource>, E> {
-        shared(&self.resources, digest, make)
+        get_or_insert(&self.resources, digest, make)
     }
 
     /// Removes the entries of values that are no longer alive.
     pub fn sweep(&self) {
-        fn sweep<T>(table: &Mutex<Table<T>>) {
+        fn sweep<T>(table: &Mutex<WeakTable<T>>) {
             let mut table = table.lock();
             table.retain(|_, kept| kept.strong_count() > 0);
             let room = 2 * table.len();
@@ -259,8 +259,8 @@ impl Pool {
     }
 }
 
-fn shared<T, E>(
-    table: &Mutex<Table<T>>,
+fn get_or_insert<T, E>(
+    table: &Mutex<WeakTable<T>>,
     digest: Sha256,
     make: impl FnOnce() -> Result<T, E>,
 ) -> Result<Arc<T>, E> {
@@ -298,19 +298,19 @@ mod tests {
     fn bundles_share_the_paths_that_both_have() {
         let pool = Pool::default();
         let first = bundle(&["/a.yml", "/c.yml"], &["/r"], &pool);
-        let same = bundle(&["/a.yml", "/c.yml"], &["/r"], &pool).along(&first);
+        let same = bundle(&["/a.yml", "/c.yml"], &["/r"], &pool).sharing_paths_with(&first);
         assert!(same.has_paths_of(&first));
         for resources in [&["/q", "/r"][..], &["/s"], &[]] {
-            let other = bundle(&["/a.yml", "/c.yml"], resources, &pool).along(&first);
+            let other = bundle(&["/a.yml", "/c.yml"], resources, &pool).sharing_paths_with(&first);
             assert!(!other.has_paths_of(&first), "{resources:?}");
         }
-        let more = bundle(&["/a.yml", "/b.yml", "/c.yml"], &["/r"], &pool).along(&first);
+        let more = bundle(&["/a.yml", "/b.yml", "/c.yml"], &["/r"], &pool).sharing_paths_with(&first);
         assert!(!more.has_paths_of(&first));
         let shared =
             |file: &Datafile| first.datafiles().iter().any(|other| Arc::ptr_eq(&other.path, &file.path));
         assert_eq!(more.datafiles().iter().map(shared).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(
-            [more.place("/a.yml"), more.place("/b.yml"), more.place("/d.yml")],
+            [more.index_of("/a.yml"), more.index_of("/b.yml"), more.index_of("/d.yml")],
             [Some(0), Some(1), None]
         );
     }

@@ -1,12 +1,12 @@
 //! Lists and reads the files of a data repo: in a directory, or in a Git revision without a checkout.
 
+mod dir_cache;
 mod directory;
 mod disk;
-mod folders;
+mod file_stamp;
 mod layout;
+mod repo_stamp;
 mod revision;
-mod sight;
-mod stamp;
 
 use std::borrow::Cow;
 use std::io;
@@ -16,15 +16,15 @@ use std::time::SystemTime;
 use qontract_diagnostics::{Diagnostic, Sources, code};
 use rayon::prelude::*;
 
-pub(crate) use disk::{DiskPath, Root};
-pub use folders::Folders;
+pub use dir_cache::DirCache;
+pub(crate) use disk::{DiskPath, RootDir};
+pub use file_stamp::FileStamp;
 pub use layout::Layout;
+pub use repo_stamp::RepoStamp;
 pub use revision::{GitError, Revision, head_stamp, merge_base};
-pub use sight::Sight;
-pub use stamp::RepoStamp;
 
 /// Maximum size of one file of a data repo, in bytes.
-pub const MOST_BYTES: u64 = 8 << 20;
+pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// Maximum depth of directories below a part of a data repo.
 pub const MAX_DEPTH: usize = 64;
@@ -32,49 +32,49 @@ pub const MAX_DEPTH: usize = 64;
 /// A data repo in a directory, in four separate directories, or in a Git revision.
 #[derive(Clone, Debug)]
 pub struct Repo {
-    tree: Tree,
+    tree: RepoTree,
     layout: Layout,
     /// The directory that file names in findings are relative to.
-    seen_from: Option<SeenFrom>,
+    display_base: Option<DisplayBase>,
 }
 
 /// Two absolute paths: `root` is the directory of the data repo, and files in findings are named relative to
 /// `folder`.
 #[derive(Clone, Debug)]
-struct SeenFrom {
+struct DisplayBase {
     folder: String,
     root: String,
 }
 
 #[derive(Clone, Debug)]
-enum Tree {
+enum RepoTree {
     /// A directory. Symbolic links may point anywhere within it.
     Directory(PathBuf),
     /// Four separate locations. Symbolic links must stay within their own.
-    Places,
+    SeparateParts,
     /// A revision of a Git repository.
     Revision(Revision),
 }
 
 /// A file of a data repo.
 #[derive(Debug)]
-pub struct File {
+pub struct RepoFile {
     /// Path within its part, with a leading slash: its name in the bundle.
     pub path: String,
     /// Path within the data repo: its name in messages.
     pub name: String,
-    content: Content,
+    content: RepoFileContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum RepoFileContent {
     OnDisk(DiskPath),
     InMemory(Vec<u8>),
     TooLarge(u64),
 }
 
 /// The bytes of a file, or its size if it is too large.
-pub enum Bytes<'a> {
+pub enum FileBytes<'a> {
     /// Its bytes.
     Whole(Cow<'a, [u8]>),
     /// It has this many bytes, more than a file may have.
@@ -83,16 +83,16 @@ pub enum Bytes<'a> {
 
 /// Selects files of a directory by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum NameFilter {
     /// YAML and JSON files; problems with other files are not reported.
     Documents,
     /// Every file.
     All,
 }
 
-impl Names {
-    pub(crate) fn wants(self, name: &str) -> bool {
-        self == Names::All || document_ending(name).is_some()
+impl NameFilter {
+    pub(crate) fn matches(self, name: &str) -> bool {
+        self == NameFilter::All || document_ending(name).is_some()
     }
 }
 
@@ -106,23 +106,23 @@ pub(crate) fn document_ending(name: &str) -> Option<&str> {
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Files that can be read.
-    pub files: Vec<File>,
+    pub files: Vec<RepoFile>,
     /// Broken links, names that are not UTF-8, and similar problems.
     pub findings: Vec<Diagnostic>,
     /// Whether one of the files is a symbolic link. A link changes when its target does, which its own stamp
     /// does not show.
     pub has_links: bool,
     /// Directories to cache for the next listing; empty without a [`Before`].
-    pub folders: Folders,
+    pub dirs: DirCache,
 }
 
 /// The previous listing: lets unchanged directories be taken from the cache.
 #[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
+pub struct PreviousListing<'a> {
     /// The cached directories.
-    pub folders: &'a Folders,
+    pub dirs: &'a DirCache,
     /// A time before anything was read. Stamps that are not older than this are not trusted.
-    pub begun: SystemTime,
+    pub started_at: SystemTime,
 }
 
 /// A part of the data repo that cannot be read at all.
@@ -151,25 +151,25 @@ pub enum RepoError {
 impl Repo {
     /// Creates a data repo from a directory.
     pub fn directory(root: impl Into<PathBuf>, layout: Layout) -> Self {
-        Self { tree: Tree::Directory(root.into()), layout: layout.normal(), seen_from: None }
+        Self { tree: RepoTree::Directory(root.into()), layout: layout.normalized(), display_base: None }
     }
 
     /// Creates a data repo whose four parts are at unrelated locations.
-    pub fn places(layout: Layout) -> Self {
-        Self { tree: Tree::Places, layout, seen_from: None }
+    pub fn with_separate_parts(layout: Layout) -> Self {
+        Self { tree: RepoTree::SeparateParts, layout, display_base: None }
     }
 
     /// Creates a data repo from a Git revision.
     pub fn revision(revision: Revision, layout: Layout) -> Self {
-        Self { tree: Tree::Revision(revision), layout: layout.normal(), seen_from: None }
+        Self { tree: RepoTree::Revision(revision), layout: layout.normalized(), display_base: None }
     }
 
     /// Names files relative to `folder` in messages. Only for a data repo in a directory.
     #[must_use]
-    pub fn seen_from(mut self, folder: &Path) -> Self {
+    pub fn displayed_from(mut self, folder: &Path) -> Self {
         let text = |path: &Path| path.canonicalize().ok()?.to_str().map(str::to_owned);
         if let (Some(folder), Some(root)) = (text(folder), self.folder().and_then(text)) {
-            self.seen_from = Some(SeenFrom { folder, root });
+            self.display_base = Some(DisplayBase { folder, root });
         }
         self
     }
@@ -177,8 +177,8 @@ impl Repo {
     /// The directory of the data repo, if it is in one.
     pub fn folder(&self) -> Option<&Path> {
         match &self.tree {
-            Tree::Directory(root) => Some(root),
-            Tree::Places | Tree::Revision(_) => None,
+            RepoTree::Directory(root) => Some(root),
+            RepoTree::SeparateParts | RepoTree::Revision(_) => None,
         }
     }
 
@@ -188,23 +188,23 @@ impl Repo {
     }
 
     /// Lists the files of the part `name`.
-    pub fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
-        self.list_again(name, names, None)
+    pub fn list(&self, name: &str, names: NameFilter) -> Result<Listing, RepoError> {
+        self.list_cached(name, names, None)
     }
 
     /// Lists the files of the part `name`; directories with an unchanged stamp are taken from the previous
     /// listing.
-    pub fn list_again(
+    pub fn list_cached(
         &self,
         name: &str,
-        names: Names,
-        before: Option<Before<'_>>,
+        names: NameFilter,
+        before: Option<PreviousListing<'_>>,
     ) -> Result<Listing, RepoError> {
-        let wanted = directory::Wanted { names, before };
+        let wanted = directory::ListOptions { names, previous: before };
         let mut listing = match &self.tree {
-            Tree::Directory(root) => directory::list(&root.join(name), Some(root), name, wanted)?,
-            Tree::Places => directory::list(Path::new(name), None, name, wanted)?,
-            Tree::Revision(revision) => revision.list(name, names)?,
+            RepoTree::Directory(root) => directory::list(&root.join(name), Some(root), name, wanted)?,
+            RepoTree::SeparateParts => directory::list(Path::new(name), None, name, wanted)?,
+            RepoTree::Revision(revision) => revision.list(name, names)?,
         };
         listing.files.par_sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
@@ -214,7 +214,7 @@ impl Repo {
     pub fn differs(&self, other: &Repo) -> Result<bool, RepoError> {
         let Layout { data, resources, schemas, graphql } = &self.layout;
         for part in [data, resources, schemas] {
-            let (own, others) = (self.list(part, Names::All), other.list(part, Names::All));
+            let (own, others) = (self.list(part, NameFilter::All), other.list(part, NameFilter::All));
             let (own, others) = match (own, others) {
                 (Err(RepoError::Missing { .. }), Err(RepoError::Missing { .. })) => continue,
                 (Err(RepoError::Missing { .. }), Ok(_)) | (Ok(_), Err(RepoError::Missing { .. })) => {
@@ -223,46 +223,46 @@ impl Repo {
                 (own, others) => (own?.files, others?.files),
             };
             if own.len() != others.len()
-                || own.par_iter().zip(&others).any(|(own, other)| !own.is_same(other))
+                || own.par_iter().zip(&others).any(|(own, other)| !own.has_same_bytes(other))
             {
                 return Ok(true);
             }
         }
         match (self.file(graphql)?, other.file(graphql)?) {
-            (Ok(own), Ok(other)) => Ok(!own.is_same(&other)),
+            (Ok(own), Ok(other)) => Ok(!own.has_same_bytes(&other)),
             (own, other) => Ok(own.is_ok() != other.is_ok()),
         }
     }
 
     /// Whether `name` is a symbolic link, or below one.
-    pub(crate) fn leads_elsewhere(&self, name: &str) -> bool {
+    pub(crate) fn is_behind_link(&self, name: &str) -> bool {
         let Some(root) = self.folder() else { return false };
         let real = |path: &Path| path.canonicalize().ok();
         real(&root.join(name)) != real(root).map(|root| root.join(name))
     }
 
     /// The single file `name`. A link that must not be followed is a finding.
-    pub fn file(&self, name: &str) -> Result<Result<File, Box<Diagnostic>>, RepoError> {
+    pub fn file(&self, name: &str) -> Result<Result<RepoFile, Box<Diagnostic>>, RepoError> {
         let content = match &self.tree {
-            Tree::Directory(root) => directory::file(&root.join(name), Some(root), name)?,
-            Tree::Places => directory::file(Path::new(name), None, name)?,
-            Tree::Revision(revision) => revision.file(name)?,
+            RepoTree::Directory(root) => directory::file(&root.join(name), Some(root), name)?,
+            RepoTree::SeparateParts => directory::file(Path::new(name), None, name)?,
+            RepoTree::Revision(revision) => revision.file(name)?,
         };
-        Ok(content.map(|content| File { path: format!("/{name}"), name: name.to_owned(), content }))
+        Ok(content.map(|content| RepoFile { path: format!("/{name}"), name: name.to_owned(), content }))
     }
 }
 
 impl Sources for Repo {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         match self.file(file).ok()?.ok()?.read().ok()? {
-            Bytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
-            Bytes::TooLarge(_) => None,
+            FileBytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
+            FileBytes::TooLarge(_) => None,
         }
     }
 
     fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
-        match &self.seen_from {
-            Some(SeenFrom { folder, root }) => {
+        match &self.display_base {
+            Some(DisplayBase { folder, root }) => {
                 Cow::Owned(layout::relative(folder, &format!("{root}/{file}")))
             }
             None => Cow::Borrowed(file),
@@ -270,50 +270,50 @@ impl Sources for Repo {
     }
 }
 
-impl File {
+impl RepoFile {
     /// A file on disk, with its name in the data repo and its path in its part.
     pub(crate) fn on_disk(name: String, path: &str, place: DiskPath) -> Self {
-        Self { path: path.to_owned(), name, content: Content::OnDisk(place) }
+        Self { path: path.to_owned(), name, content: RepoFileContent::OnDisk(place) }
     }
 
     /// A file whose content is not needed.
     pub(crate) fn without_content(name: String, path: &str) -> Self {
-        Self { path: path.to_owned(), name, content: Content::InMemory(Vec::new()) }
+        Self { path: path.to_owned(), name, content: RepoFileContent::InMemory(Vec::new()) }
     }
 
     /// Its file stamp, if it is on disk and the platform has stamps.
-    pub fn sight(&self) -> Option<Sight> {
+    pub fn file_stamp(&self) -> Option<FileStamp> {
         match &self.content {
-            Content::OnDisk(place) => place.sight(),
-            Content::InMemory(_) | Content::TooLarge(_) => None,
+            RepoFileContent::OnDisk(place) => place.file_stamp(),
+            RepoFileContent::InMemory(_) | RepoFileContent::TooLarge(_) => None,
         }
     }
 
     /// Whether two files have the same path and bytes. A file that cannot be read equals no other.
-    fn is_same(&self, other: &Self) -> bool {
+    fn has_same_bytes(&self, other: &Self) -> bool {
         self.path == other.path
             && match (self.read(), other.read()) {
-                (Ok(Bytes::Whole(own)), Ok(Bytes::Whole(other))) => own == other,
-                (Ok(Bytes::TooLarge(own)), Ok(Bytes::TooLarge(other))) => own == other,
+                (Ok(FileBytes::Whole(own)), Ok(FileBytes::Whole(other))) => own == other,
+                (Ok(FileBytes::TooLarge(own)), Ok(FileBytes::TooLarge(other))) => own == other,
                 _ => false,
             }
     }
 
     /// Reads its bytes.
-    pub fn read(&self) -> io::Result<Bytes<'_>> {
-        self.look().map(|(bytes, _)| bytes)
+    pub fn read(&self) -> io::Result<FileBytes<'_>> {
+        self.read_with_stamp().map(|(bytes, _)| bytes)
     }
 
     /// Reads its bytes, and its file stamp as it was before the read.
-    pub(crate) fn look(&self) -> io::Result<(Bytes<'_>, Option<Sight>)> {
+    pub(crate) fn read_with_stamp(&self) -> io::Result<(FileBytes<'_>, Option<FileStamp>)> {
         match &self.content {
-            Content::InMemory(bytes) => Ok((Bytes::Whole(Cow::Borrowed(bytes)), None)),
-            Content::TooLarge(size) => Ok((Bytes::TooLarge(*size), None)),
-            Content::OnDisk(place) => {
-                let disk::Opened { sight, bytes } = place.read()?;
+            RepoFileContent::InMemory(bytes) => Ok((FileBytes::Whole(Cow::Borrowed(bytes)), None)),
+            RepoFileContent::TooLarge(size) => Ok((FileBytes::TooLarge(*size), None)),
+            RepoFileContent::OnDisk(place) => {
+                let disk::FileRead { file_stamp: sight, bytes } = place.read()?;
                 let bytes = match bytes {
-                    Ok(bytes) => Bytes::Whole(Cow::Owned(bytes)),
-                    Err(size) => Bytes::TooLarge(size),
+                    Ok(bytes) => FileBytes::Whole(Cow::Owned(bytes)),
+                    Err(size) => FileBytes::TooLarge(size),
                 };
                 Ok((bytes, sight))
             }

@@ -16,7 +16,7 @@ pub fn replace_private(
     path: &Path,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    replace_as(path, Readers::Owner, content)
+    replace_as(path, ReadPermission::OwnerOnly, content)
 }
 
 /// Replaces a file so that `path` has either all of the new content or its previous content.
@@ -27,53 +27,53 @@ pub fn replace(
     path: &Path,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    replace_as(path, Readers::AsBefore, content)
+    replace_as(path, ReadPermission::Preserved, content)
 }
 
 /// The read permission of a replaced file.
 #[derive(Clone, Copy, Debug)]
-enum Readers {
+enum ReadPermission {
     /// The permissions of the previous file; a new file is readable by everyone.
-    AsBefore,
+    Preserved,
     /// Only the owner.
-    Owner,
+    OwnerOnly,
 }
 
 fn replace_as(
     path: &Path,
-    readers: Readers,
+    readers: ReadPermission,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut draft = Draft::of(path, readers)?;
+    let mut draft = AtomicFile::create_as(path, readers)?;
     content(&mut draft.out)?;
     draft.persist()
 }
 
 /// A temporary file that atomically replaces another file when it is finished.
 #[derive(Debug)]
-pub struct Draft {
+pub struct AtomicFile {
     path: PathBuf,
-    out: Out,
-    readers: Readers,
+    out: Output,
+    readers: ReadPermission,
     /// Whether a complete bundle was written to it.
-    whole: bool,
+    is_complete: bool,
 }
 
 #[derive(Debug)]
-enum Out {
+enum Output {
     /// A temporary file in the same directory.
-    Beside(io::BufWriter<tempfile::NamedTempFile>),
+    Temporary(io::BufWriter<tempfile::NamedTempFile>),
     /// The target itself, because it is not a regular file (a pipe, for example). Opened at the first write,
     /// as opening a pipe can block.
-    Itself(PathBuf, Option<fs::File>),
+    Direct(PathBuf, Option<fs::File>),
 }
 
-impl io::Write for Out {
+impl io::Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Out::Beside(out) => out.write(bytes),
-            Out::Itself(_, Some(out)) => out.write(bytes),
-            Out::Itself(path, out) => {
+            Output::Temporary(out) => out.write(bytes),
+            Output::Direct(_, Some(out)) => out.write(bytes),
+            Output::Direct(path, out) => {
                 let opened = fs::OpenOptions::new().write(true).open(path)?;
                 out.insert(opened).write(bytes)
             }
@@ -82,8 +82,8 @@ impl io::Write for Out {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Out::Beside(out) => out.flush(),
-            Out::Itself(_, out) => out.as_mut().map_or(Ok(()), io::Write::flush),
+            Output::Temporary(out) => out.flush(),
+            Output::Direct(_, out) => out.as_mut().map_or(Ok(()), io::Write::flush),
         }
     }
 }
@@ -97,16 +97,16 @@ fn without_path(error: io::Error) -> io::Error {
     }
 }
 
-impl Draft {
+impl AtomicFile {
     /// Creates a temporary file for the bundle at `path`.
-    pub fn beside(path: &Path) -> io::Result<Self> {
-        Self::of(path, Readers::AsBefore)
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_as(path, ReadPermission::Preserved)
     }
 
-    fn of(path: &Path, readers: Readers) -> io::Result<Self> {
+    fn create_as(path: &Path, readers: ReadPermission) -> io::Result<Self> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let out = if path.metadata().is_ok_and(|there| !there.is_file()) {
-            Out::Itself(path.clone(), None)
+            Output::Direct(path.clone(), None)
         } else {
             let folder = match path.parent() {
                 Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -114,26 +114,26 @@ impl Draft {
             };
             let file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder);
             let file = file.map_err(without_path)?;
-            Out::Beside(io::BufWriter::with_capacity(1 << 20, file))
+            Output::Temporary(io::BufWriter::with_capacity(1 << 20, file))
         };
-        Ok(Self { path, out, readers, whole: false })
+        Ok(Self { path, out, readers, is_complete: false })
     }
 
     /// The output for a bundle that is written while it is encoded. `None` if it must be validated first: the
     /// reader of a pipe would consume it at once.
-    pub(crate) fn early(&mut self) -> Option<(&mut (dyn io::Write + Send), &mut bool)> {
+    pub(crate) fn stream(&mut self) -> Option<(&mut (dyn io::Write + Send), &mut bool)> {
         match &mut self.out {
-            Out::Beside(out) => Some((out, &mut self.whole)),
-            Out::Itself(..) => None,
+            Output::Temporary(out) => Some((out, &mut self.is_complete)),
+            Output::Direct(..) => None,
         }
     }
 
     /// Moves the bundle to its path. Writes it first, unless it was written while it was encoded.
     pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
-        if !self.whole {
+        if !self.is_complete {
             // A partial write is discarded.
-            if matches!(self.out, Out::Beside(_)) {
-                self = Self::of(&self.path, self.readers)?;
+            if matches!(self.out, Output::Temporary(_)) {
+                self = Self::create_as(&self.path, self.readers)?;
             }
             bundle.write_to(&mut self.out)?;
         }
@@ -143,13 +143,13 @@ impl Draft {
     fn persist(self) -> io::Result<()> {
         let Self { path, out, readers, .. } = self;
         let file = match out {
-            Out::Beside(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?,
-            Out::Itself(_, out) => return out.map_or(Ok(()), |mut out| out.flush()),
+            Output::Temporary(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?,
+            Output::Direct(_, out) => return out.map_or(Ok(()), |mut out| out.flush()),
         };
         file.as_file().sync_all()?;
         // A temporary file is private; a bundle is as public as its directory.
         #[cfg(unix)]
-        if matches!(readers, Readers::AsBefore) {
+        if matches!(readers, ReadPermission::Preserved) {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = path.metadata().map_or(0o644, |old| old.permissions().mode());
             file.as_file().set_permissions(fs::Permissions::from_mode(mode & 0o777))?;

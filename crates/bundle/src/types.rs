@@ -25,7 +25,7 @@ pub struct Type {
     /// Its fields, in the order of the file. If a field is given twice, the last one counts.
     pub fields: Vec<Field>,
     /// Index of each field, by name.
-    places: HashMap<Box<str>, usize, RandomState>,
+    field_index: HashMap<Box<str>, usize, RandomState>,
     /// Schema of the datafiles of this type.
     pub datafile: Option<Box<str>>,
     /// Whether it is an interface.
@@ -33,7 +33,7 @@ pub struct Type {
     /// The interface it implements.
     pub interface: Option<Box<str>>,
     /// How the concrete type of an object is found, for an interface.
-    pub resolve: Option<Resolve>,
+    pub resolve: Option<TypeResolution>,
 }
 
 /// Type names, by the value of the discriminator field.
@@ -41,7 +41,7 @@ pub type TypesByValue = BTreeMap<Box<str>, Box<str>>;
 
 /// How the concrete type of an object of an interface is found.
 #[derive(Debug)]
-pub enum Resolve {
+pub enum TypeResolution {
     /// By the value of one of its fields.
     FieldMap {
         /// The field.
@@ -64,7 +64,7 @@ pub struct Field {
     /// Name of its type.
     pub type_name: Box<str>,
     /// Index of its type among all types, if the type is described.
-    type_place: Option<usize>,
+    type_index: Option<usize>,
     /// A list of that type.
     pub is_list: bool,
     /// Never null.
@@ -122,7 +122,7 @@ impl Types {
         let by_name: HashMap<Box<str>, usize, RandomState> =
             all.iter().enumerate().map(|(place, type_)| (type_.name.clone(), place)).collect();
         for field in all.iter_mut().flat_map(|type_| &mut type_.fields) {
-            field.type_place = by_name.get(&field.type_name).copied();
+            field.type_index = by_name.get(&field.type_name).copied();
         }
         let by_schema =
             by_schema.into_iter().filter_map(|(schema, name)| Some((schema, *by_name.get(&name)?)));
@@ -141,7 +141,7 @@ impl Types {
 
     /// The type of a field of one of these types.
     pub fn of_field(&self, field: &Field) -> Option<&Type> {
-        self.all.get(field.type_place?)
+        self.all.get(field.type_index?)
     }
 
     /// All types, by name.
@@ -173,17 +173,17 @@ impl Type {
         Some(Self {
             name: text(conf, "name")?,
             fields,
-            places,
+            field_index: places,
             datafile: text(conf, "datafile"),
             is_interface: flag(conf, "isInterface"),
             interface: text(conf, "interface"),
-            resolve: conf.get("interfaceResolve").and_then(Value::as_map).map(Resolve::read),
+            resolve: conf.get("interfaceResolve").and_then(Value::as_map).map(TypeResolution::read),
         })
     }
 
     /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        Some(&self.fields[*self.places.get(name)?])
+        Some(&self.fields[*self.field_index.get(name)?])
     }
 
     /// The fields that identify an object in its list.
@@ -194,23 +194,26 @@ impl Type {
     /// The discriminator field of an interface that is resolved by field value, and the types by value.
     pub fn field_map(&self) -> Option<(&str, &TypesByValue)> {
         match &self.resolve {
-            Some(Resolve::FieldMap { field, types }) if self.is_interface => Some((field, types)),
+            Some(TypeResolution::FieldMap { field, types }) if self.is_interface => Some((field, types)),
             _ => None,
         }
     }
 }
 
-impl Resolve {
+impl TypeResolution {
     fn read(map: &Map) -> Self {
         match map.get("strategy").and_then(Value::as_str) {
             Some("fieldMap") => {
                 let types = map.get("fieldMap").and_then(Value::as_map).into_iter().flat_map(Map::iter);
                 let named =
                     types.filter_map(|(value, name)| Some((value.as_str().into(), name.as_str()?.into())));
-                Resolve::FieldMap { field: text(map, "field").unwrap_or_default(), types: named.collect() }
+                TypeResolution::FieldMap {
+                    field: text(map, "field").unwrap_or_default(),
+                    types: named.collect(),
+                }
             }
-            Some("schema") => Resolve::Schema,
-            other => Resolve::Unknown(other.unwrap_or_default().into()),
+            Some("schema") => TypeResolution::Schema,
+            other => TypeResolution::Unknown(other.unwrap_or_default().into()),
         }
     }
 }
@@ -221,7 +224,7 @@ impl Field {
         Some(Self {
             name: text(map, "name")?,
             type_name: text(map, "type")?,
-            type_place: None,
+            type_index: None,
             is_list: flag(map, "isList"),
             is_required: flag(map, "isRequired"),
             is_interface: flag(map, "isInterface"),

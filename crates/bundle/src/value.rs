@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use compact_str::CompactString;
 use triomphe::ThinArc;
 
-use crate::keys::{Key, Keys};
-use crate::shared::{self, HASHER, Handle, Recent, Table};
+use crate::intern::{self, HASHER, InternHandle, InternTable, LocalCache};
+use crate::keys::{Key, KeySet};
 
 /// A JSON value as a bundle holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub enum Value {
 /// (interned).
 #[derive(Clone)]
 pub struct Map {
-    keys: Keys,
+    keys: KeySet,
     /// **Invariant:** one value per key, in the order of the keys.
     values: Values,
 }
@@ -43,16 +43,16 @@ pub struct Map {
 type Values = ThinArc<(), Value>;
 
 /// References to longer paths are not interned: an interned value can outlive its map.
-const LONGEST_SHARED: usize = 1024;
+const MAX_INTERNED_PATH: usize = 1024;
 
 thread_local! {
-    static RECENT: Recent<Values> = const { Recent::new(Vec::new()) };
+    static LOCAL_CACHE: LocalCache<Values> = const { LocalCache::new(Vec::new()) };
 }
 /// The interned values of all maps that are references.
-static REFERENCES: LazyLock<Table<Values>> = LazyLock::new(Table::default);
+static REFERENCES: LazyLock<InternTable<Values>> = LazyLock::new(InternTable::default);
 
-impl Handle for Values {
-    fn holders(&self) -> usize {
+impl InternHandle for Values {
+    fn handle_count(&self) -> usize {
         ThinArc::strong_count(self)
     }
 }
@@ -130,22 +130,22 @@ impl Map {
             }
             entries.truncate(kept + 1);
         }
-        let keys = Keys::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
+        let keys = KeySet::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
         Self::with_values(keys, entries.drain(start..).map(|(_, value)| value))
     }
 
     /// Creates a map of these keys and, in the same order, the values from `start` on, which are removed from
     /// the vector.
-    pub(crate) fn of(keys: &Keys, values: &mut Vec<Value>, start: usize) -> Self {
+    pub(crate) fn from_values(keys: &KeySet, values: &mut Vec<Value>, start: usize) -> Self {
         Self::with_values(keys.clone(), values.drain(start..))
     }
 
-    fn with_values(keys: Keys, mut values: impl ExactSizeIterator<Item = Value>) -> Self {
+    fn with_values(keys: KeySet, mut values: impl ExactSizeIterator<Item = Value>) -> Self {
         debug_assert_eq!(keys.len(), values.len(), "each key has a value");
         if keys.is_reference() {
             let value = values.next();
             let values = match &value {
-                Some(Value::Str(path)) if path.len() <= LONGEST_SHARED => Self::reference(path),
+                Some(Value::Str(path)) if path.len() <= MAX_INTERNED_PATH => Self::reference(path),
                 _ => Values::from_header_and_iter((), value.into_iter()),
             };
             return Self { keys, values };
@@ -157,12 +157,12 @@ impl Map {
     fn reference(path: &CompactString) -> Values {
         let is = |known: &Values| matches!(&known.slice, [Value::Str(text)] if text == path);
         let make = || ThinArc::from_header_and_iter((), [Value::Str(path.clone())].into_iter());
-        shared::one(&RECENT, &REFERENCES, HASHER.hash_one(path.as_str()), is, make)
+        intern::intern(&LOCAL_CACHE, &REFERENCES, HASHER.hash_one(path.as_str()), is, make)
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.at(self.keys.place(key)?)
+        self.at(self.keys.index_of(key)?)
     }
 
     /// The value at an [index](Keys::place) of its keys.
@@ -177,13 +177,13 @@ impl Map {
     }
 
     /// Its key set, for lookups of the same key in many maps.
-    pub fn keys(&self) -> &Keys {
+    pub fn keys(&self) -> &KeySet {
         &self.keys
     }
 
     /// Keys and values, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> + DoubleEndedIterator {
-        self.keys.all().iter().zip(&self.values.slice)
+        self.keys.as_slice().iter().zip(&self.values.slice)
     }
 
     /// The values, in the order of their keys.

@@ -4,7 +4,7 @@
 //! `$ref` to a whole file, a `oneOf` that is decided by an interface field or by the presence of `$ref`. It
 //! works on YAML trees and on bundle values, see [`Tree`]; a [`Visitor`] defines the actions.
 
-mod guide;
+mod schema_index;
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use qontract_yaml::{List, Node, Value as Yaml};
 use crate::types::{Field, Type, Types};
 use crate::value::Value;
 
-pub use guide::{Guide, Place};
+pub use schema_index::{SchemaIndex, SchemaPosition};
 
 /// The `$ref` by which a schema marks a field that names a resource.
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
@@ -68,7 +68,7 @@ pub trait Tree<'a>: Copy {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers that tell types apart are small")]
-fn nearest(number: i64) -> f64 {
+fn to_f64(number: i64) -> f64 {
     number as f64
 }
 
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> for &'a Value {
             Value::Str(text) => Shape::Str(text),
             Value::Null => Shape::Null,
             Value::Bool(flag) => Shape::Number(f64::from(*flag)),
-            Value::Int(number) => Shape::Number(nearest(*number)),
+            Value::Int(number) => Shape::Number(to_f64(*number)),
             Value::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
             Value::Float(number) => Shape::Number(*number),
         }
@@ -107,7 +107,7 @@ impl<'a> Tree<'a> for Node<'a> {
             Yaml::Str(text) => Shape::Str(text),
             Yaml::Null => Shape::Null,
             Yaml::Bool(flag) => Shape::Number(f64::from(flag)),
-            Yaml::Int(number) => Shape::Number(nearest(number)),
+            Yaml::Int(number) => Shape::Number(to_f64(number)),
             Yaml::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
             Yaml::Float(number) => Shape::Number(number),
         }
@@ -137,7 +137,7 @@ impl<'a> Tree<'a> for Node<'a> {
 
 /// A segment of a path through a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'d> {
+pub enum PathSegment<'d> {
     /// The value of a key.
     Key(&'d str),
     /// An item of a list.
@@ -145,15 +145,15 @@ pub enum Step<'d> {
 }
 
 /// A path as the established tools write it: `openshiftResources.[6].path`.
-pub fn jsonpath(path: &[Step<'_>]) -> String {
+pub fn jsonpath(path: &[PathSegment<'_>]) -> String {
     let mut text = String::new();
     for (index, step) in path.iter().enumerate() {
         if index > 0 {
             text.push('.');
         }
         match step {
-            Step::Key(key) => text.push_str(key),
-            Step::Index(index) => {
+            PathSegment::Key(key) => text.push_str(key),
+            PathSegment::Index(index) => {
                 let _ = write!(text, "[{index}]");
             }
         }
@@ -163,51 +163,51 @@ pub fn jsonpath(path: &[Step<'_>]) -> String {
 
 /// The position of the walk in the schema and the type.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'s, S> {
+pub struct WalkPosition<'s, S> {
     /// The type that has the field; for a list item of an interface, its concrete type.
     pub type_: Option<&'s Type>,
     /// The field with this value. `None` at the top, and for an object whose interface was resolved.
     pub field: Option<&'s Field>,
     /// The schema of the value.
-    pub schema: Option<Place<'s, S>>,
+    pub schema: Option<SchemaPosition<'s, S>>,
     /// The schema whose `oneOf` led to `schema`.
-    pub one_of: Option<Place<'s, S>>,
+    pub one_of: Option<SchemaPosition<'s, S>>,
     /// The schema file that contains `schema`.
     pub schema_path: Option<&'s str>,
 }
 
-impl<S: Copy> At<'_, S> {
+impl<S: Copy> WalkPosition<'_, S> {
     /// Whether the value here names a resource.
     pub fn names_resource(&self) -> bool {
-        self.schema.is_some_and(Place::names_resource)
+        self.schema.is_some_and(SchemaPosition::names_resource)
     }
 }
 
 /// A visited value, with its path and its position in schema and type.
-pub struct Visited<'w, 's, 'd, S, D> {
+pub struct VisitedValue<'w, 's, 'd, S, D> {
     /// The path from the top.
-    pub path: &'w [Step<'d>],
+    pub path: &'w [PathSegment<'d>],
     /// The value.
     pub value: D,
     /// Its position in schema and type.
-    pub at: At<'s, S>,
+    pub at: WalkPosition<'s, S>,
 }
 
 /// A field of a map: its key, its value, and the position of the value.
-pub type Child<'s, 'd, S, D> = (&'d str, D, At<'s, S>);
+pub type MapField<'s, 'd, S, D> = (&'d str, D, WalkPosition<'s, S>);
 
 /// Actions of a walk.
 pub trait Visitor<'s, 'd, S, D> {
     /// Called for a map in a list, before its fields are visited. Does nothing by default.
-    fn item(&mut self, _item: Visited<'_, 's, 'd, S, D>, _fields: &[Child<'s, 'd, S, D>]) {}
+    fn item(&mut self, _item: VisitedValue<'_, 's, 'd, S, D>, _fields: &[MapField<'s, 'd, S, D>]) {}
 
     /// Called for a scalar, with the position of the map or list that contains it.
-    fn leaf(&mut self, leaf: Visited<'_, 's, 'd, S, D>, parent: Option<At<'s, S>>);
+    fn leaf(&mut self, leaf: VisitedValue<'_, 's, 'd, S, D>, parent: Option<WalkPosition<'s, S>>);
 }
 
-struct Walk<'w, 's, 'd, V> {
+struct Walker<'w, 's, 'd, V> {
     types: &'s Types,
-    path: Vec<Step<'d>>,
+    path: Vec<PathSegment<'d>>,
     visitor: &'w mut V,
 }
 
@@ -215,7 +215,7 @@ struct Walk<'w, 's, 'd, V> {
 pub fn walk<'s, 'd: 's, S, D, V>(
     root: D,
     schema: Option<&'d str>,
-    guide: &'s Guide<'s, S>,
+    guide: &'s SchemaIndex<'s, S>,
     types: &'s Types,
     visitor: &mut V,
 ) where
@@ -223,18 +223,18 @@ pub fn walk<'s, 'd: 's, S, D, V>(
     D: Tree<'d>,
     V: Visitor<'s, 'd, S, D>,
 {
-    let at = At {
+    let at = WalkPosition {
         type_: schema.and_then(|schema| types.by_schema(schema)),
         field: None,
         schema: schema.and_then(|schema| guide.schema(schema)),
         one_of: None,
         schema_path: schema,
     };
-    Walk { types, path: Vec::new(), visitor }.node(root, at, None);
+    Walker { types, path: Vec::new(), visitor }.node(root, at, None);
 }
 
-impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
-    fn node<S, D>(&mut self, node: D, at: At<'s, S>, parent: Option<At<'s, S>>)
+impl<'s, 'd, V> Walker<'_, 's, 'd, V> {
+    fn node<S, D>(&mut self, node: D, at: WalkPosition<'s, S>, parent: Option<WalkPosition<'s, S>>)
     where
         S: Copy,
         D: Tree<'d>,
@@ -243,35 +243,41 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
         match node.shape() {
             Shape::Map => {
                 let fields = node.entries().filter(|(key, _)| *key != "$schema");
-                if matches!(self.path.last(), Some(Step::Index(_))) {
-                    let fields: Vec<Child<'s, 'd, S, D>> =
-                        fields.map(|(key, value)| (key, value, self.step_to(at, key, value))).collect();
-                    self.visitor.item(Visited { path: &self.path, value: node, at }, &fields);
+                if matches!(self.path.last(), Some(PathSegment::Index(_))) {
+                    let fields: Vec<MapField<'s, 'd, S, D>> =
+                        fields.map(|(key, value)| (key, value, self.position_of(at, key, value))).collect();
+                    self.visitor.item(VisitedValue { path: &self.path, value: node, at }, &fields);
                     for (key, value, next) in fields {
-                        self.descend(Step::Key(key), value, next, at);
+                        self.descend(PathSegment::Key(key), value, next, at);
                     }
                 } else {
                     for (key, value) in fields {
-                        let next = self.step_to(at, key, value);
-                        self.descend(Step::Key(key), value, next, at);
+                        let next = self.position_of(at, key, value);
+                        self.descend(PathSegment::Key(key), value, next, at);
                     }
                 }
             }
             Shape::List => {
-                let items = at.schema.and_then(Place::items);
+                let items = at.schema.and_then(SchemaPosition::items);
                 for (index, item) in node.items().enumerate() {
-                    let next = self.arrive(At { schema: items, one_of: None, ..at }, item);
-                    self.descend(Step::Index(index), item, next, at);
+                    let next =
+                        self.resolve_position(WalkPosition { schema: items, one_of: None, ..at }, item);
+                    self.descend(PathSegment::Index(index), item, next, at);
                 }
             }
             Shape::Str(_) | Shape::Number(_) | Shape::Null => {
-                self.visitor.leaf(Visited { path: &self.path, value: node, at }, parent);
+                self.visitor.leaf(VisitedValue { path: &self.path, value: node, at }, parent);
             }
         }
     }
 
-    fn descend<S, D>(&mut self, step: Step<'d>, value: D, next: At<'s, S>, at: At<'s, S>)
-    where
+    fn descend<S, D>(
+        &mut self,
+        step: PathSegment<'d>,
+        value: D,
+        next: WalkPosition<'s, S>,
+        at: WalkPosition<'s, S>,
+    ) where
         S: Copy,
         D: Tree<'d>,
         V: Visitor<'s, 'd, S, D>,
@@ -281,7 +287,12 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
         self.path.pop();
     }
 
-    fn step_to<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, key: &str, value: D) -> At<'s, S> {
+    fn position_of<S: Copy, D: Tree<'d>>(
+        &self,
+        at: WalkPosition<'s, S>,
+        key: &str,
+        value: D,
+    ) -> WalkPosition<'s, S> {
         let (type_, field) = match (at.type_, at.field) {
             (None, _) => (None, None),
             (Some(type_), field) if key == "$ref" => (Some(type_), field),
@@ -294,11 +305,15 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
         let schema = at
             .schema
             .and_then(|schema| if schema.is_reference() { Some(schema) } else { schema.property(key) });
-        self.arrive(At { type_, field, schema, one_of: None, ..at }, value)
+        self.resolve_position(WalkPosition { type_, field, schema, one_of: None, ..at }, value)
     }
 
     /// The position of `value`, after resolving its interface and its schema.
-    fn arrive<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, value: D) -> At<'s, S> {
+    fn resolve_position<S: Copy, D: Tree<'d>>(
+        &self,
+        at: WalkPosition<'s, S>,
+        value: D,
+    ) -> WalkPosition<'s, S> {
         let field_type = at.field.and_then(|field| self.types.of_field(field));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
             let told = value.get(field)?.shape();
@@ -310,7 +325,7 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
             _ => None,
         });
         match concrete {
-            Some(type_) => At { type_: Some(type_), field: None, ..at },
+            Some(type_) => WalkPosition { type_: Some(type_), field: None, ..at },
             None => at,
         }
     }
@@ -318,37 +333,37 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
 
 /// Follows `$ref` and decides `oneOf`. Also records the schema whose `oneOf` an interface decided.
 fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
-    at: At<'s, S>,
+    at: WalkPosition<'s, S>,
     value: D,
     discriminator: Option<(&str, Shape<'_>)>,
-) -> At<'s, S> {
+) -> WalkPosition<'s, S> {
     let Some(schema) = at.schema else { return at };
-    let at = follow(at, schema);
+    let at = follow_ref(at, schema);
     let Some(schema) = at.schema else { return at };
     let Some(branches) = schema.branches() else { return at };
-    let is_reference = |branch: &Place<'s, S>| branch.is_reference();
+    let is_reference = |branch: &SchemaPosition<'s, S>| branch.is_reference();
     if branches.clone().count() == 2 && branches.clone().filter(is_reference).count() == 1 {
         let has_ref = value.get("$ref").is_some();
         return match branches.clone().find(|branch| is_reference(branch) == has_ref) {
-            Some(branch) => follow(at, branch),
-            None => At { schema: None, ..at },
+            Some(branch) => follow_ref(at, branch),
+            None => WalkPosition { schema: None, ..at },
         };
     }
     let Some((field, told)) = discriminator else { return at };
-    let decided = branches.map(|branch| follow(at, branch)).find(|branch| {
+    let decided = branches.map(|branch| follow_ref(at, branch)).find(|branch| {
         let property = branch.schema.and_then(|schema| schema.property(field));
         property.is_some_and(|property| property.values().contains(&told))
     });
     match decided {
-        Some(branch) => At { one_of: Some(schema), ..branch },
-        None => At { schema: None, ..at },
+        Some(branch) => WalkPosition { one_of: Some(schema), ..branch },
+        None => WalkPosition { schema: None, ..at },
     }
 }
 
 /// The position of the whole file that `schema` refers to, or of `schema` itself.
-fn follow<'s, S: Copy>(at: At<'s, S>, schema: Place<'s, S>) -> At<'s, S> {
-    match schema.whole() {
-        Some((path, whole)) => At { schema: Some(whole), schema_path: Some(path), ..at },
-        None => At { schema: Some(schema), ..at },
+fn follow_ref<'s, S: Copy>(at: WalkPosition<'s, S>, schema: SchemaPosition<'s, S>) -> WalkPosition<'s, S> {
+    match schema.referenced_schema() {
+        Some((path, whole)) => WalkPosition { schema: Some(whole), schema_path: Some(path), ..at },
+        None => WalkPosition { schema: Some(schema), ..at },
     }
 }

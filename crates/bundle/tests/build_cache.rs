@@ -6,27 +6,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
-use qontract_testkit::{Chance, Scratch, chaos_count, example};
+use qontract_bundle::{BuildCache, BuildOptions, Bundle, CommitStamp, Layout, Pool, Repo, build_with, load};
+use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
 
 /// The bytes of the bundle or of the partial one, and all findings.
-fn outcome(repo: &Repo, aids: Aids<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
-    let outcome = build_with(repo, Stamp::default(), &Pool::default(), aids).unwrap();
+fn outcome(repo: &Repo, aids: BuildOptions<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
+    let outcome = build_with(repo, CommitStamp::default(), &Pool::default(), aids).unwrap();
     let mut findings: Vec<String> = outcome.findings.iter().map(|finding| format!("{finding:?}")).collect();
     findings.sort();
     (outcome.built.map(|built| built.to_vec()), outcome.partial.map(|partial| partial.to_vec()), findings)
 }
 
 /// Build options with only a cache.
-fn with(memory: &mut Memory) -> Aids<'_> {
-    Aids { memory: Some(memory), ..Aids::default() }
+fn with(memory: &mut BuildCache) -> BuildOptions<'_> {
+    BuildOptions { cache: Some(memory), ..BuildOptions::default() }
 }
 
 /// Asserts that the result equals that of a full build without a cache. Returns whether there are no
 /// findings.
 #[track_caller]
-fn check(repo: &Repo, aids: Aids<'_>, what: &str) -> bool {
-    let (again, cold) = (outcome(repo, aids), outcome(repo, Aids::default()));
+fn check(repo: &Repo, aids: BuildOptions<'_>, what: &str) -> bool {
+    let (again, cold) = (outcome(repo, aids), outcome(repo, BuildOptions::default()));
     assert!(again == cold, "{what}: {:?} instead of {:?}", again.2, cold.2);
     again.2.is_empty()
 }
@@ -42,7 +42,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Changes a data repo at random, and returns a description. Adds the changed files to `told`.
-fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> String {
+fn change(root: &Path, chance: &mut SeededRng, told: &mut BTreeSet<PathBuf>) -> String {
     let folder = ["data", "data", "data", "data", "resources", "resources", "schemas", "graphql-schemas"]
         [chance.below(8)];
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn later() -> SystemTime {
 fn history(seed: u64, clock: fn() -> SystemTime) {
     let mut scratch = Scratch::copy_of(&example());
     let mut repo = Repo::directory(scratch.path(), Layout::default());
-    let (mut memory, mut chance) = (Memory::by(clock), Chance::new(seed));
+    let (mut memory, mut chance) = (BuildCache::with_clock(clock), SeededRng::new(seed));
     let folder = Scratch::new();
     check(&repo, with(&mut memory), "full build");
     let mut happened = String::new();
@@ -132,12 +132,14 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
         // Another process takes over.
         if chance.percent(40) {
             memory.save(folder.path(), "a test", None).unwrap();
-            memory = Memory::by(clock).restored(folder.path(), "a test", &Pool::default());
+            memory = BuildCache::with_clock(clock).restored_from(folder.path(), "a test", &Pool::default());
             happened += "restored\n";
         }
         let told = chance.percent(70).then_some(&told);
         happened += if told.is_some() { "incremental\n" } else { "cached\n" };
-        if !check(&repo, Aids { told, ..with(&mut memory) }, &happened) && chance.percent(80) {
+        if !check(&repo, BuildOptions { changed_paths: told, ..with(&mut memory) }, &happened)
+            && chance.percent(80)
+        {
             scratch = Scratch::copy_of(&example());
             repo = Repo::directory(scratch.path(), Layout::default());
             check(&repo, with(&mut memory), &happened);
@@ -150,7 +152,7 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
 fn an_incremental_build_reads_only_the_changed_files() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let mut memory = Memory::default();
+    let mut memory = BuildCache::default();
     let built = bundle(&repo, &mut memory);
     let [one, other] = [3, 9].map(|place| {
         let file = &built.datafiles()[place];
@@ -161,7 +163,10 @@ fn an_incremental_build_reads_only_the_changed_files() {
     }
     // Temporary files of editors are among the changed paths too.
     let told = [one.1.clone(), one.1.with_extension("yml~"), one.1.with_file_name(".swap.yml")];
-    let few = outcome(&repo, Aids { told: Some(&BTreeSet::from(told)), ..with(&mut memory) }).0.unwrap();
+    let few =
+        outcome(&repo, BuildOptions { changed_paths: Some(&BTreeSet::from(told)), ..with(&mut memory) })
+            .0
+            .unwrap();
     let few = load(&few, &Pool::default()).unwrap();
     let is_same = |path: &str| few.datafile(path) == built.datafile(path);
     assert!(!is_same(&one.0) && is_same(&other.0), "{} and {}", one.0, other.0);
@@ -176,7 +181,7 @@ fn an_incremental_build_reads_only_the_changed_files() {
     check(&repo, with(&mut memory), "a link");
     scratch.write("resources/linked.txt", "two");
     let told = BTreeSet::from([scratch.path().join("resources/linked.txt")]);
-    check(&repo, Aids { told: Some(&told), ..with(&mut memory) }, "a link, incremental");
+    check(&repo, BuildOptions { changed_paths: Some(&told), ..with(&mut memory) }, "a link, incremental");
 }
 
 #[test]
@@ -184,15 +189,16 @@ fn a_saved_cache_is_used_only_by_the_same_program_and_only_if_it_is_complete() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     let (built, ..) = outcome(&repo, with(&mut memory));
     memory.save(folder.path(), "one", None).unwrap();
-    let restored =
-        |by: &str| format!("{:?}", Memory::by(later).restored(folder.path(), by, &Pool::default()));
-    let nothing = format!("{:?}", Memory::by(later));
+    let restored = |by: &str| {
+        format!("{:?}", BuildCache::with_clock(later).restored_from(folder.path(), by, &Pool::default()))
+    };
+    let nothing = format!("{:?}", BuildCache::with_clock(later));
     assert_ne!(restored("one"), nothing);
     assert_eq!(restored("another"), nothing);
-    let mut again = Memory::by(later).restored(folder.path(), "one", &Pool::default());
+    let mut again = BuildCache::with_clock(later).restored_from(folder.path(), "one", &Pool::default());
     assert!(outcome(&repo, with(&mut again)).0 == built);
     let mut all = Vec::new();
     files(folder.path(), &mut all);
@@ -230,7 +236,7 @@ fn random_edits_match_a_full_build_with_trusted_stamps() {
 fn a_file_that_is_written_twice_within_the_timestamp_granularity_is_read_twice() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let mut memory = Memory::default();
+    let mut memory = BuildCache::default();
     for round in 0..50 {
         scratch.write("resources/moment.txt", format!("{round:04}"));
         let (built, ..) = outcome(&repo, with(&mut memory));
@@ -240,8 +246,8 @@ fn a_file_that_is_written_twice_within_the_timestamp_granularity_is_read_twice()
 }
 
 /// The bundle of a data repo without errors.
-fn bundle(repo: &Repo, memory: &mut Memory) -> Bundle {
-    build_with(repo, Stamp::default(), &Pool::default(), with(memory)).unwrap().built.unwrap()
+fn bundle(repo: &Repo, memory: &mut BuildCache) -> Bundle {
+    build_with(repo, CommitStamp::default(), &Pool::default(), with(memory)).unwrap().built.unwrap()
 }
 
 #[test]
@@ -249,7 +255,7 @@ fn a_file_that_is_listed_again_gets_its_identifier_back() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     let built = bundle(&repo, &mut memory);
     let is_listed = |file: &&qontract_bundle::Datafile| file.document.value.get("__identifier").is_some();
     let listed = built.datafiles().iter().find(is_listed).expect("a listed file").path.to_string();
@@ -260,12 +266,12 @@ fn a_file_that_is_listed_again_gets_its_identifier_back() {
     for (_, file) in &naming {
         fs::remove_file(file).unwrap();
     }
-    let has_identifier = |memory: &mut Memory| {
+    let has_identifier = |memory: &mut BuildCache| {
         bundle(&repo, memory).datafile(&listed).unwrap().value.get("__identifier").is_some()
     };
     assert!(!has_identifier(&mut memory));
     memory.save(folder.path(), "a test", None).unwrap();
-    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    memory = BuildCache::with_clock(later).restored_from(folder.path(), "a test", &Pool::default());
     for (text, file) in &naming {
         fs::write(file, text).unwrap();
     }
@@ -278,13 +284,13 @@ fn removing_a_file_without_a_cache_entry_removes_it_from_the_bundle() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     // A file with findings is not saved in the cache. It sorts before all others.
     scratch.write("data/a.yml", "$schema: /access/user-1.yml\nname: a\nname: b\n");
     let (built, _, findings) = outcome(&repo, with(&mut memory));
     assert!(built.is_some() && findings.len() == 1, "a warning: {findings:?}");
     memory.save(folder.path(), "a test", None).unwrap();
-    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    memory = BuildCache::with_clock(later).restored_from(folder.path(), "a test", &Pool::default());
     fs::remove_file(scratch.path().join("data/a.yml")).unwrap();
     check(&repo, with(&mut memory), "removed");
     let mut all = Vec::new();
@@ -293,7 +299,7 @@ fn removing_a_file_without_a_cache_entry_removes_it_from_the_bundle() {
     fs::write(&last, [fs::read(&last).unwrap(), b"# more\n".to_vec()].concat()).unwrap();
     check(
         &repo,
-        Aids { told: Some(&BTreeSet::from([last])), ..with(&mut memory) },
+        BuildOptions { changed_paths: Some(&BTreeSet::from([last])), ..with(&mut memory) },
         "and another file changed",
     );
 }
@@ -302,10 +308,10 @@ fn removing_a_file_without_a_cache_entry_removes_it_from_the_bundle() {
 fn a_changed_part_or_a_hard_link_falls_back_to_a_full_build() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     let told = |path: &str| BTreeSet::from([scratch.path().join(path)]);
-    let again = |memory: &mut Memory, path: &str, what: &str| {
-        check(&repo, Aids { told: Some(&told(path)), ..with(memory) }, what)
+    let again = |memory: &mut BuildCache, path: &str, what: &str| {
+        check(&repo, BuildOptions { changed_paths: Some(&told(path)), ..with(memory) }, what)
     };
     check(&repo, with(&mut memory), "full build");
     let (away, there) = (scratch.path().join("away"), scratch.path().join("resources"));
@@ -327,7 +333,7 @@ fn a_changed_part_or_a_hard_link_falls_back_to_a_full_build() {
 fn a_schema_that_is_a_link_changes_with_its_target() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     for (part, moved) in
         [("graphql-schemas/schema.yml", "types.txt"), ("schemas/access/user-1.yml", "user.txt")]
     {
@@ -336,7 +342,11 @@ fn a_schema_that_is_a_link_changes_with_its_target() {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         check(&repo, with(&mut memory), part);
         fs::write(&target, [fs::read(&target).unwrap(), b"\n# more\n".to_vec()].concat()).unwrap();
-        check(&repo, Aids { told: Some(&BTreeSet::from([target])), ..with(&mut memory) }, moved);
+        check(
+            &repo,
+            BuildOptions { changed_paths: Some(&BTreeSet::from([target])), ..with(&mut memory) },
+            moved,
+        );
     }
 }
 
@@ -351,16 +361,16 @@ fn a_datafile_of_the_maximum_depth_is_restored_from_disk() {
     let mut depth = 400;
     loop {
         scratch.write("data/deep.yml", deep(depth));
-        if outcome(&repo, Aids::default()).0.is_some() {
+        if outcome(&repo, BuildOptions::default()).0.is_some() {
             break;
         }
         depth -= 1;
     }
     assert!(depth > 10, "{depth}");
-    let mut memory = Memory::by(later);
+    let mut memory = BuildCache::with_clock(later);
     let expected = bundle(&repo, &mut memory);
     memory.save(folder.path(), "a test", None).unwrap();
-    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    memory = BuildCache::with_clock(later).restored_from(folder.path(), "a test", &Pool::default());
     let restored = bundle(&repo, &mut memory);
     assert_eq!(restored.datafile("/deep.yml"), expected.datafile("/deep.yml"));
     assert!(restored.datafile("/deep.yml").unwrap().value.get("deep").is_some());

@@ -3,14 +3,14 @@
 use std::fs;
 
 use qontract_bundle::diff::Diff;
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256, Stamp, build, load};
+use qontract_bundle::{Bundle, CommitStamp, Layout, Pool, Repo, Sha256, build, load};
 use qontract_testkit::vectors;
 
 const FIRST: (&str, &str) = ("0123456789abcdef0123456789abcdef01234567", "1700000000");
 const SECOND: (&str, &str) = ("fedcba9876543210fedcba9876543210fedcba98", "1700000600");
 
 fn built(repo: &str, (commit, timestamp): (&str, &str), pool: &Pool) -> (Bundle, Vec<u8>) {
-    let stamp = Stamp { commit: commit.to_owned(), timestamp: timestamp.to_owned() };
+    let stamp = CommitStamp { commit: commit.to_owned(), timestamp: timestamp.to_owned() };
     let outcome =
         build(&Repo::directory(vectors().join(repo), Layout::default()), stamp, pool).expect("a repo");
     assert_eq!(outcome.findings, []);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use qontract_bundle::diff::Diff;
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 use qontract_bundle::{Bundle, Pool, load};
 use qontract_testkit::vectors;
 
@@ -31,13 +31,13 @@ fn single_entries_are_the_recorded_ones() {
     let diff = Diff::between(&bundle("bundle.json"), &bundle("bundle2.json"));
     let mut out = Vec::new();
     let datafile = diff.datafiles.iter().find(|change| &*change.path == "/apps/search.yml").expect("changed");
-    datafile.write(&mut JavaScript(&mut out));
+    datafile.write(&mut JavaScriptWriter(&mut out));
     let expected = recorded("GET /diff/{bundle}/{bundle2}/datafile/apps/search.yml");
     assert_eq!(String::from_utf8_lossy(&out), expected);
 
     out.clear();
     let resource = diff.resources.iter().find(|change| &*change.path == "/rules/plain.txt").expect("changed");
-    resource.write(&mut JavaScript(&mut out));
+    resource.write(&mut JavaScriptWriter(&mut out));
     let expected = recorded("GET /diff/{bundle}/{bundle2}/resourcefile/rules/plain.txt");
     assert_eq!(String::from_utf8_lossy(&out), expected);
 }

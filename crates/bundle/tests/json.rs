@@ -1,7 +1,7 @@
 //! The JSON dialects are those of Python and JavaScript, and values survive a round trip.
 
 use proptest::prelude::*;
-use qontract_bundle::json::{Reader, write_javascript, write_python};
+use qontract_bundle::json::{JsonParser, write_javascript, write_python};
 use qontract_bundle::{Map, Value};
 
 fn python(value: &Value) -> String {
@@ -17,7 +17,7 @@ fn javascript(value: &Value) -> String {
 }
 
 fn read(text: &str) -> Option<Value> {
-    Reader::new(text).whole().ok()
+    JsonParser::new(text).parse().ok()
 }
 
 #[test]

@@ -2,36 +2,37 @@
 
 use std::path::Path;
 
-use qontract_bundle::build::Outcome;
+use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::Revision;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_diagnostics::Report;
 use qontract_testkit::{Scratch, example, not_tested, public_schemas, vectors};
 
-fn folder(path: &Path) -> Outcome {
-    build(&Repo::directory(path, Layout::default()), Stamp::default(), &Pool::default()).expect("a data repo")
-}
-
-/// The committed state of the directory, read through Git.
-fn revision(scratch: &Scratch) -> Outcome {
-    let revision = Revision::open(scratch.path(), "HEAD").expect("a commit");
-    build(&Repo::revision(revision, Layout::default()), Stamp::default(), &Pool::default())
+fn folder(path: &Path) -> BuildOutcome {
+    build(&Repo::directory(path, Layout::default()), CommitStamp::default(), &Pool::default())
         .expect("a data repo")
 }
 
-fn findings(outcome: &Outcome) -> Vec<String> {
-    let report = Report::new(outcome.findings.clone());
-    report.findings().iter().map(|finding| format!("{} {}", finding.code, finding.place.file)).collect()
+/// The committed state of the directory, read through Git.
+fn revision(scratch: &Scratch) -> BuildOutcome {
+    let revision = Revision::open(scratch.path(), "HEAD").expect("a commit");
+    build(&Repo::revision(revision, Layout::default()), CommitStamp::default(), &Pool::default())
+        .expect("a data repo")
 }
 
-fn bytes(outcome: &Outcome) -> String {
+fn findings(outcome: &BuildOutcome) -> Vec<String> {
+    let report = Report::new(outcome.findings.clone());
+    report.findings().iter().map(|finding| format!("{} {}", finding.code, finding.location.file)).collect()
+}
+
+fn bytes(outcome: &BuildOutcome) -> String {
     let built = outcome.built.as_ref().expect("no errors");
     String::from_utf8(built.to_vec()).expect("ASCII")
 }
 
 /// Asserts the same findings, and the same bytes if there is no error, from the directory and from its
 /// commit.
-fn check(scratch: &Scratch, expect: &[&str]) -> Outcome {
+fn check(scratch: &Scratch, expect: &[&str]) -> BuildOutcome {
     let outcome = folder(scratch.path());
     assert_eq!(findings(&outcome), expect);
     scratch.commit_all("state");
@@ -220,8 +221,8 @@ fn a_data_repo_may_be_a_folder_of_its_git_repository() {
     let named = Revision::open(scratch.path(), "HEAD:repo").expect("a commit");
     let pool = Pool::default();
     for revision in [inside, named] {
-        let outcome =
-            build(&Repo::revision(revision, Layout::default()), Stamp::default(), &pool).expect("a repo");
+        let outcome = build(&Repo::revision(revision, Layout::default()), CommitStamp::default(), &pool)
+            .expect("a repo");
         assert_eq!(bytes(&outcome), bytes(&folder(&vectors().join("repo"))));
     }
 }

@@ -23,7 +23,7 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 pub use pipe::DeadlineReader;
 pub use registry::{
-    GRACE, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog, shut_down, stop,
+    GRACE_PERIOD, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog, shut_down, stop,
 };
 pub use watchdog::{WATCHDOG_ARGUMENT, watch};
 
@@ -35,14 +35,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A child process and its process group, which is killed when the child ends or this is dropped.
 #[derive(Debug)]
-pub struct Group {
+pub struct ProcessGroup {
     child: Child,
     /// The exit status; `None` until the child is reaped. Until then no other process can get its id or that
     /// of its group.
     status: Option<ExitStatus>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a program that only reads ([`Purpose::Read`]) as the first process of a new group.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Self::start_for(command, Purpose::Read)
@@ -60,10 +60,10 @@ impl Group {
     }
 
     /// The exit status if the child has ended. The rest of its group is then killed.
-    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_none() && waitid(WaitId::Pid(self.pid()), options)?.is_some() {
-            self.end()?;
+            self.kill_and_reap()?;
         }
         Ok(self.status)
     }
@@ -71,7 +71,7 @@ impl Group {
     /// Waits until the child ends or the deadline passes; `None` means that it is still running.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
         loop {
-            if let Some(status) = self.ended()? {
+            if let Some(status) = self.try_wait()? {
                 return Ok(Some(status));
             }
             if Instant::now() >= deadline {
@@ -108,7 +108,7 @@ impl Group {
     }
 
     /// Kills the rest of the group, reaps the child, and then ends orphans that have left the group.
-    fn end(&mut self) -> io::Result<()> {
+    fn kill_and_reap(&mut self) -> io::Result<()> {
         // The group may be gone already.
         let _ = kill_process_group(self.pid(), Signal::KILL);
         let status = loop {
@@ -127,26 +127,27 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if self.status.is_none() {
             // There is no caller left to report an error to.
-            let _ = self.end();
+            let _ = self.kill_and_reap();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Group, WaitId, WaitIdOptions, waitid};
+    use super::{ProcessGroup, WaitId, WaitIdOptions, waitid};
     use std::io::Read as _;
     use std::process::{ChildStdout, Command, Stdio};
     use std::thread;
     use std::time::{Duration, Instant};
 
     /// A shell that runs a script, and the stdout that it shares with everything it starts.
-    fn shell(script: &str) -> (Group, ChildStdout) {
-        let mut group = Group::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped())).unwrap();
+    fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
+        let mut group =
+            ProcessGroup::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped())).unwrap();
         let stdout = group.take_pipes().1.unwrap();
         (group, stdout)
     }
@@ -160,14 +161,14 @@ mod tests {
     fn a_child_that_ends_takes_its_background_processes_with_it() {
         let (mut group, stdout) = shell("sleep 600 & exit 3");
         let status = loop {
-            match group.ended().unwrap() {
+            match group.try_wait().unwrap() {
                 Some(status) => break status,
                 None => thread::yield_now(),
             }
         };
         assert_eq!(status.code(), Some(3));
         all_are_gone(stdout);
-        assert_eq!(group.ended().unwrap(), Some(status), "the status stays available");
+        assert_eq!(group.try_wait().unwrap(), Some(status), "the status stays available");
     }
 
     #[test]
@@ -186,7 +187,7 @@ mod tests {
     fn memory_is_limited() {
         let script = "read go; dd if=/dev/zero of=/dev/null bs=200M count=1 2>/dev/null";
         let mut command = Command::new("sh");
-        let mut group = Group::start(command.args(["-c", script]).stdin(Stdio::piped())).unwrap();
+        let mut group = ProcessGroup::start(command.args(["-c", script]).stdin(Stdio::piped())).unwrap();
         group.limit_memory(64 << 20).unwrap();
         drop(group.take_pipes());
         let status = group.wait_until(Instant::now() + Duration::from_mins(1)).unwrap().unwrap();
@@ -211,7 +212,7 @@ mod tests {
     fn a_dropped_child_is_killed_with_its_descendants() {
         let (mut group, mut stdout) = shell("sleep 600 & echo; wait");
         stdout.read_exact(&mut [0]).unwrap();
-        assert_eq!(group.ended().unwrap(), None);
+        assert_eq!(group.try_wait().unwrap(), None);
         drop(group);
         all_are_gone(stdout);
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use crate::proc::{Listing, ProcessInfo, children};
+use crate::proc::{ChildListing, ProcessInfo, children};
 
 /// Selects the orphans that a sweep ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct RunningGroup {
 
 /// The result of one sweep.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SweepResult {
     /// Orphans that were sent `SIGKILL` and have not been reaped yet.
     pub killed: BTreeSet<i32>,
     /// Orphans that had ended.
@@ -47,13 +47,13 @@ pub struct Swept {
 pub struct Adoption {
     proc: PathBuf,
     own: ProcessInfo,
-    inherited: Inherited,
+    inherited: InheritedChildren,
 }
 
 /// Children that existed before the first orphan could be adopted, and their descendants. They are left
 /// alone.
 #[derive(Debug, Default)]
-struct Inherited {
+struct InheritedChildren {
     processes: BTreeSet<i32>,
     groups: BTreeSet<i32>,
     sessions: BTreeSet<i32>,
@@ -61,7 +61,7 @@ struct Inherited {
 
 /// The action of a sweep on one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum SweepAction {
     Keep,
     /// It has ended, and no other code waits for it.
     Reap,
@@ -72,7 +72,7 @@ enum Verdict {
 
 /// Selects the processes that a sweep leaves alone, besides inherited ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Spared<'a> {
+pub struct SweepFilter<'a> {
     /// The registered groups.
     pub groups: &'a [RunningGroup],
     /// The process id of the watchdog.
@@ -86,7 +86,7 @@ impl Adoption {
     pub fn begin() -> Option<Self> {
         let proc = PathBuf::from("/proc");
         let own = ProcessInfo::read(&proc.join("self/stat"))?;
-        let inherited = Inherited::of(&own, &children(&proc, own.pid, Listing::AllProcesses));
+        let inherited = InheritedChildren::of(&own, &children(&proc, own.pid, ChildListing::AllProcesses));
         become_subreaper().ok()?;
         Some(Self { proc, own, inherited })
     }
@@ -98,18 +98,19 @@ impl Adoption {
     }
 
     /// Kills and reaps the orphans that are there now. The caller prevents starts meanwhile.
-    pub fn sweep(&self, spared: Spared<'_>) -> Swept {
-        let mut swept = Swept::default();
+    pub fn sweep(&self, spared: SweepFilter<'_>) -> SweepResult {
+        let mut swept = SweepResult::default();
         // The per-thread lists may lack a child while others end. The next sweep finds it; the last sweep has
         // no successor, so that it lists all processes.
-        let listing = if spared.scope == SweepScope::All { Listing::AllProcesses } else { Listing::Threads };
+        let listing =
+            if spared.scope == SweepScope::All { ChildListing::AllProcesses } else { ChildListing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {
             let Some(pid) = Pid::from_raw(process.pid) else { continue };
-            let sent = match self.verdict(&process, spared) {
-                Verdict::Keep => continue,
-                Verdict::Reap => Ok(()),
-                Verdict::Kill => kill_process(pid, Signal::KILL),
-                Verdict::KillGroup => Pid::from_raw(process.group)
+            let sent = match self.action(&process, spared) {
+                SweepAction::Keep => continue,
+                SweepAction::Reap => Ok(()),
+                SweepAction::Kill => kill_process(pid, Signal::KILL),
+                SweepAction::KillGroup => Pid::from_raw(process.group)
                     .map_or(Ok(()), |group| kill_process_group(group, Signal::KILL))
                     // The group of a process that has just ended may be empty.
                     .or_else(|_| kill_process(pid, Signal::KILL)),
@@ -125,27 +126,27 @@ impl Adoption {
         swept
     }
 
-    fn verdict(&self, process: &ProcessInfo, spared: Spared<'_>) -> Verdict {
+    fn action(&self, process: &ProcessInfo, spared: SweepFilter<'_>) -> SweepAction {
         let ProcessInfo { pid, is_zombie, group, session, started, .. } = *process;
-        let Spared { groups, watchdog, scope } = spared;
+        let SweepFilter { groups, watchdog, scope } = spared;
         // Processes 0 and 1 are never children; our own group may have children of libraries.
         let is_own = pid <= 1 || group == self.own.group || watchdog == Some(pid);
-        if is_own || self.inherited.has(process) || groups.iter().any(|running| running.id == pid) {
-            return Verdict::Keep;
+        if is_own || self.inherited.contains(process) || groups.iter().any(|running| running.id == pid) {
+            return SweepAction::Keep;
         }
         if is_zombie {
-            return Verdict::Reap;
+            return SweepAction::Reap;
         }
         let is_registered = groups.iter().any(|running| running.id == group);
         let may_be_owned = groups.iter().any(|running| running.started <= started);
         if is_registered || (scope == SweepScope::Unowned && may_be_owned) {
-            return Verdict::Keep;
+            return SweepAction::Keep;
         }
         // It may have joined a group of our session that it does not lead, for example that of a shell.
         if group > 1 && (group == pid || session != self.own.session) {
-            return Verdict::KillGroup;
+            return SweepAction::KillGroup;
         }
-        Verdict::Kill
+        SweepAction::Kill
     }
 }
 
@@ -161,7 +162,7 @@ fn become_subreaper() -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 
-impl Inherited {
+impl InheritedChildren {
     fn of(own: &ProcessInfo, children: &[ProcessInfo]) -> Self {
         let pick = |id: fn(&ProcessInfo) -> i32| {
             children.iter().map(id).filter(|one| *one != id(own)).collect::<BTreeSet<i32>>()
@@ -173,7 +174,7 @@ impl Inherited {
         }
     }
 
-    fn has(&self, process: &ProcessInfo) -> bool {
+    fn contains(&self, process: &ProcessInfo) -> bool {
         self.processes.contains(&process.pid)
             || self.groups.contains(&process.group)
             || self.sessions.contains(&process.session)
@@ -182,7 +183,7 @@ impl Inherited {
 
 #[cfg(test)]
 mod tests {
-    use super::{Adoption, Inherited, RunningGroup, Spared, SweepScope, Verdict};
+    use super::{Adoption, InheritedChildren, RunningGroup, SweepAction, SweepFilter, SweepScope};
     use crate::proc::ProcessInfo;
     use std::path::PathBuf;
 
@@ -193,42 +194,42 @@ mod tests {
 
     fn adoption(inherited: &[ProcessInfo]) -> Adoption {
         let own = ProcessInfo { parent: 1, ..process(10, 10, 10) };
-        let inherited = Inherited::of(&own, inherited);
+        let inherited = InheritedChildren::of(&own, inherited);
         Adoption { proc: PathBuf::new(), own, inherited }
     }
 
     #[test]
     fn a_process_that_left_its_group_is_killed_and_others_are_left_alone() {
         let check = |process: ProcessInfo, expect| {
-            let spared = Spared {
+            let spared = SweepFilter {
                 groups: &[RunningGroup { id: 20, started: 600 }],
                 watchdog: Some(30),
                 scope: SweepScope::Unowned,
             };
-            assert_eq!(adoption(&[]).verdict(&process, spared), expect, "{process:?}");
+            assert_eq!(adoption(&[]).action(&process, spared), expect, "{process:?}");
         };
         let dead = |process| ProcessInfo { is_zombie: true, ..process };
-        check(process(40, 40, 40), Verdict::KillGroup);
+        check(process(40, 40, 40), SweepAction::KillGroup);
         // The member of a session whose leader has ended.
-        check(process(41, 40, 40), Verdict::KillGroup);
-        check(process(41, 41, 10), Verdict::KillGroup);
+        check(process(41, 40, 40), SweepAction::KillGroup);
+        check(process(41, 41, 10), SweepAction::KillGroup);
         // It joined a group of our session, which may have other members.
-        check(process(41, 7, 10), Verdict::Kill);
-        check(process(41, 30, 10), Verdict::Kill);
-        check(process(41, 1, 40), Verdict::Kill);
-        check(process(41, 0, 40), Verdict::Kill);
-        check(dead(process(40, 40, 40)), Verdict::Reap);
-        check(process(20, 20, 10), Verdict::Keep);
-        check(dead(process(20, 20, 10)), Verdict::Keep);
-        check(process(21, 20, 10), Verdict::Keep);
-        check(dead(process(21, 20, 10)), Verdict::Reap);
-        check(process(30, 30, 10), Verdict::Keep);
-        check(dead(process(30, 30, 10)), Verdict::Keep);
-        check(process(11, 10, 10), Verdict::Keep);
-        check(dead(process(11, 10, 10)), Verdict::Keep);
-        check(process(1, 1, 1), Verdict::Keep);
-        check(process(0, 5, 5), Verdict::Keep);
-        check(process(2, 2, 2), Verdict::KillGroup);
+        check(process(41, 7, 10), SweepAction::Kill);
+        check(process(41, 30, 10), SweepAction::Kill);
+        check(process(41, 1, 40), SweepAction::Kill);
+        check(process(41, 0, 40), SweepAction::Kill);
+        check(dead(process(40, 40, 40)), SweepAction::Reap);
+        check(process(20, 20, 10), SweepAction::Keep);
+        check(dead(process(20, 20, 10)), SweepAction::Keep);
+        check(process(21, 20, 10), SweepAction::Keep);
+        check(dead(process(21, 20, 10)), SweepAction::Reap);
+        check(process(30, 30, 10), SweepAction::Keep);
+        check(dead(process(30, 30, 10)), SweepAction::Keep);
+        check(process(11, 10, 10), SweepAction::Keep);
+        check(dead(process(11, 10, 10)), SweepAction::Keep);
+        check(process(1, 1, 1), SweepAction::Keep);
+        check(process(0, 5, 5), SweepAction::Keep);
+        check(process(2, 2, 2), SweepAction::KillGroup);
     }
 
     #[test]
@@ -236,30 +237,30 @@ mod tests {
         let check = |started: &[u64], scope, expect| {
             let groups: Vec<RunningGroup> =
                 started.iter().map(|started| RunningGroup { id: 20, started: *started }).collect();
-            let spared = Spared { groups: &groups, watchdog: None, scope };
-            assert_eq!(adoption(&[]).verdict(&process(40, 40, 40), spared), expect, "{started:?}");
+            let spared = SweepFilter { groups: &groups, watchdog: None, scope };
+            assert_eq!(adoption(&[]).action(&process(40, 40, 40), spared), expect, "{started:?}");
         };
-        check(&[], SweepScope::Unowned, Verdict::KillGroup);
-        check(&[501, 700], SweepScope::Unowned, Verdict::KillGroup);
-        check(&[501, 500], SweepScope::Unowned, Verdict::Keep);
-        check(&[0], SweepScope::Unowned, Verdict::Keep);
-        check(&[0, 500], SweepScope::All, Verdict::KillGroup);
+        check(&[], SweepScope::Unowned, SweepAction::KillGroup);
+        check(&[501, 700], SweepScope::Unowned, SweepAction::KillGroup);
+        check(&[501, 500], SweepScope::Unowned, SweepAction::Keep);
+        check(&[0], SweepScope::Unowned, SweepAction::Keep);
+        check(&[0, 500], SweepScope::All, SweepAction::KillGroup);
     }
 
     #[test]
     fn inherited_children_and_their_descendants_are_left_alone() {
         let adoption = adoption(&[process(50, 51, 52), process(60, 10, 10)]);
         let check = |process: ProcessInfo, expect| {
-            let spared = Spared { groups: &[], watchdog: None, scope: SweepScope::All };
-            assert_eq!(adoption.verdict(&process, spared), expect, "{process:?}");
+            let spared = SweepFilter { groups: &[], watchdog: None, scope: SweepScope::All };
+            assert_eq!(adoption.action(&process, spared), expect, "{process:?}");
         };
-        check(process(50, 51, 52), Verdict::Keep);
-        check(ProcessInfo { is_zombie: true, ..process(50, 51, 52) }, Verdict::Keep);
-        check(process(50, 70, 70), Verdict::Keep);
-        check(process(70, 51, 10), Verdict::Keep);
-        check(process(70, 70, 52), Verdict::Keep);
-        check(process(60, 61, 61), Verdict::Keep);
-        check(process(70, 70, 10), Verdict::KillGroup);
-        check(process(70, 70, 70), Verdict::KillGroup);
+        check(process(50, 51, 52), SweepAction::Keep);
+        check(ProcessInfo { is_zombie: true, ..process(50, 51, 52) }, SweepAction::Keep);
+        check(process(50, 70, 70), SweepAction::Keep);
+        check(process(70, 51, 10), SweepAction::Keep);
+        check(process(70, 70, 52), SweepAction::Keep);
+        check(process(60, 61, 61), SweepAction::Keep);
+        check(process(70, 70, 10), SweepAction::KillGroup);
+        check(process(70, 70, 70), SweepAction::KillGroup);
     }
 }

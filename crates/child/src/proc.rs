@@ -46,7 +46,7 @@ impl ProcessInfo {
 
 /// The source from which children are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub enum ChildListing {
     /// The per-thread lists of children where the kernel has them, else all processes.
     Threads,
     /// All processes.
@@ -54,8 +54,8 @@ pub enum Listing {
 }
 
 /// The direct children of this process.
-pub fn children(proc: &Path, own: i32, listing: Listing) -> Vec<ProcessInfo> {
-    let listed = if listing == Listing::Threads { listed_children(proc) } else { None };
+pub fn children(proc: &Path, own: i32, listing: ChildListing) -> Vec<ProcessInfo> {
+    let listed = if listing == ChildListing::Threads { listed_children(proc) } else { None };
     let pids = listed.unwrap_or_else(|| numbers(proc));
     let read = |pid: &i32| ProcessInfo::read(&proc.join(pid.to_string()).join("stat"));
     pids.iter().filter_map(read).filter(|process| process.parent == own).collect()
@@ -86,7 +86,7 @@ fn numbers(folder: &Path) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Listing, ProcessInfo, children, listed_children};
+    use super::{ChildListing, ProcessInfo, children, listed_children};
     use std::path::PathBuf;
 
     #[test]
@@ -144,14 +144,14 @@ mod tests {
             pids.sort_unstable();
             assert_eq!(pids, expect);
         };
-        check(Listing::Threads, &[20, 22]);
+        check(ChildListing::Threads, &[20, 22]);
         proc.write("self/task/10/children", "20 ");
         proc.write("self/task/11/children", "99 21\n");
         assert_eq!(listed_children(&proc.0).map(|pids| pids.len()), Some(3));
         // Processes that are gone or not direct children are left out.
-        check(Listing::Threads, &[20]);
-        check(Listing::AllProcesses, &[20, 22]);
+        check(ChildListing::Threads, &[20]);
+        check(ChildListing::AllProcesses, &[20, 22]);
         proc.write("self/task/12/stat", "");
-        check(Listing::Threads, &[20, 22]);
+        check(ChildListing::Threads, &[20, 22]);
     }
 }

@@ -16,11 +16,11 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::POLL_INTERVAL;
-use crate::orphans::{Adoption, RunningGroup, Spared, SweepScope, Swept};
+use crate::orphans::{Adoption, RunningGroup, SweepFilter, SweepResult, SweepScope};
 use crate::watchdog::Watchdog;
 
 /// Time between `SIGTERM` and `SIGKILL` for a group.
-pub const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time that a sweep waits for killed orphans to end.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -38,9 +38,9 @@ pub enum Purpose {
 pub(crate) static CHILDREN: Children = Children::new();
 
 /// The registry behind its lock, which is held while a child is started or reaped.
-pub(crate) struct Children(Mutex<Registry>);
+pub(crate) struct Children(Mutex<ChildRegistry>);
 
-struct Registry {
+struct ChildRegistry {
     /// Groups by the id of their first process.
     groups: BTreeMap<i32, GroupEntry>,
     /// Groups up to this purpose are being ended, and no new ones are started.
@@ -60,7 +60,7 @@ struct GroupEntry {
     started: u64,
 }
 
-impl Registry {
+impl ChildRegistry {
     /// The groups up to a purpose.
     fn up_to(&self, purpose: Purpose) -> Vec<Pid> {
         let chosen = self.groups.iter().filter(|(_, entry)| entry.purpose <= purpose);
@@ -75,11 +75,11 @@ impl Registry {
     }
 
     /// Kills and reaps the orphans that are there now.
-    fn sweep_once(&mut self, scope: SweepScope) -> Swept {
-        let Some(adoption) = &self.adoption else { return Swept::default() };
+    fn sweep_once(&mut self, scope: SweepScope) -> SweepResult {
+        let Some(adoption) = &self.adoption else { return SweepResult::default() };
         let running = |(id, entry): (&i32, &GroupEntry)| RunningGroup { id: *id, started: entry.started };
         let groups: Vec<RunningGroup> = self.groups.iter().map(running).collect();
-        let swept = adoption.sweep(Spared { groups: &groups, watchdog: self.watchdog.id(), scope });
+        let swept = adoption.sweep(SweepFilter { groups: &groups, watchdog: self.watchdog.id(), scope });
         self.lingering.retain(|pid| !swept.reaped.contains(pid));
         swept
     }
@@ -87,7 +87,7 @@ impl Registry {
 
 impl Children {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Registry {
+        Self(Mutex::new(ChildRegistry {
             groups: BTreeMap::new(),
             stopping: None,
             watchdog: Watchdog::disabled(),
@@ -97,13 +97,13 @@ impl Children {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Registry> {
+    fn lock(&self) -> MutexGuard<'_, ChildRegistry> {
         self.0.lock()
     }
 
     /// Takes the lock if it is free within `timeout`: a start that hangs on an unresponsive file system holds
     /// it.
-    fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Registry>> {
+    fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, ChildRegistry>> {
         self.0.try_lock_for(timeout)
     }
 
@@ -152,7 +152,7 @@ impl Children {
     pub(crate) fn stop(&self, purpose: Purpose, grace: Duration) {
         let deadline = Instant::now() + grace;
         {
-            let Some(mut registry) = self.lock_within(GRACE) else { return };
+            let Some(mut registry) = self.lock_within(GRACE_PERIOD) else { return };
             registry.stopping = registry.stopping.max(Some(purpose));
             registry.signal(purpose, Signal::TERM);
         }
@@ -235,12 +235,12 @@ pub fn is_stopping(purpose: Purpose) -> bool {
 /// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners
 /// reap them.
 pub fn stop(purpose: Purpose) {
-    CHILDREN.stop(purpose, GRACE);
+    CHILDREN.stop(purpose, GRACE_PERIOD);
 }
 
 /// Ends every child before this process exits: all groups, and processes that have left their group.
 pub fn shut_down() {
-    CHILDREN.shut_down(GRACE);
+    CHILDREN.shut_down(GRACE_PERIOD);
 }
 
 fn is_stopped(stopping: Option<Purpose>, purpose: Purpose) -> bool {
@@ -265,7 +265,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    const LONG: Duration = Duration::from_mins(1);
+    const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     fn sleeper() -> Command {
         let mut command = Command::new("sleep");
@@ -276,7 +276,7 @@ mod tests {
     /// Waits until a child has ended, and reaps it.
     fn reap(children: &Children, child: &mut Child) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt as _;
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(status) = children.reap(child).unwrap() {
                 return status.signal();
@@ -299,13 +299,13 @@ mod tests {
     #[test]
     fn a_command_is_not_even_started_once_a_shutdown_ends_its_purpose() {
         let children = Children::new();
-        children.stop(Purpose::Read, LONG);
+        children.stop(Purpose::Read, TEST_TIMEOUT);
         let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Read).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
         let mut writer = children.start(&mut sleeper(), Purpose::Write).unwrap();
-        children.stop(Purpose::Read, LONG);
+        children.stop(Purpose::Read, TEST_TIMEOUT);
         assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
-        children.stop(Purpose::Write, LONG);
+        children.stop(Purpose::Write, TEST_TIMEOUT);
         assert_eq!(reap(&children, &mut writer), Some(15));
         let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
@@ -320,7 +320,7 @@ mod tests {
             let mut registry = children.lock();
             let stopping = scope.spawn(|| {
                 begin.send(()).unwrap();
-                children.stop(Purpose::Write, LONG);
+                children.stop(Purpose::Write, TEST_TIMEOUT);
             });
             begun.recv().unwrap();
             let mut child = sleeper().process_group(0).spawn().unwrap();

@@ -16,7 +16,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::POLL_INTERVAL;
-use crate::registry::GRACE;
+use crate::registry::GRACE_PERIOD;
 
 /// The only argument of the watchdog process.
 pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
@@ -106,16 +106,16 @@ fn start() -> io::Result<Child> {
 /// Main function of the watchdog process: reads until its input ends, then ends the groups that are still
 /// registered.
 pub fn watch(input: impl Read) {
-    watch_with(input, GRACE);
+    watch_with(input, GRACE_PERIOD);
 }
 
 fn watch_with(input: impl Read, grace: Duration) {
-    let groups: Vec<Pid> = listed(input).into_iter().filter_map(Pid::from_raw).collect();
-    end(&groups, grace);
+    let groups: Vec<Pid> = running_groups(input).into_iter().filter_map(Pid::from_raw).collect();
+    end_groups(&groups, grace);
 }
 
 /// Sends `SIGTERM` to groups, waits until all have ended or `grace` has passed, and kills the rest.
-fn end(groups: &[Pid], grace: Duration) {
+fn end_groups(groups: &[Pid], grace: Duration) {
     let signal = |signal| {
         for group in groups {
             // A group that is gone already needs no signal.
@@ -132,7 +132,7 @@ fn end(groups: &[Pid], grace: Duration) {
 }
 
 /// The groups that were started and have not ended when the input ends.
-fn listed(input: impl Read) -> BTreeSet<i32> {
+fn running_groups(input: impl Read) -> BTreeSet<i32> {
     let mut groups = BTreeSet::new();
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         // 0 and 1 would be our own group and every process.
@@ -148,8 +148,8 @@ fn listed(input: impl Read) -> BTreeSet<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{listed, watch_with};
-    use crate::{Group, Purpose};
+    use super::{running_groups, watch_with};
+    use crate::{ProcessGroup, Purpose};
     use std::io::Read as _;
     use std::process::{Command, Stdio};
     use std::time::Duration;
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn groups_that_have_not_ended_are_listed() {
         let check = |lines: &str, expect: &[i32]| {
-            assert_eq!(listed(lines.as_bytes()).into_iter().collect::<Vec<_>>(), expect, "{lines}");
+            assert_eq!(running_groups(lines.as_bytes()).into_iter().collect::<Vec<_>>(), expect, "{lines}");
         };
         check("", &[]);
         check("+7\n+9\n-7\n", &[9]);
@@ -171,7 +171,8 @@ mod tests {
         let script = "trap '' TERM; sleep 600 & echo; wait";
         let mut command = Command::new("sh");
         let mut group =
-            Group::start_for(command.args(["-c", script]).stdout(Stdio::piped()), Purpose::Write).unwrap();
+            ProcessGroup::start_for(command.args(["-c", script]).stdout(Stdio::piped()), Purpose::Write)
+                .unwrap();
         let mut stdout = group.take_pipes().1.unwrap();
         stdout.read_exact(&mut [0]).unwrap();
         let line = format!("+{}\n", group.pid().as_raw_nonzero());

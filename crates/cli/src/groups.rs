@@ -3,7 +3,7 @@
 use clap::{Command, CommandFactory as _};
 
 use super::{Cli, ColorWhen};
-use crate::terminal::Size;
+use crate::terminal::TerminalSize;
 
 /// Groups of commands. A command that is in no group is listed with the last one.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -22,7 +22,7 @@ pub fn command(color: ColorWhen, version: &'static str) -> Command {
     let command = Cli::command().color(color.into()).long_version(version);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
-        groups(&command, Size::known().map_or(MAX_WIDTH, |size| size.width.min(MAX_WIDTH))),
+        groups(&command, TerminalSize::detect().map_or(MAX_WIDTH, |size| size.width.min(MAX_WIDTH))),
         heading("Options")
     );
     command.help_template(template)

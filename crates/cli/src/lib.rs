@@ -2,9 +2,9 @@
 //! stdout and stderr, [`progress`] shows what a command waits for, and [`terminal`] reads the size and sets
 //! the modes of the terminal.
 
+mod command_line;
 mod global;
 mod groups;
-mod line;
 mod plan;
 pub mod plan_output;
 mod pretty;
@@ -27,15 +27,16 @@ use qontract_config::environment::{ReadBy, help};
 
 pub use qontract_config::variable;
 
+pub use command_line::CommandLine;
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::command;
-pub use line::CommandLine;
-pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
-pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
+pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
+pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs};
 pub use run::{
-    LogLevel, LogOptions, Reconcile, RunFormat, RunOptions, SelectedIntegration, Up, register_integrations,
+    LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs,
+    register_integrations,
 };
-pub use serve::{PeerServer, Serve};
+pub use serve::{PeerServerArgs, ServeArgs};
 
 /// Reconcile your infrastructure from one Git repository.
 #[derive(Debug, Parser)]
@@ -62,7 +63,7 @@ pub enum Command {
         ("qontract up --sandbox ./sandbox", "use a sandbox that you can inspect"),
         ("qontract up --once --dry-run", "show what would change, then exit"),
     ]))]
-    Up(Up),
+    Up(UpArgs),
     /// Show what a change to the data would do: a dry run of every integration that it affects
     ///
     /// Compares BASE with HEAD, plans each affected integration against the configured targets or the
@@ -71,18 +72,18 @@ pub enum Command {
     ///
     /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
     /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
         ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
         ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
     ]))]
-    Bundle(Bundle),
+    Bundle(BundleArgs),
     /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the
     /// folder
     ///
     /// Exit code: 0 no differences, 1 differences, 2 error.
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Check a data repo, some of its files, a Git revision or a bundle, and report all errors at once
     ///
     /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it
@@ -93,28 +94,28 @@ pub enum Command {
         ("qontract validate HEAD~1", "a Git revision"),
         ("qontract explain Q2041", "what a code means"),
     ]))]
-    Validate(Validate),
+    Validate(ValidateArgs),
     /// Work with the JSON schemas of a data repo
-    Schema(Schema),
+    Schema(SchemaArgs),
     /// List or show what the data describes: `get namespaces`, `get apps billing`
     #[command(after_long_help = examples(&[
         ("qontract get", "all kinds"),
         ("qontract get namespaces --filter cluster=cliffs-stage", "a table"),
         ("qontract get apps billing -o yaml", "one object"),
     ]))]
-    Get(Get),
+    Get(GetArgs),
     /// Query the data with GraphQL
     #[command(after_long_help = examples(&[
         ("qontract query '{ apps_v1 { name } }'", "indented on a terminal, else in one line"),
         ("qontract query - < query.graphql | jq .data", "a query from a file"),
     ]))]
-    Query(Query),
+    Query(QueryArgs),
     /// Serve bundles as GraphQL over HTTP, each by its SHA-256
     #[command(after_long_help = examples(&[
         ("qontract serve --watch", "serve the data repo as it changes, on http://127.0.0.1:4000/graphql"),
         ("qontract serve --bundle bundle.json --listen 8080", "serve a bundle on another port"),
     ]))]
-    Serve(Box<Serve>),
+    Serve(Box<ServeArgs>),
     /// Run an integration: make its targets match the data
     ///
     /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define
@@ -125,42 +126,42 @@ pub enum Command {
         ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "one cluster"),
         ("qontract reconcile openshift-namespaces --config config.toml --every 10m --listen 9090", "in a loop"),
     ]))]
-    Reconcile(Box<Reconcile>),
+    Reconcile(Box<ReconcileArgs>),
     /// Show which integrations and shards a change can affect, and why
     ///
     /// Exit code: 0 none, 1 some, 2 error.
-    Affected(Affected),
+    Affected(AffectedArgs),
     /// List the integrations, or show what one of them reads
-    Integrations(Integrations),
+    Integrations(IntegrationsArgs),
     /// Work with hash slots
-    Shards(Shards),
+    Shards(ShardsArgs),
     /// Work with Kubernetes objects
-    Inventory(Inventory),
+    Inventory(InventoryArgs),
     /// Explain a code such as Q1007 at length, or a run; without either, list all codes
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// List runs, or show one
-    Runs(Runs),
+    Runs(RunsArgs),
     /// Write the datafile that approves the removals that a run held
-    Approve(Approve),
+    Approve(ApproveArgs),
     /// Work with the configuration
-    Config(Config),
+    Config(ConfigArgs),
     /// Work with the journal: state that all processes share, such as recent removals
-    Journal(Journal),
+    Journal(JournalArgs),
     /// Drop-in replacements for qontract-server, -bundler, -validator, -reconcile and run-integration
-    Peer(Peer),
+    Peer(PeerArgs),
     /// Generate shell completions: `source <(qontract completions bash)`
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Write the manual pages, one for each command
-    Man(Man),
+    Man(ManArgs),
     /// Print the help of a command
-    Help(Help),
+    Help(HelpArgs),
     /// Print the version, the commit and its date
     Version,
 }
 
 /// Arguments of `help`.
 #[derive(Args, Debug)]
-pub struct Help {
+pub struct HelpArgs {
     /// The command, for example `reconcile` or `integrations schemas`; without one, all commands
     pub command: Vec<String>,
     /// Print the reference of all commands in Markdown
@@ -202,13 +203,13 @@ impl From<LayoutOptions> for Layout {
     fn from(options: LayoutOptions) -> Self {
         let LayoutOptions { data_dir, resources_dir, schemas_dir, graphql_file } = options;
         Layout { data: data_dir, resources: resources_dir, schemas: schemas_dir, graphql: graphql_file }
-            .normal()
+            .normalized()
     }
 }
 
 /// Arguments of `bundle`.
 #[derive(Args, Debug)]
-pub struct Bundle {
+pub struct BundleArgs {
     /// Folder of the data repo
     #[arg(default_value = ".")]
     pub repo: PathBuf,
@@ -237,7 +238,7 @@ pub struct Bundle {
 
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
-pub struct Validate {
+pub struct ValidateArgs {
     /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo,
     /// whose findings alone are shown; by default the data repo that the working directory is in
     #[arg(value_name = "WHAT", default_value = ".")]
@@ -277,7 +278,7 @@ pub enum FindingsFormat {
 
 /// Arguments of `schema`.
 #[derive(Args, Debug)]
-pub struct Schema {
+pub struct SchemaArgs {
     /// The action.
     #[command(subcommand)]
     pub action: SchemaAction,
@@ -287,12 +288,12 @@ pub struct Schema {
 #[derive(Debug, Subcommand)]
 pub enum SchemaAction {
     /// Write the schemas as plain JSON Schemas that editors understand
-    Export(SchemaExport),
+    Export(SchemaExportArgs),
 }
 
 /// Arguments of `schema export`.
 #[derive(Args, Debug)]
-pub struct SchemaExport {
+pub struct SchemaExportArgs {
     /// Folder to write into; existing files are overwritten
     pub folder: PathBuf,
     /// The data repo, Git revision or bundle file to read them from
@@ -322,7 +323,7 @@ pub struct DataOptions {
 
 /// Arguments of `query`.
 #[derive(Args, Debug)]
-pub struct Query {
+pub struct QueryArgs {
     /// The request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
     #[arg(value_name = "QUERY")]
     pub request: String,
@@ -345,7 +346,7 @@ pub struct Query {
 
 /// Arguments of `get`.
 #[derive(Args, Debug)]
-pub struct Get {
+pub struct GetArgs {
     /// What to list: a field of the type `Query`, with or without its version; without one, list them all
     pub kind: Option<String>,
     /// The name of one of them, or its path
@@ -380,7 +381,7 @@ pub enum GetFormat {
 
 /// Arguments of `integrations`.
 #[derive(Args, Debug)]
-pub struct Integrations {
+pub struct IntegrationsArgs {
     /// The action; lists all integrations by default.
     #[command(subcommand)]
     pub action: Option<IntegrationsAction>,
@@ -414,12 +415,12 @@ pub enum IntegrationsAction {
         output: Option<IntegrationsFormat>,
     },
     /// Print the schemas that an integration can read, as its file in the data has to list them
-    Schemas(IntegrationSchemas),
+    Schemas(IntegrationSchemasArgs),
 }
 
 /// Arguments of `integrations schemas`.
 #[derive(Args, Debug)]
-pub struct IntegrationSchemas {
+pub struct IntegrationSchemasArgs {
     /// The integration
     pub name: String,
     /// The data whose GraphQL types decide which schemas a query reads.
@@ -429,7 +430,7 @@ pub struct IntegrationSchemas {
 
 /// Arguments of `shards`.
 #[derive(Args, Debug)]
-pub struct Shards {
+pub struct ShardsArgs {
     /// The action.
     #[command(subcommand)]
     pub action: ShardsAction,
@@ -439,12 +440,12 @@ pub struct Shards {
 #[derive(Debug, Subcommand)]
 pub enum ShardsAction {
     /// Print the slot of a value
-    Of(ShardsOf),
+    Of(ShardsOfArgs),
 }
 
 /// Arguments of `shards of`.
 #[derive(Args, Debug)]
-pub struct ShardsOf {
+pub struct ShardsOfArgs {
     /// The value, for example `cluster/namespace`
     pub value: String,
     /// Number of slots
@@ -454,7 +455,7 @@ pub struct ShardsOf {
 
 /// Arguments of `inventory`.
 #[derive(Args, Debug)]
-pub struct Inventory {
+pub struct InventoryArgs {
     /// The action.
     #[command(subcommand)]
     pub action: InventoryAction,
@@ -464,12 +465,12 @@ pub struct Inventory {
 #[derive(Debug, Subcommand)]
 pub enum InventoryAction {
     /// Print the canonical form of objects and its hash, as stored in `qontract.sha256sum`
-    Hash(InventoryHash),
+    Hash(InventoryHashArgs),
 }
 
 /// Arguments of `inventory hash`.
 #[derive(Args, Debug)]
-pub struct InventoryHash {
+pub struct InventoryHashArgs {
     /// YAML or JSON: one object, several documents, or a list; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
@@ -477,7 +478,7 @@ pub struct InventoryHash {
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// A code, for example Q1007; or the word `run`
     #[arg(value_name = "CODE|run")]
     pub code: Option<String>,
@@ -491,7 +492,7 @@ pub struct Explain {
 
 /// Arguments of `config`.
 #[derive(Args, Debug)]
-pub struct Config {
+pub struct ConfigArgs {
     /// The action.
     #[command(subcommand)]
     pub action: ConfigAction,
@@ -506,7 +507,7 @@ pub enum ConfigAction {
     /// the integrations that the data defines need. For each program of `[integrations.*]`: can it be
     /// started, and does it answer `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage
     /// error.
-    Check(Box<ConfigCheck>),
+    Check(Box<ConfigCheckArgs>),
     /// Write a configuration to start from, in which every line is a comment
     Init {
         /// The file; it must not exist
@@ -519,7 +520,7 @@ pub enum ConfigAction {
 
 /// Arguments of `config check`.
 #[derive(Args, Debug)]
-pub struct ConfigCheck {
+pub struct ConfigCheckArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
@@ -547,7 +548,7 @@ pub struct ConfigCheck {
 
 /// Arguments of `journal`.
 #[derive(Args, Debug)]
-pub struct Journal {
+pub struct JournalArgs {
     /// The action.
     #[command(subcommand)]
     pub action: JournalAction,
@@ -574,7 +575,7 @@ pub enum JournalAction {
 
 /// Arguments of `peer`.
 #[derive(Args, Debug)]
-pub struct Peer {
+pub struct PeerArgs {
     /// The tool.
     #[command(subcommand)]
     pub tool: PeerTool,
@@ -584,23 +585,23 @@ pub struct Peer {
 #[derive(Debug, Subcommand)]
 pub enum PeerTool {
     /// qontract-bundler: write a bundle of the given directories to stdout
-    Bundler(PeerBundler),
+    Bundler(PeerBundlerArgs),
     /// qontract-reconcile: run an integration
     #[command(mut_arg("config", |arg| arg.help(NAMED_CONFIG_HELP)))]
-    Reconcile(Box<Reconcile>),
+    Reconcile(Box<ReconcileArgs>),
     /// run-integration: run an integration in a loop, configured by environment variables
     #[command(after_help = help(ReadBy::RunIntegration))]
     RunIntegration,
     /// qontract-server: serve GraphQL over HTTP, configured by environment variables
     #[command(after_help = help(ReadBy::Server))]
-    Server(PeerServer),
+    Server(PeerServerArgs),
     /// qontract-validator: write a record of every check of a bundle to stdout
-    Validator(PeerValidator),
+    Validator(PeerValidatorArgs),
 }
 
 /// Arguments of `qontract-validator`.
 #[derive(Args, Debug)]
-pub struct PeerValidator {
+pub struct PeerValidatorArgs {
     /// Only the records of errors
     #[arg(long)]
     pub only_errors: bool,
@@ -610,7 +611,7 @@ pub struct PeerValidator {
 
 /// Arguments of `qontract-bundler`.
 #[derive(Args, Debug)]
-pub struct PeerBundler {
+pub struct PeerBundlerArgs {
     /// Ignored: all cores are used
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub thread_pool_size: u32,
@@ -630,14 +631,14 @@ pub struct PeerBundler {
 
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
 }
 
 /// Arguments of `man`.
 #[derive(Args, Debug)]
-pub struct Man {
+pub struct ManArgs {
     /// Folder to write into; existing pages are overwritten
     pub folder: PathBuf,
 }

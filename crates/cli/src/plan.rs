@@ -9,7 +9,7 @@ use super::{CONFIG_HELP, LayoutOptions};
 /// Arguments of `plan`.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-pub struct Plan {
+pub struct PlanArgs {
     /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
     /// HEAD]
     pub base: Option<String>,
@@ -66,7 +66,7 @@ pub enum PlanFormat {
 
 /// Arguments of `affected`.
 #[derive(Args, Debug)]
-pub struct Affected {
+pub struct AffectedArgs {
     /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
     /// HEAD]
     pub base: Option<String>,
@@ -107,7 +107,7 @@ pub enum ReportFormat {
 
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
-pub struct Diff {
+pub struct DiffArgs {
     /// The data before: a Git revision, a folder or a bundle file
     #[arg(default_value = "HEAD")]
     pub base: String,

@@ -1,14 +1,14 @@
 //! Prints plan reports.
 
-use qontract_report::text::{self, Detail};
+use qontract_report::text::{self, PlanDetail};
 use qontract_report::{FileName, PlanReport, markdown};
 
 use crate::PlanFormat;
 use crate::printer::Printer;
 
 /// The level of detail for `--full`.
-pub fn detail(full: bool) -> Detail {
-    if full { Detail::FULL } else { Detail::default() }
+pub fn detail(full: bool) -> PlanDetail {
+    if full { PlanDetail::FULL } else { PlanDetail::default() }
 }
 
 /// Prints a report. In text, file names are relative to the working directory; in other formats, to the data
@@ -16,7 +16,7 @@ pub fn detail(full: bool) -> Detail {
 pub fn print(
     report: &PlanReport,
     format: PlanFormat,
-    detail: Detail,
+    detail: PlanDetail,
     file_name: FileName<'_>,
     printer: &Printer,
 ) -> anyhow::Result<()> {

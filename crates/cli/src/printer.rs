@@ -10,7 +10,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::AutoStream;
-use qontract_diagnostics::{MessageSink, Report, Sources, Styled, shown, shown_json, shown_lines};
+use qontract_diagnostics::{
+    MessageSink, Report, Sources, StyledText, sanitize, sanitize_json, sanitize_lines,
+};
 use qontract_runtime::Fault;
 
 use crate::pretty;
@@ -54,11 +56,11 @@ pub struct Printer {
 
 /// Whether stdout is still read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum PipeState {
     /// The pipe is open.
-    There,
+    Open,
     /// The other end of the pipe is closed.
-    Gone,
+    Closed,
 }
 
 impl Default for Printer {
@@ -85,33 +87,33 @@ impl Printer {
 
     /// Writes JSON to stdout, with unsafe characters as escapes, which does not change the value.
     pub fn json(&self, json: &[u8]) -> anyhow::Result<()> {
-        self.write(shown_json(&String::from_utf8_lossy(json)).as_bytes())
+        self.write(sanitize_json(&String::from_utf8_lossy(json)).as_bytes())
     }
 
     /// Writes text to stdout, with unsafe characters as escapes.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        self.write(shown_lines(text).as_bytes())
+        self.write(sanitize_lines(text).as_bytes())
     }
 
     /// Writes findings to stdout, as [`styled`](Self::styled) text.
-    pub fn findings(&self, findings: &Styled) -> anyhow::Result<()> {
+    pub fn findings(&self, findings: &StyledText) -> anyhow::Result<()> {
         self.styled(findings)
     }
 
     /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
-    pub fn styled(&self, text: &Styled) -> anyhow::Result<()> {
+    pub fn styled(&self, text: &StyledText) -> anyhow::Result<()> {
         progress::erase();
-        written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
+        ignore_broken_pipe(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
     }
 
     /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are
     /// escapes.
-    pub fn follow(&self, text: &str) -> anyhow::Result<Reader> {
+    pub fn follow(&self, text: &str) -> anyhow::Result<PipeState> {
         progress::erase();
         let mut out = self.out.lock();
-        match out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            result => Ok(result.map(|()| Reader::There)?),
+        match out.write_all(sanitize_lines(text).as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PipeState::Closed),
+            result => Ok(result.map(|()| PipeState::Open)?),
         }
     }
 
@@ -141,7 +143,7 @@ impl Printer {
             return;
         }
         progress::erase();
-        let line = shown_lines(line);
+        let line = sanitize_lines(line);
         let line = if has_colours(&self.err) { coloured(&line) } else { line };
         // A closed stderr is not a reason to fail.
         let _ = writeln!(self.err.lock(), "{line}");
@@ -149,10 +151,10 @@ impl Printer {
 
     /// Writes the error of a command to stderr, followed by the details and the hint of a fault.
     pub fn error(&self, error: &anyhow::Error) {
-        let mut text = format!("error: {}", shown(&format!("{error:#}")));
+        let mut text = format!("error: {}", sanitize(&format!("{error:#}")));
         if let Some(fault) = error.chain().find_map(|cause| cause.downcast_ref::<Fault>()) {
-            fault.details.iter().for_each(|line| text.push_str(&format!("\n    {}", shown(line))));
-            fault.hint.iter().for_each(|hint| text.push_str(&format!("\nhint: {}", shown(hint))));
+            fault.details.iter().for_each(|line| text.push_str(&format!("\n    {}", sanitize(line))));
+            fault.hint.iter().for_each(|hint| text.push_str(&format!("\nhint: {}", sanitize(hint))));
         }
         self.note(&text);
     }
@@ -163,7 +165,7 @@ impl Printer {
         if report.is_empty() {
             return;
         }
-        let text = Styled::report(report, sources);
+        let text = StyledText::report(report, sources);
         progress::erase();
         let _ = AutoStream::auto(self.err.lock()).write_all(text.as_str().as_bytes());
     }
@@ -171,7 +173,7 @@ impl Printer {
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         progress::erase();
         let mut out = self.out.lock();
-        written(out.write_all(bytes).and_then(|()| out.flush()))
+        ignore_broken_pipe(out.write_all(bytes).and_then(|()| out.flush()))
     }
 }
 
@@ -195,7 +197,7 @@ pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
 
 /// Turns a broken pipe into success: a reader that closes stdout early, such as `head`, does not change the
 /// exit code.
-pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+pub fn ignore_broken_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),

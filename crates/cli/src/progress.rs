@@ -9,16 +9,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use qontract_diagnostics::shown;
+use qontract_diagnostics::sanitize;
 use qontract_telemetry::activity::{Activities, Activity};
 
 use qontract_config::variable;
 
 /// Time until the line is drawn for the first time.
-const DELAY: Duration = Duration::from_secs(2);
+const SHOW_DELAY: Duration = Duration::from_secs(2);
 
 /// Interval at which the line is drawn.
-const PERIOD: Duration = Duration::from_secs(1);
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of characters of the activity: a line that wraps could not be erased.
 const MAX_WIDTH: usize = 60;
@@ -44,15 +44,15 @@ impl Progress {
     /// Shows `what` or the current activity. Does nothing if stderr is not a terminal, or in CI.
     pub fn start(what: impl Into<String>, activities: Activities) -> Self {
         let stop: Arc<StopSignal> = Arc::default();
-        if !is_watched() {
+        if !is_enabled() {
             return Self { stop, thread: None };
         }
         let (what, seen, begun) = (what.into(), Arc::clone(&stop), Instant::now());
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
-            let mut pause = DELAY;
+            let mut pause = SHOW_DELAY;
             while !seen.wait(pause) {
-                draw(&line(&what, begun.elapsed(), &activities.doing()));
-                pause = PERIOD;
+                draw(&line(&what, begun.elapsed(), &activities.in_progress()));
+                pause = REDRAW_INTERVAL;
             }
         });
         Self { stop, thread: thread.ok() }
@@ -70,7 +70,7 @@ impl Drop for Progress {
 }
 
 /// Whether the line is drawn: on a terminal that is not dumb, and not in CI.
-fn is_watched() -> bool {
+fn is_enabled() -> bool {
     std::io::stderr().is_terminal()
         && variable("CI").is_none_or(|ci| ci == "false")
         && variable("TERM").is_some_and(|term| term != "dumb")
@@ -105,7 +105,7 @@ fn draw(line: &str) {
 
 /// `waiting for GET https://c1/api (12s), and 2 more…`, or `validating . (3s)…` without an activity.
 fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
-    let is_request = |one: &&Activity| one.what.contains("://");
+    let is_request = |one: &&Activity| one.description.contains("://");
     let mut requests = doing.iter().filter(is_request);
     // Without a request, the innermost activity is the most specific one.
     let (first, more) = match requests.next() {
@@ -114,10 +114,12 @@ fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
     };
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     let (text, since) = match first {
-        Some(activity) => (format!("waiting for {}", activity.what.replace('`', "")), activity.since),
+        Some(activity) => {
+            (format!("waiting for {}", activity.description.replace('`', "")), activity.elapsed)
+        }
         None => (what.to_owned(), elapsed),
     };
-    let text = shown(&text).chars().take(MAX_WIDTH).collect::<String>();
+    let text = sanitize(&text).chars().take(MAX_WIDTH).collect::<String>();
     format!("{text} ({}s){more}…", since.as_secs())
 }
 
@@ -127,8 +129,10 @@ mod tests {
 
     #[test]
     fn the_line_names_the_activity_and_its_duration() {
-        let activity =
-            |what: &str, seconds| Activity { what: what.to_owned(), since: Duration::from_secs(seconds) };
+        let activity = |what: &str, seconds| Activity {
+            description: what.to_owned(),
+            elapsed: Duration::from_secs(seconds),
+        };
         let check = |doing: &[Activity], expect: &str| {
             assert_eq!(line("validating .", Duration::from_secs(9), doing), expect);
         };

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// Arguments of `runs`.
 #[derive(Args, Debug)]
-pub struct Runs {
+pub struct RunsArgs {
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long = "runs", value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
@@ -25,7 +25,7 @@ const DEFAULT_LAST: usize = 20;
 #[derive(Subcommand, Debug)]
 pub enum RunsAction {
     /// List runs, the newest last
-    List(RunsList),
+    List(RunsListArgs),
     /// Show what a run decided and did
     Show {
         /// A run: its id, the start of its id, `last`, or an integration, whose last run is meant
@@ -37,7 +37,7 @@ pub enum RunsAction {
 /// Arguments of `runs list`.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-pub struct RunsList {
+pub struct RunsListArgs {
     /// Only runs of this integration
     #[arg(long, value_name = "NAME")]
     pub integration: Option<String>,
@@ -61,7 +61,7 @@ pub struct RunsList {
     pub follow: bool,
 }
 
-impl Default for RunsList {
+impl Default for RunsListArgs {
     fn default() -> Self {
         let (integration, since) = (None, None);
         let (failed, held, all, follow) = (false, false, false, false);
@@ -81,7 +81,7 @@ pub enum RecordFormat {
 
 /// Arguments of `approve`.
 #[derive(Args, Debug)]
-pub struct Approve {
+pub struct ApproveArgs {
     /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run
     /// that held something is meant
     #[arg(value_name = "RUN")]

@@ -1,7 +1,7 @@
 //! The reference of all commands in Markdown, from the same declarations as `--help`.
 
 use clap::{Arg, Command};
-use qontract_diagnostics::shown;
+use qontract_diagnostics::sanitize;
 
 /// The reference of a command and all its subcommands.
 pub fn markdown(mut command: Command) -> String {
@@ -75,7 +75,7 @@ fn meaning(argument: &Arg) -> String {
     let defaults: Vec<String> = argument
         .get_default_values()
         .iter()
-        .map(|value| format!("`{}`", shown(&value.to_string_lossy())))
+        .map(|value| format!("`{}`", sanitize(&value.to_string_lossy())))
         .collect();
     let takes_value = argument.get_num_args().is_some_and(|values| values.takes_values());
     if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {

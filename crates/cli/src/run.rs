@@ -8,8 +8,8 @@ use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use parking_lot::{RwLock, RwLockReadGuard};
 use qontract_config::{UsageError, variable};
-use qontract_runtime::{About, FlagKind, Options};
-use qontract_telemetry::log::{Form, Level};
+use qontract_runtime::{FlagKind, IntegrationMeta, Options};
+use qontract_telemetry::log::{Level, LineFormat};
 
 use super::plan::PlanFormat;
 use super::{CONFIG_HELP, CommandLine, NAMED_CONFIG_HELP};
@@ -17,7 +17,7 @@ use crate::printer::{self, Verbosity};
 
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
-pub struct Reconcile {
+pub struct ReconcileArgs {
     /// Options of the run.
     #[command(flatten)]
     pub options: RunOptions,
@@ -89,7 +89,7 @@ pub struct RunOptions {
     pub no_gql_url_print: bool,
     /// Log options.
     #[command(flatten)]
-    pub talk: LogOptions,
+    pub log: LogOptions,
     /// A folder in place of every target system
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
@@ -120,7 +120,7 @@ pub struct RunOptions {
     pub detailed_exitcode: bool,
     /// The command line that is in use.
     #[arg(skip)]
-    pub line: CommandLine,
+    pub command_line: CommandLine,
 }
 
 /// Log options.
@@ -131,16 +131,16 @@ pub struct LogOptions {
     pub log_level: Option<LogLevel>,
     /// Log format; by default `$QONTRACT_LOG_FORMAT`, else text
     #[arg(long, value_name = "FORMAT", global = true, value_enum, help_heading = "Log")]
-    pub log_format: Option<LogForm>,
+    pub log_format: Option<LogFormat>,
 }
 
 impl LogOptions {
     /// Fills options that the command line does not set from environment variables.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
         self.log_level =
-            self.log_level.map_or_else(|| word("QONTRACT_LOG_LEVEL"), |level| Ok(Some(level)))?;
+            self.log_level.map_or_else(|| parse_variable("QONTRACT_LOG_LEVEL"), |level| Ok(Some(level)))?;
         self.log_format =
-            self.log_format.map_or_else(|| word("QONTRACT_LOG_FORMAT"), |form| Ok(Some(form)))?;
+            self.log_format.map_or_else(|| parse_variable("QONTRACT_LOG_FORMAT"), |form| Ok(Some(form)))?;
         Ok(self)
     }
 
@@ -154,17 +154,17 @@ impl LogOptions {
     }
 
     /// The format of lines that go to this stream.
-    pub fn form(&self, stream: &impl RawStream) -> Form {
+    pub fn line_format(&self, stream: &impl RawStream) -> LineFormat {
         match self.log_format.unwrap_or_default() {
-            LogForm::Text if printer::has_colours(stream) => Form::Coloured,
-            LogForm::Text => Form::Text,
-            LogForm::Json => Form::Json,
+            LogFormat::Text if printer::has_colours(stream) => LineFormat::Coloured,
+            LogFormat::Text => LineFormat::Text,
+            LogFormat::Json => LineFormat::Json,
         }
     }
 }
 
 /// Parses an environment variable that holds one of the values of `T`.
-fn word<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
+fn parse_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
     let Some(value) = variable(name) else { return Ok(None) };
     T::from_str(&value, true).map(Some).map_err(|_| {
         let words = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
@@ -175,7 +175,7 @@ fn word<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
 
 /// Log formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
+pub enum LogFormat {
     /// Lines for people
     #[default]
     Text,
@@ -186,7 +186,7 @@ pub enum LogForm {
 /// Arguments of `up`.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-pub struct Up {
+pub struct UpArgs {
     /// Directory of the data repo; by default the one that the working directory is in
     pub repo: Option<PathBuf>,
     /// Configuration file.
@@ -223,7 +223,7 @@ pub struct Up {
     pub listen: Option<SocketAddr>,
     /// Log options.
     #[command(flatten)]
-    pub talk: LogOptions,
+    pub log: LogOptions,
 }
 
 /// Parses a listen address: an IP address and a port, or a port alone (`4000`, `:4000`) on the loopback
@@ -276,7 +276,7 @@ impl RunOptions {
         }
         self.check_only_affected_shards |=
             !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
-        self.talk = self.talk.with_environment()?;
+        self.log = self.log.with_environment()?;
         Ok(self)
     }
 }
@@ -322,15 +322,15 @@ pub enum RunFormat {
 }
 
 /// The integrations that are subcommands of `reconcile`; set before the command line is parsed.
-static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
+static INTEGRATIONS: RwLock<Vec<IntegrationMeta>> = RwLock::new(Vec::new());
 
 /// Sets the integrations that the command line offers, and replaces those of an earlier call.
-pub fn register_integrations(abouts: Vec<About>) {
-    *KNOWN.write() = abouts;
+pub fn register_integrations(abouts: Vec<IntegrationMeta>) {
+    *INTEGRATIONS.write() = abouts;
 }
 
-fn known() -> RwLockReadGuard<'static, Vec<About>> {
-    KNOWN.read()
+fn integrations() -> RwLockReadGuard<'static, Vec<IntegrationMeta>> {
+    INTEGRATIONS.read()
 }
 
 /// An integration with its own flags.
@@ -348,7 +348,7 @@ impl FromArgMatches for SelectedIntegration {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "an integration is required\n")
         })?;
         let mut options = Options::default();
-        let known = known();
+        let known = integrations();
         let about = known.iter().find(|about| about.name == name);
         for flag in about.into_iter().flat_map(|about| &about.flags) {
             if flag.kind.is_switch() {
@@ -373,7 +373,7 @@ impl FromArgMatches for SelectedIntegration {
 impl Subcommand for SelectedIntegration {
     fn augment_subcommands(command: Command) -> Command {
         command
-            .subcommands(known().iter().map(subcommand))
+            .subcommands(integrations().iter().map(subcommand))
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommand_value_name("INTEGRATION")
@@ -385,7 +385,7 @@ impl Subcommand for SelectedIntegration {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        known().iter().any(|about| about.name == name)
+        integrations().iter().any(|about| about.name == name)
     }
 }
 
@@ -397,7 +397,7 @@ fn positive_number(text: &str) -> Result<String, String> {
     }
 }
 
-fn subcommand(about: &About) -> Command {
+fn subcommand(about: &IntegrationMeta) -> Command {
     let flags = about.flags.iter().map(|flag| {
         let arg =
             Arg::new(flag.name).long(flag.name).help(flag.help).help_heading("Flags of the integration");

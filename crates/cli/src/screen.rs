@@ -7,55 +7,55 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use qontract_diagnostics::shown_lines;
-use qontract_report::status_table::Line;
+use qontract_diagnostics::sanitize_lines;
+use qontract_report::status_table::StatusLine;
 use tokio::sync::Notify;
 
-use crate::terminal::Size;
+use crate::terminal::TerminalSize;
 
 /// The live screen.
 pub struct Screen {
     is_live: bool,
     has_colours: bool,
     /// The table that is on the terminal now.
-    drawn: Mutex<Drawn>,
+    drawn: Mutex<DrawnTable>,
     /// Notified when nothing reads the output any more.
-    gone: Notify,
+    closed: Notify,
 }
 
 /// The table on the terminal, and the size of the terminal when it was drawn.
 #[derive(Debug, Default)]
-struct Drawn {
-    lines: Vec<Line>,
-    size: Size,
+struct DrawnTable {
+    lines: Vec<StatusLine>,
+    size: TerminalSize,
 }
 
 impl Screen {
     /// A screen; `is_live` if stdout is a terminal.
     pub fn new(is_live: bool, has_colours: bool) -> Self {
-        Self { is_live, has_colours, drawn: Mutex::default(), gone: Notify::new() }
+        Self { is_live, has_colours, drawn: Mutex::default(), closed: Notify::new() }
     }
 
     /// A writer for log lines, which go above the table.
-    pub fn sink(self: &Arc<Self>) -> Sink {
-        Sink(Arc::clone(self))
+    pub fn sink(self: &Arc<Self>) -> ScreenWriter {
+        ScreenWriter(Arc::clone(self))
     }
 
     /// Waits until nothing reads the output any more.
-    pub async fn is_gone(&self) {
-        self.gone.notified().await;
+    pub async fn wait_until_closed(&self) {
+        self.closed.notified().await;
     }
 
     /// Writes text above the table, with unsafe characters as escapes.
     pub fn text(&self, text: &str) -> io::Result<()> {
-        self.line(shown_lines(text).as_bytes())
+        self.write_line(sanitize_lines(text).as_bytes())
     }
 
     /// Writes log lines above the table; they are already escaped.
-    fn line(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_line(&self, bytes: &[u8]) -> io::Result<()> {
         let written = self.write(bytes);
         if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            self.gone.notify_one();
+            self.closed.notify_one();
         }
         written
     }
@@ -69,38 +69,38 @@ impl Screen {
             return out.flush();
         }
         let text = String::from_utf8_lossy(bytes);
-        out.write_all(above(&drawn, &text, Size::of_stdout(), self.has_colours).as_bytes())?;
+        out.write_all(insert_above(&drawn, &text, TerminalSize::of_stdout(), self.has_colours).as_bytes())?;
         out.flush()
     }
 
     /// Draws a table over the one before.
-    pub fn show(&self, lines: Vec<Line>, size: Size) {
+    pub fn show(&self, lines: Vec<StatusLine>, size: TerminalSize) {
         let mut drawn = self.drawn.lock();
         if !self.is_live || (drawn.lines == lines && drawn.size == size) {
             return;
         }
         let mut out = io::stdout().lock();
         // A terminal that is gone is not a reason to exit.
-        let text = redrawn(&drawn, &lines, size, self.has_colours);
+        let text = redraw(&drawn, &lines, size, self.has_colours);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        *drawn = Drawn { lines, size };
+        *drawn = DrawnTable { lines, size };
     }
 
     /// Leaves the table as it is: later output goes below it.
     pub fn close(&self) {
-        *self.drawn.lock() = Drawn::default();
+        *self.drawn.lock() = DrawnTable::default();
     }
 }
 
 /// Clears the rest of a line and goes to the next.
-const END: &str = "\x1b[K\r\n";
+const END_OF_LINE: &str = "\x1b[K\r\n";
 
-fn text_of(line: &Line, has_colours: bool) -> String {
+fn text_of(line: &StatusLine, has_colours: bool) -> String {
     if has_colours { line.styled() } else { line.text() }
 }
 
 /// Number of rows that the table takes on a terminal of this size, limited to how far the cursor can move up.
-fn height(drawn: &Drawn, size: Size) -> usize {
+fn height(drawn: &DrawnTable, size: TerminalSize) -> usize {
     // A terminal that became narrower breaks lines.
     let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
     rows.sum::<usize>().min(size.height.saturating_sub(1))
@@ -111,7 +111,7 @@ fn go_up(rows: usize) -> String {
 }
 
 /// Terminal output that draws `lines` over the previous table and skips unchanged lines.
-fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> String {
+fn redraw(drawn: &DrawnTable, lines: &[StatusLine], size: TerminalSize, has_colours: bool) -> String {
     let before = height(drawn, size);
     let is_same_size = drawn.size == size;
     let mut text = go_up(before);
@@ -120,36 +120,36 @@ fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> Stri
             text.push_str("\r\n");
         } else {
             text.push_str(&text_of(line, has_colours));
-            text.push_str(END);
+            text.push_str(END_OF_LINE);
         }
     }
     // Rows that only the previous table had.
     let more = before.saturating_sub(lines.len());
-    text.push_str(&END.repeat(more));
+    text.push_str(&END_OF_LINE.repeat(more));
     text.push_str(&go_up(more));
     text
 }
 
 /// Terminal output that writes text over the table and then the table below it.
-fn above(drawn: &Drawn, text: &str, size: Size, has_colours: bool) -> String {
+fn insert_above(drawn: &DrawnTable, text: &str, size: TerminalSize, has_colours: bool) -> String {
     let mut all = go_up(height(drawn, size));
     for line in text.lines() {
         all.push_str(line);
-        all.push_str(END);
+        all.push_str(END_OF_LINE);
     }
     for line in &drawn.lines {
         all.push_str(&text_of(line, has_colours));
-        all.push_str(END);
+        all.push_str(END_OF_LINE);
     }
     all
 }
 
 /// Writes lines above the table.
-pub struct Sink(Arc<Screen>);
+pub struct ScreenWriter(Arc<Screen>);
 
-impl Write for Sink {
+impl Write for ScreenWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.line(bytes)?;
+        self.0.write_line(bytes)?;
         Ok(bytes.len())
     }
 
@@ -162,19 +162,19 @@ impl Write for Sink {
 mod tests {
     use super::*;
 
-    fn drawn(lines: &[&str], size: Size) -> Drawn {
-        Drawn { lines: table(lines), size }
+    fn drawn(lines: &[&str], size: TerminalSize) -> DrawnTable {
+        DrawnTable { lines: table(lines), size }
     }
 
-    fn table(lines: &[&str]) -> Vec<Line> {
-        lines.iter().map(|line| Line::plain(line)).collect()
+    fn table(lines: &[&str]) -> Vec<StatusLine> {
+        lines.iter().map(|line| StatusLine::plain(line)).collect()
     }
 
     #[test]
     fn only_lines_that_changed_are_drawn_and_nothing_is_cleared_below() {
-        let size = Size::default();
+        let size = TerminalSize::default();
         let check = |before: &[&str], after: &[&str], expect: &str| {
-            assert_eq!(redrawn(&drawn(before, size), &table(after), size, false), expect);
+            assert_eq!(redraw(&drawn(before, size), &table(after), size, false), expect);
         };
         check(&[], &["a", "b"], "a\x1b[K\r\nb\x1b[K\r\n");
         check(&["a", "b"], &["a", "c"], "\x1b[2A\r\nc\x1b[K\r\n");
@@ -183,22 +183,26 @@ mod tests {
 
     #[test]
     fn a_terminal_that_became_narrower_has_more_rows() {
-        let (wide, narrow) = (Size { width: 10, height: 24 }, Size { width: 4, height: 24 });
+        let (wide, narrow) = (TerminalSize { width: 10, height: 24 }, TerminalSize { width: 4, height: 24 });
         let before = drawn(&["123456789", "", "12345678"], wide);
         assert_eq!(height(&before, wide), 3);
         assert_eq!(height(&before, narrow), 6);
-        assert_eq!(height(&before, Size { width: 1, height: 8 }), 7, "the cursor stays on the terminal");
+        assert_eq!(
+            height(&before, TerminalSize { width: 1, height: 8 }),
+            7,
+            "the cursor stays on the terminal"
+        );
         // All lines are drawn again.
-        assert!(redrawn(&before, &before.lines, narrow, false).starts_with("\x1b[6A1"));
+        assert!(redraw(&before, &before.lines, narrow, false).starts_with("\x1b[6A1"));
     }
 
     #[test]
     fn log_lines_are_written_above_the_table() {
-        let size = Size::default();
+        let size = TerminalSize::default();
         assert_eq!(
-            above(&drawn(&["a"], size), "one\ntwo\n", size, false),
+            insert_above(&drawn(&["a"], size), "one\ntwo\n", size, false),
             "\x1b[1Aone\x1b[K\r\ntwo\x1b[K\r\na\x1b[K\r\n"
         );
-        assert_eq!(above(&drawn(&[], size), "one\n", size, false), "one\x1b[K\r\n");
+        assert_eq!(insert_above(&drawn(&[], size), "one\n", size, false), "one\x1b[K\r\n");
     }
 }

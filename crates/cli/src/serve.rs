@@ -11,7 +11,7 @@ use super::run::{LogOptions, duration, listen_address};
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
-pub struct Serve {
+pub struct ServeArgs {
     /// Folder of the data repo to bundle, check and serve; by default the current one, unless `--bundle` is
     /// given
     #[arg(conflicts_with = "bundle")]
@@ -44,7 +44,7 @@ pub struct Serve {
     pub limits: ServeLimits,
     /// Log options.
     #[command(flatten)]
-    pub talk: LogOptions,
+    pub log: LogOptions,
     /// Layout of the data repo.
     #[command(flatten)]
     pub layout: LayoutOptions,
@@ -73,7 +73,7 @@ pub struct ServeLimits {
 
 /// Arguments of `qontract-server`, which is configured by environment variables.
 #[derive(Args, Debug)]
-pub struct PeerServer {
+pub struct PeerServerArgs {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:4000", value_parser = listen_address)]
     pub listen: SocketAddr,

@@ -11,31 +11,31 @@ use parking_lot::Mutex;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 
 /// The modes of the terminal before the echo was turned off.
-static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
+static SAVED_MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Columns and rows of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     /// Columns.
     pub width: usize,
     /// Rows.
     pub height: usize,
 }
 
-impl Default for Size {
+impl Default for TerminalSize {
     fn default() -> Self {
         Self { width: 80, height: 24 }
     }
 }
 
-impl Size {
+impl TerminalSize {
     /// The size of the terminal on stdout; 80×24 if it is unknown.
     pub fn of_stdout() -> Self {
-        Self::known().unwrap_or_default()
+        Self::detect().unwrap_or_default()
     }
 
     /// The size of the terminal on stdout; `None` if stdout is not a terminal.
-    pub fn known() -> Option<Self> {
+    pub fn detect() -> Option<Self> {
         let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0)?;
         Some(Self { width: size.ws_col.into(), height: size.ws_row.into() })
     }
@@ -43,9 +43,9 @@ impl Size {
 
 /// Turns the echo of the terminal off, and restores its modes when it is dropped.
 #[derive(Debug)]
-pub struct SilentKeys(());
+pub struct EchoGuard(());
 
-impl SilentKeys {
+impl EchoGuard {
     /// Turns the echo off, if stdin is a terminal that this process may change.
     pub fn start() -> Self {
         if is_foreground()
@@ -54,14 +54,14 @@ impl SilentKeys {
             let mut silent = modes.clone();
             silent.local_modes &= !LocalModes::ECHO;
             if tcsetattr(io::stdin(), OptionalActions::Now, &silent).is_ok() {
-                *SAVED.lock() = Some(modes);
+                *SAVED_MODES.lock() = Some(modes);
             }
         }
         Self(())
     }
 }
 
-impl Drop for SilentKeys {
+impl Drop for EchoGuard {
     fn drop(&mut self) {
         restore();
     }
@@ -69,7 +69,7 @@ impl Drop for SilentKeys {
 
 /// Restores the terminal's modes, if they were changed, and discards pending input.
 pub fn restore() {
-    let saved = SAVED.lock().take();
+    let saved = SAVED_MODES.lock().take();
     if let Some(modes) = saved.filter(|_| is_foreground()) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &modes);
     }

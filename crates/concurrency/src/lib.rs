@@ -7,4 +7,4 @@ mod limiter;
 mod once_map;
 
 pub use limiter::{LimitError, Limiter, Permit};
-pub use once_map::{Entry, OnceMap};
+pub use once_map::{OnceEntry, OnceMap};

@@ -27,28 +27,28 @@ pub struct OnceMap<K, V>(Arc<Mutex<Cells<K, V>>>);
 
 impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
     /// The entry of a key, with its value if there is one.
-    pub fn entry(&self, key: K) -> Entry<K, V> {
+    pub fn entry(&self, key: K) -> OnceEntry<K, V> {
         self.valid_entry(key, |_| true)
     }
 
     /// The entry of a key. A value that is not valid any more is dropped first.
-    pub fn valid_entry(&self, key: K, is_valid: impl FnOnce(&V) -> bool) -> Entry<K, V> {
+    pub fn valid_entry(&self, key: K, is_valid: impl FnOnce(&V) -> bool) -> OnceEntry<K, V> {
         let mut cells = self.0.lock();
         let cell = cells.entry(key.clone()).or_default();
         if cell.get().is_some_and(|value| !is_valid(value)) {
             *cell = Arc::default();
         }
-        Entry { map: self.clone(), key, cell: Arc::clone(cell) }
+        OnceEntry { map: self.clone(), key, cell: Arc::clone(cell) }
     }
 
     /// The entry of a key, if it exists or the map has fewer than `max_entries`.
-    pub fn entry_within(&self, key: K, max_entries: usize) -> Option<Entry<K, V>> {
+    pub fn entry_within(&self, key: K, max_entries: usize) -> Option<OnceEntry<K, V>> {
         let mut cells = self.0.lock();
         if cells.len() >= max_entries && !cells.contains_key(&key) {
             return None;
         }
         let cell = Arc::clone(cells.entry(key.clone()).or_default());
-        Some(Entry { map: self.clone(), key, cell })
+        Some(OnceEntry { map: self.clone(), key, cell })
     }
 
     /// Keeps the entries for which `keep` holds. Those without a value yet are passed as `None`; callers that
@@ -89,13 +89,13 @@ impl<K, V> fmt::Debug for OnceMap<K, V> {
 }
 
 /// The entry of one key, held by a caller that needs its value.
-pub struct Entry<K: Ord, V> {
+pub struct OnceEntry<K: Ord, V> {
     map: OnceMap<K, V>,
     key: K,
     cell: Arc<OnceCell<V>>,
 }
 
-impl<K: Ord, V: Clone> Entry<K, V> {
+impl<K: Ord, V: Clone> OnceEntry<K, V> {
     /// The value, computed unless it is there or another caller is computing it. It stays in the map.
     pub async fn get_or_init<F: Future<Output = V>>(self, init: impl FnOnce() -> F) -> V {
         self.cell.get_or_init(init).await.clone()
@@ -116,7 +116,7 @@ impl<K: Ord, V: Clone> Entry<K, V> {
     }
 }
 
-impl<K: Ord, V> Entry<K, V> {
+impl<K: Ord, V> OnceEntry<K, V> {
     /// Removes the entry from the map, if the map still has this one.
     fn remove_if(&self, is_over: impl FnOnce(&Arc<OnceCell<V>>) -> bool) {
         let mut cells = self.map.0.lock();
@@ -126,7 +126,7 @@ impl<K: Ord, V> Entry<K, V> {
     }
 }
 
-impl<K: Ord, V> Drop for Entry<K, V> {
+impl<K: Ord, V> Drop for OnceEntry<K, V> {
     fn drop(&mut self) {
         if !self.cell.initialized() {
             // One reference is the map's, one is this entry's. Further ones are created only under the map's

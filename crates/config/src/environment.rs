@@ -30,7 +30,7 @@ pub struct Variable {
     /// The program that reads it.
     pub read_by: ReadBy,
     /// The type of its value: a path, a number of seconds.
-    pub holds: &'static str,
+    pub value_type: &'static str,
     /// The value that applies if it is unset.
     pub default: &'static str,
     /// Its meaning.
@@ -44,27 +44,27 @@ const fn own(
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, read_by: ReadBy::Qontract, holds, default, meaning }
+    Variable { name, read_by: ReadBy::Qontract, value_type: holds, default, meaning }
 }
 
 /// A variable of `run-integration`.
-const fn looped(
+const fn run_integration(
     name: &'static str,
     holds: &'static str,
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, read_by: ReadBy::RunIntegration, holds, default, meaning }
+    Variable { name, read_by: ReadBy::RunIntegration, value_type: holds, default, meaning }
 }
 
 /// A variable of `qontract-server`.
-const fn served(
+const fn server(
     name: &'static str,
     holds: &'static str,
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, read_by: ReadBy::Server, holds, default, meaning }
+    Variable { name, read_by: ReadBy::Server, value_type: holds, default, meaning }
 }
 
 /// A variable of every command.
@@ -74,7 +74,7 @@ const fn common(
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, read_by: ReadBy::Everything, holds, default, meaning }
+    Variable { name, read_by: ReadBy::Everything, value_type: holds, default, meaning }
 }
 
 /// Every environment variable that is read.
@@ -136,55 +136,75 @@ pub const VARIABLES: &[Variable] = &[
         "`/var/run/secrets/kubernetes.io/serviceaccount/token`",
         "service account token for `vault.kube_auth_role`",
     ),
-    looped("INTEGRATION_NAME", "text", "required", "integration to run"),
-    looped("INTEGRATION_EXTRA_ARGS", "words, quoted as for a shell", "none", "flags of the integration"),
-    looped("CONFIG", "path", "`$QONTRACT_CONFIG`, else `/config/config.toml`", "configuration file"),
-    looped("DRY_RUN", "`--dry-run` or `--no-dry-run`", "unset: a real run", "whether anything is changed"),
-    looped(
+    run_integration("INTEGRATION_NAME", "text", "required", "integration to run"),
+    run_integration(
+        "INTEGRATION_EXTRA_ARGS",
+        "words, quoted as for a shell",
+        "none",
+        "flags of the integration",
+    ),
+    run_integration("CONFIG", "path", "`$QONTRACT_CONFIG`, else `/config/config.toml`", "configuration file"),
+    run_integration(
+        "DRY_RUN",
+        "`--dry-run` or `--no-dry-run`",
+        "unset: a real run",
+        "whether anything is changed",
+    ),
+    run_integration(
         "MANAGER_DRY_RUN",
         "`--dry-run` or `--no-dry-run`",
         "unset: a real run",
         "as `DRY_RUN`, for the integration `integrations-manager`",
     ),
-    looped("RUN_ONCE", "boolean", "`false`", "end after the first run"),
-    looped("SLEEP_DURATION_SECS", "number of seconds", "600", "time between two runs"),
-    looped(
+    run_integration("RUN_ONCE", "boolean", "`false`", "end after the first run"),
+    run_integration("SLEEP_DURATION_SECS", "number of seconds", "600", "time between two runs"),
+    run_integration(
         "SLEEP_ON_ERROR",
         "number of seconds",
         "10",
         "first pause after a failed run; it grows up to `SLEEP_DURATION_SECS`",
     ),
-    looped("LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", "`INFO`", "log level"),
-    looped("LOG_FILE", "path", "none", "file that log messages are appended to, besides stderr"),
-    looped("PREFIX_LOG_LEVEL", "boolean", "`false`", "write `[LEVEL]` before each line of `LOG_FILE`"),
-    looped(
+    run_integration("LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", "`INFO`", "log level"),
+    run_integration("LOG_FILE", "path", "none", "file that log messages are appended to, besides stderr"),
+    run_integration(
+        "PREFIX_LOG_LEVEL",
+        "boolean",
+        "`false`",
+        "write `[LEVEL]` before each line of `LOG_FILE`",
+    ),
+    run_integration(
         "PROMETHEUS_PORT",
         "port",
         "9090",
         "port of `/metrics`, `/healthz`, `/readyz` and `/status`, on all interfaces",
     ),
-    looped("SHARD_KEY", "text", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
-    looped("PUSHGATEWAY_ENABLED", "boolean", "`false`", "push metrics after each run; needs the next three"),
-    looped("PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
-    looped("PUSHGATEWAY_USERNAME", "text", "none", "user of the Pushgateway"),
-    looped("PUSHGATEWAY_PASSWORD", "text (secret)", "none", "password of the Pushgateway"),
-    looped(
+    run_integration("SHARD_KEY", "text", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
+    run_integration(
+        "PUSHGATEWAY_ENABLED",
+        "boolean",
+        "`false`",
+        "push metrics after each run; needs the next three",
+    ),
+    run_integration("PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
+    run_integration("PUSHGATEWAY_USERNAME", "text", "none", "user of the Pushgateway"),
+    run_integration("PUSHGATEWAY_PASSWORD", "text (secret)", "none", "password of the Pushgateway"),
+    run_integration(
         "COMMAND_NAME, ENABLE_PROFILING, PROFILE_DUMP_FILE",
         "any",
         "unset",
         "ignored with a warning: they are about Python",
     ),
-    served("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "where the bundle comes from"),
-    served("DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
-    served("AWS_S3_BUCKET", "text", "required for `s3`", "bucket of the bundle"),
-    served("AWS_S3_KEY", "text", "required for `s3`", "key of the bundle"),
-    served(
+    server("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "where the bundle comes from"),
+    server("DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
+    server("AWS_S3_BUCKET", "text", "required for `s3`", "bucket of the bundle"),
+    server("AWS_S3_KEY", "text", "required for `s3`", "key of the bundle"),
+    server(
         "INIT_BUNDLES",
         "list of `fs://PATH` and `s3://KEY`, separated by commas",
         "none",
         "bundles to load at the start instead; the last one is the latest",
     ),
-    served(
+    server(
         "BUNDLE_SHA_TTL",
         "number of milliseconds",
         "1200000",
@@ -260,7 +280,7 @@ pub fn help(read_by: ReadBy) -> String {
 pub fn page() -> String {
     let mut text = String::from(INTRODUCTION);
     text.push_str("\n| key | type | default | meaning |\n|---|---|---|---|\n");
-    for Key { path, holds, default, meaning } in KEYS {
+    for Key { path, value_type: holds, default, meaning } in KEYS {
         let path = path.replace(".*", ".NAME");
         let default = if default.is_empty() { "required" } else { default };
         let _ = writeln!(text, "| `{path}` | {} | {default} | {meaning} |", holds.as_str());
@@ -273,7 +293,7 @@ pub fn page() -> String {
         (ReadBy::Everything, "Conventions of the platform"),
     ] {
         let _ = write!(text, "\n### {title}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n");
-        for Variable { name, holds, default, meaning, .. } in
+        for Variable { name, value_type: holds, default, meaning, .. } in
             VARIABLES.iter().filter(|one| one.read_by == read_by)
         {
             let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();

@@ -37,7 +37,7 @@ pub struct Key {
     /// Its path; `*` stands for a name that the operator chooses.
     pub path: &'static str,
     /// The type of its value.
-    pub holds: KeyType,
+    pub value_type: KeyType,
     /// The value that applies without it; empty if the key is required.
     pub default: &'static str,
     /// Its meaning.
@@ -45,7 +45,7 @@ pub struct Key {
 }
 
 const fn key(path: &'static str, holds: KeyType, default: &'static str, meaning: &'static str) -> Key {
-    Key { path, holds, default, meaning }
+    Key { path, value_type: holds, default, meaning }
 }
 
 /// Every key of the configuration.

@@ -17,13 +17,13 @@ use jiff::SignedDuration;
 use qontract_client_http::Url;
 use qontract_client_secrets::{Login, Secret, SecretRef};
 use qontract_diagnostics::MessageSink;
-use qontract_objects::templates::{Allowed, Limits};
+use qontract_objects::templates::{AllowList, LookupLimits};
 use qontract_runtime::guard::{Budget, Budgets, KeyLimits};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 pub use environment::variable;
-pub use location::{IgnoreReason, IgnoredFile, Location};
+pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
 pub use usage::UsageError;
 
@@ -32,16 +32,16 @@ pub use usage::UsageError;
 pub struct Config {
     /// The data server.
     #[serde(default)]
-    pub graphql: Option<Graphql>,
+    pub graphql: Option<GraphqlTable>,
     /// The sandbox: a folder in place of every target system.
     #[serde(default)]
-    pub sandbox: Option<SandboxFolder>,
+    pub sandbox: Option<SandboxTable>,
     /// Process integrations, by name.
     #[serde(default)]
-    pub integrations: BTreeMap<String, Registered>,
+    pub integrations: BTreeMap<String, ProgramTable>,
     /// Limits on removals without approval.
     #[serde(default)]
-    pub guards: Guards,
+    pub guards: GuardsTable,
     /// The secret store; without it, secrets are tables of this file.
     #[serde(default)]
     pub vault: Option<VaultTable>,
@@ -56,7 +56,7 @@ pub struct Config {
     pub templates: TemplatesTable,
     /// All other tables: the secret store if there is no Vault.
     #[serde(flatten)]
-    store: Store,
+    store: SecretTables,
 }
 
 /// A Vault server and its login: with a token, with AppRole, or as a pod.
@@ -79,7 +79,7 @@ impl std::fmt::Debug for VaultTable {
 }
 
 /// File in which Kubernetes mounts the token of a pod.
-const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+const POD_TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 impl VaultTable {
     /// The login method.
@@ -90,7 +90,8 @@ impl VaultTable {
         }
         if let Some(role) = self.kube_auth_role.clone() {
             let mount = self.kube_auth_mount.clone().unwrap_or_else(|| "kubernetes".to_owned());
-            let token_file = variable("KUBE_SA_TOKEN_PATH").unwrap_or_else(|| POD_TOKEN.to_owned()).into();
+            let token_file =
+                variable("KUBE_SA_TOKEN_PATH").unwrap_or_else(|| POD_TOKEN_FILE.to_owned()).into();
             return Ok(Login::Kubernetes { mount, role, token_file });
         }
         secret(&self.token).map(Login::Token).context(
@@ -114,7 +115,7 @@ pub struct KubernetesTable {
 
 impl KubernetesTable {
     /// Default settings of clusters.
-    pub fn usual(&self) -> ClusterTable {
+    pub fn defaults(&self) -> ClusterTable {
         let Self { ca, requests_per_second, validate_in_dry_run, clusters: _ } = self.clone();
         ClusterTable { ca, requests_per_second, validate_in_dry_run, ..ClusterTable::default() }
     }
@@ -170,7 +171,7 @@ pub struct TemplatesTable {
 
 impl Default for TemplatesTable {
     fn default() -> Self {
-        let Limits { deadline, largest } = Limits::default();
+        let LookupLimits { deadline, max_bytes: largest } = LookupLimits::default();
         Self {
             allow_urls: Vec::new(),
             allow_github: Vec::new(),
@@ -186,12 +187,12 @@ impl Default for TemplatesTable {
 
 impl TemplatesTable {
     /// The allow-list with its limits.
-    pub fn allowed(&self) -> anyhow::Result<Allowed> {
+    pub fn allowed(&self) -> anyhow::Result<AllowList> {
         let address = |setting: &str, text: &str| {
             Url::parse(text).with_context(|| format!("`templates.{setting}` is not a URL"))
         };
         let api = address("github_api", &self.github_api)?;
-        let allowed = Allowed::new(&self.allow_urls, &self.allow_github, &self.allow_s3, api);
+        let allowed = AllowList::new(&self.allow_urls, &self.allow_github, &self.allow_s3, api);
         let mut allowed = allowed.map_err(|why| anyhow!(why))?;
         let token = self.github_token.as_ref();
         allowed.github_token = token.map(|SecretTable { path, field }| SecretRef::new(path, field));
@@ -199,8 +200,10 @@ impl TemplatesTable {
             text.parse().map_err(|error| UsageError(format!("`templates.s3_endpoint`: {error}")))
         });
         allowed.s3_endpoint = endpoint.transpose()?;
-        allowed.limits =
-            Limits { deadline: Duration::from_secs(self.deadline_seconds), largest: self.largest_bytes };
+        allowed.limits = LookupLimits {
+            deadline: Duration::from_secs(self.deadline_seconds),
+            max_bytes: self.largest_bytes,
+        };
         Ok(allowed)
     }
 }
@@ -216,14 +219,14 @@ struct SecretTable {
 /// The data server.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Graphql {
+pub struct GraphqlTable {
     /// Its address: `http://host:port/graphql`.
     pub server: String,
     /// Value of the `Authorization` header.
     pub token: Option<String>,
 }
 
-impl std::fmt::Debug for Graphql {
+impl std::fmt::Debug for GraphqlTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GraphqlTable").field("server", &self.server).finish_non_exhaustive()
     }
@@ -232,7 +235,7 @@ impl std::fmt::Debug for Graphql {
 /// The sandbox: a folder in place of every target system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SandboxFolder {
+pub struct SandboxTable {
     /// The folder.
     pub directory: PathBuf,
 }
@@ -240,7 +243,7 @@ pub struct SandboxFolder {
 /// A process integration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Registered {
+pub struct ProgramTable {
     /// The executable and its arguments.
     pub command: Vec<String>,
     /// Environment variables that are passed to it.
@@ -261,7 +264,7 @@ fn default_deadline_seconds() -> u64 {
     60
 }
 
-impl Registered {
+impl ProgramTable {
     /// The program with its environment.
     pub fn program(&self) -> Program {
         let values = |names: &[String]| {
@@ -281,7 +284,7 @@ impl Registered {
 /// Limits on removals without approval.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Guards {
+pub struct GuardsTable {
     shard_removals: Option<usize>,
     shard_percent: Option<usize>,
     caller_removals: Option<usize>,
@@ -294,13 +297,13 @@ pub struct Guards {
     window_hours: Option<NonZeroU32>,
     /// The limits beyond which a change counts as a removal.
     #[serde(default)]
-    keys: GuardKeys,
+    keys: GuardKeysTable,
 }
 
 /// The loss of keys from which a change counts as a removal.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GuardKeys {
+struct GuardKeysTable {
     /// Number of keys.
     count: Option<usize>,
     /// Percentage of keys.
@@ -309,7 +312,7 @@ struct GuardKeys {
     lists: Option<bool>,
 }
 
-impl Guards {
+impl GuardsTable {
     /// The removal budgets.
     pub fn budgets(self) -> Budgets {
         let usual = Budgets::default();
@@ -335,9 +338,9 @@ impl Guards {
 
 /// Tables of secrets. Their `Debug` output is redacted.
 #[derive(Clone, Default, Deserialize)]
-struct Store(toml::Table);
+struct SecretTables(toml::Table);
 
-impl std::fmt::Debug for Store {
+impl std::fmt::Debug for SecretTables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("…")
     }
@@ -346,7 +349,7 @@ impl std::fmt::Debug for Store {
 impl Config {
     /// The data server: the one whose URL `word` is, or without a word, the configured one. The token is the
     /// configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
-    pub fn server(&self, word: Option<&str>) -> Option<Graphql> {
+    pub fn server(&self, word: Option<&str>) -> Option<GraphqlTable> {
         let Some(word) = word else { return self.graphql.clone() };
         if !word.starts_with("http://") && !word.starts_with("https://") {
             return None;
@@ -357,7 +360,7 @@ impl Config {
             if has_path { word.to_owned() } else { format!("{}/graphql", word.trim_end_matches('/')) };
         let configured = self.graphql.as_ref().filter(|graphql| graphql.server == server);
         let token = configured.and_then(|graphql| graphql.token.clone());
-        Some(Graphql { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
+        Some(GraphqlTable { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
     }
 
     /// The sandbox folder: the given one, else the configured one.
@@ -373,29 +376,29 @@ impl Config {
     }
 
     /// The tables of secrets, for use without a Vault.
-    pub fn tables(&self) -> toml::Table {
+    pub fn secret_tables(&self) -> toml::Table {
         self.store.0.clone()
     }
 
     /// Reads the file that is named, here or by `QONTRACT_CONFIG`; without one, the configuration is empty.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
-        Ok(Self::at(&Location::named(file))?)
+        Ok(Self::load(&ConfigLocation::named(file))?)
     }
 
     /// Reads the file that is named, or the one in a default place; without one, the configuration is empty.
     pub fn find(file: Option<&Path>) -> anyhow::Result<Self> {
-        Ok(Self::at(&Location::find(file))?)
+        Ok(Self::load(&ConfigLocation::find(file))?)
     }
 
     /// Like [`Self::find`], and reports a file that is not read.
     pub fn find_and_note(file: Option<&Path>, messages: &dyn MessageSink) -> anyhow::Result<Self> {
-        let location = Location::find(file);
+        let location = ConfigLocation::find(file);
         location.note().iter().for_each(|note| messages.note(note));
-        Ok(Self::at(&location)?)
+        Ok(Self::load(&location)?)
     }
 
     /// Reads the file at a location.
-    pub fn at(location: &Location) -> Result<Self, ConfigError> {
+    pub fn load(location: &ConfigLocation) -> Result<Self, ConfigError> {
         let Some(file) = location.file() else { return Ok(Self::default()) };
         read::read(file)
     }

@@ -6,14 +6,14 @@ use crate::environment::variable;
 use crate::ownership;
 
 /// The name of the configuration in the working directory.
-const LOCAL: &str = "qontract.toml";
+const LOCAL_FILE: &str = "qontract.toml";
 
 /// The file by which a data repo is recognised.
 const DATA_REPO_FILE: &str = "graphql-schemas/schema.yml";
 
 /// A configuration file, and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum ConfigLocation {
     /// `--config`.
     Option(PathBuf),
     /// `$QONTRACT_CONFIG`.
@@ -60,7 +60,7 @@ impl IgnoreReason {
     }
 }
 
-impl Location {
+impl ConfigLocation {
     /// The file.
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -95,8 +95,8 @@ impl Location {
         if named.file().is_some() {
             return named;
         }
-        let local = PathBuf::from(LOCAL);
-        let ignored = match local.is_file().then(|| distrust(&local)) {
+        let local = PathBuf::from(LOCAL_FILE);
+        let ignored = match local.is_file().then(|| ignore_reason(&local)) {
             Some(None) => return Self::Default { file: local, ignored: None },
             Some(Some(reason)) => Some(IgnoredFile { file: local, reason }),
             None => None,
@@ -124,7 +124,7 @@ fn user_file() -> Option<PathBuf> {
 
 /// The reason not to read a file of the working directory; `None` if it is trusted. A working directory whose
 /// path is unknown counts as a repo.
-fn distrust(file: &Path) -> Option<IgnoreReason> {
+fn ignore_reason(file: &Path) -> Option<IgnoreReason> {
     let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
     let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).collect();
     match std::env::current_dir() {
@@ -186,16 +186,16 @@ mod tests {
 
     #[test]
     fn an_ignored_file_is_noted_even_if_another_is_read() {
-        let ignored = |reason| Some(IgnoredFile { file: LOCAL.into(), reason });
-        let note = |location: Location| location.note();
+        let ignored = |reason| Some(IgnoredFile { file: LOCAL_FILE.into(), reason });
+        let note = |location: ConfigLocation| location.note();
         let expect = |why: &str| {
             Some(format!("note: `qontract.toml` is not read, because {why}; pass `--config qontract.toml`"))
         };
         let file = PathBuf::from("/user/.config/qontract/config.toml");
-        let default = Location::Default { file: file.clone(), ignored: ignored(IgnoreReason::InRepo) };
+        let default = ConfigLocation::Default { file: file.clone(), ignored: ignored(IgnoreReason::InRepo) };
         assert_eq!(note(default), expect("it is inside a data repo or a Git work tree"));
-        let none = Location::None { ignored: ignored(IgnoreReason::OtherOwner) };
+        let none = ConfigLocation::None { ignored: ignored(IgnoreReason::OtherOwner) };
         assert_eq!(note(none), expect("it belongs to another user"));
-        assert_eq!(note(Location::Default { file, ignored: None }), None);
+        assert_eq!(note(ConfigLocation::Default { file, ignored: None }), None);
     }
 }

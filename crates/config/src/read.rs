@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use qontract_diagnostics::counted;
+use qontract_diagnostics::pluralize;
 use qontract_diagnostics::suggest::nearest;
 use toml::de::{DeTable, DeValue};
 
@@ -41,7 +41,7 @@ impl std::fmt::Display for ConfigError {
         if self.more.is_empty() {
             return Ok(());
         }
-        write!(f, " (and {}: `qontract config check` lists them)", counted(self.more.len(), "more error"))
+        write!(f, " (and {}: `qontract config check` lists them)", pluralize(self.more.len(), "more error"))
     }
 }
 
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
         let has_names_only =
             ["missing field ", "duplicate field "].iter().any(|start| wrong.text.starts_with(start));
         wrong.text = match find(&path) {
-            Some(key) => format!("`{name}` must be {}", key.holds.as_str()),
+            Some(key) => format!("`{name}` must be {}", key.value_type.as_str()),
             None if has_names_only && path.is_empty() => wrong.text,
             None if has_names_only => format!("`[{name}]`: {}", wrong.text),
             None if path.is_empty() => "a value has the wrong type".to_owned(),
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_key_is_accepted() {
-        let values = |key: &crate::keys::Key| match key.holds {
+        let values = |key: &crate::keys::Key| match key.value_type {
             crate::keys::KeyType::Number => "1",
             crate::keys::KeyType::Boolean => "true",
             crate::keys::KeyType::Texts => "[]",

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_config::Config;
-use qontract_diagnostics::{MessageSink, shown};
+use qontract_diagnostics::{MessageSink, sanitize};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{AnyDeclared, Data, Options, Room, ShardKey, Terms};
+use qontract_runtime::{AnyDeclaredState, Data, Integration, Options, QueryPolicy, ShardKey};
 use qontract_telemetry::log::Level;
 
 use crate::clusters;
-use crate::pinned::PinnedData;
-use crate::run_loop::Part;
+use crate::pinned_data::PinnedData;
+use crate::run_loop::ProcessSlot;
 
 /// A run that is about to start.
 pub struct Announcement<'a> {
@@ -22,11 +22,11 @@ pub struct Announcement<'a> {
     /// The sandbox folder, if one is named.
     pub sandbox: Option<&'a Path>,
     /// The share of the work that this process does.
-    pub part: Part,
+    pub slot: ProcessSlot,
     /// The configuration.
     pub config: &'a Config,
     /// The integration.
-    pub integration: &'a Room,
+    pub integration: &'a Integration,
     /// Whether the run may change target systems.
     pub mode: Mode,
 }
@@ -37,7 +37,7 @@ impl Announcement<'_> {
     pub fn print(&self, flags: &Options, head: &PinnedData, level: Level, messages: &dyn MessageSink) {
         if level <= Level::Warning {
             for warning in self.unknown_clusters(head) {
-                messages.note(&format!("warning: {}", shown(&warning)));
+                messages.note(&format!("warning: {}", sanitize(&warning)));
             }
         }
         if self.mode == Mode::Real && level <= Level::Info {
@@ -47,10 +47,15 @@ impl Announcement<'_> {
 
     /// Warnings about configured clusters that the data does not have.
     fn unknown_clusters(&self, head: &PinnedData) -> Vec<String> {
-        let is_real = self.sandbox().is_none() && clusters::need(&self.integration.about().name).is_some();
+        let is_real =
+            self.sandbox().is_none() && clusters::permissions_of(&self.integration.meta().name).is_some();
         let Some(table) = self.config.kubernetes.as_ref().filter(|_| is_real) else { return Vec::new() };
         let names = clusters::names(&*head.source);
-        if names.is_empty() { names } else { clusters::unknown(table.clusters.keys(), &names) }
+        if names.is_empty() {
+            names
+        } else {
+            clusters::unknown_cluster_warnings(table.clusters.keys(), &names)
+        }
     }
 
     /// The data and the targets, in one line.
@@ -60,7 +65,7 @@ impl Announcement<'_> {
         let commit = head.commit().map(|commit| format!(" @ {commit}")).unwrap_or_default();
         let targets = self.targets(flags, head);
         let targets = if targets.is_empty() { targets } else { format!(" · {targets}") };
-        shown(&format!("{} · data {data}{commit}{targets}", self.mode.as_str())).into_owned()
+        sanitize(&format!("{} · data {data}{commit}{targets}", self.mode.as_str())).into_owned()
     }
 
     fn sandbox(&self) -> Option<&Path> {
@@ -70,12 +75,12 @@ impl Announcement<'_> {
     /// The targets of the run: the sandbox, the program of a process integration, or the clusters of the
     /// selected shards.
     fn targets(&self, flags: &Options, head: &PinnedData) -> String {
-        let name = &self.integration.about().name;
+        let name = &self.integration.meta().name;
         let program = self.config.integrations.get(name).and_then(|program| program.command.first());
         let program = program.map(|program| format!("program {program}"));
         let place = match self.sandbox() {
             Some(folder) => Some(format!("sandbox {}", folder.display())),
-            None if clusters::need(name).is_some() => Some(self.clusters(flags, head)),
+            None if clusters::permissions_of(name).is_some() => Some(self.clusters(flags, head)),
             None => None,
         };
         program.into_iter().chain(place).collect::<Vec<_>>().join(" · ")
@@ -84,8 +89,8 @@ impl Announcement<'_> {
     fn clusters(&self, flags: &Options, head: &PinnedData) -> String {
         let all = || clusters::names(&*head.source);
         let names = if head.source.engine().is_some() {
-            let slot = Slot::new(self.part.id, self.part.count);
-            let data = Data::new(Arc::clone(&head.source), Terms::of(self.integration.about()));
+            let slot = Slot::new(self.slot.id, self.slot.count);
+            let data = Data::new(Arc::clone(&head.source), QueryPolicy::of(self.integration.meta()));
             match (slot, self.integration.declare(&data, flags)) {
                 (Ok(slot), Ok(Some(declared))) => selected(self.integration, flags, slot, &*declared),
                 // The run reports why it cannot declare.
@@ -93,24 +98,29 @@ impl Announcement<'_> {
             }
         } else {
             // Querying a server for everything twice would cost more than the line is worth.
-            let known = &self.integration.about().flags;
+            let known = &self.integration.meta().flags;
             let is_selected =
                 |name: &String| flags.select(known, &ShardKey::new([("cluster", name.as_str())]));
             let chosen: Vec<String> = all().into_iter().filter(is_selected).collect();
             // No cluster is left if the flags select by something other than the cluster.
             if chosen.is_empty() { all() } else { chosen }
         };
-        if names.is_empty() { "no cluster selected".to_owned() } else { clusters::listed(&names) }
+        if names.is_empty() { "no cluster selected".to_owned() } else { clusters::format_list(&names) }
     }
 }
 
 /// The clusters of the shards that flags and slot select and the data does not disable.
-fn selected(integration: &Room, flags: &Options, slot: Slot, declared: &dyn AnyDeclared) -> Vec<String> {
-    let known = &integration.about().flags;
+fn selected(
+    integration: &Integration,
+    flags: &Options,
+    slot: Slot,
+    declared: &dyn AnyDeclaredState,
+) -> Vec<String> {
+    let known = &integration.meta().flags;
     let is_selected = |key: &ShardKey| {
         flags.select(known, key)
             && flags.select_labelled(known, |label| declared.has_label(label, key))
-            && slot.has(&key.slot_value())
+            && slot.contains(&key.slot_value())
             && declared.disabled(key).is_none()
     };
     let keys = declared.keys().into_iter().filter(|key| is_selected(key));

@@ -5,24 +5,24 @@ use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qontract_runtime::audit::{Attempt, Audit, Written};
+use qontract_runtime::audit::{Audit, StepAttempt, WriteRecord};
 use qontract_runtime::{Change, ChangeKind};
-use qontract_telemetry::log::{Form, Level, Line};
+use qontract_telemetry::log::{Level, LineFormat, LogLine};
 
-use crate::lines::Lines;
-use crate::pinned::PinnedData;
+use crate::line_cache::LineCache;
+use crate::pinned_data::PinnedData;
 use crate::run_store::RunStore;
-use crate::unfinished::StepFile;
+use crate::step_file::StepFile;
 
 /// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
     /// Called after a write. `since_commit` is the number of seconds since the commit that caused it, if that
     /// is known.
-    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>);
+    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>);
     /// Called when the audit log cannot be written.
-    fn lost(&self, why: &str);
+    fn audit_failed(&self, why: &str);
     /// Called when an earlier run of the integration did not finish.
-    fn unfinished(&self, warning: &str);
+    fn unfinished_run(&self, warning: &str);
 }
 
 /// The audit log of one run.
@@ -34,11 +34,11 @@ pub struct AuditLog {
     /// The store that holds the audit log.
     pub runs: Arc<RunStore>,
     /// Observes the writes.
-    pub heard: Arc<dyn WriteObserver>,
+    pub observer: Arc<dyn WriteObserver>,
     /// Reports only once that the audit log cannot be written.
-    pub told: Once,
+    pub failure_reported: Once,
     /// Cache that maps places in the data to lines.
-    pub lines: Lines,
+    pub lines: LineCache,
     /// The steps in progress.
     pub steps: StepFile,
 }
@@ -50,8 +50,8 @@ impl fmt::Debug for AuditLog {
 }
 
 impl AuditLog {
-    fn line(&self, written: &Written<'_>, change: &Change) -> Line {
-        let (level, text) = match written.failed {
+    fn line(&self, written: &WriteRecord<'_>, change: &Change) -> LogLine {
+        let (level, text) = match written.fault {
             None => (Level::Info, change.to_string()),
             Some(fault) if fault.is_interrupted => {
                 (Level::Warning, format!("interrupted: {change} may be done in part"))
@@ -59,7 +59,7 @@ impl AuditLog {
             Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
             Some(_) => (Level::Warning, format!("failed, and may be done in part: {change}")),
         };
-        let mut line = Line::new(level, text).with("integration", self.integration.as_str());
+        let mut line = LogLine::new(level, text).with("integration", self.integration.as_str());
         if let Some(place) = &change.place {
             line = line.with("place", self.head.line(&self.lines, place));
         }
@@ -71,42 +71,43 @@ impl AuditLog {
             line = line.with("modified", "true");
         }
         line.with("run", written.run)
-            .detail("bundle", source.sha())
-            .detail("shard", written.shard.to_string())
-            .detail("done", written.failed.is_none())
+            .with_detail("bundle", source.sha())
+            .with_detail("shard", written.shard.to_string())
+            .with_detail("done", written.fault.is_none())
     }
 }
 
 impl AuditLog {
     /// Reports once that something cannot be written.
-    fn check(&self, what: &str, kept: anyhow::Result<()>) {
+    fn report_failure(&self, what: &str, kept: anyhow::Result<()>) {
         if let Err(error) = kept {
-            self.told.call_once(|| self.heard.lost(&format!("cannot write {what}: {error:#}")));
+            self.failure_reported
+                .call_once(|| self.observer.audit_failed(&format!("cannot write {what}: {error:#}")));
         }
     }
 }
 
 impl Audit for AuditLog {
-    fn begin(&self, attempt: &Attempt<'_>) {
+    fn begin(&self, attempt: &StepAttempt<'_>) {
         let noted = self.steps.begin(attempt.shard.to_string(), attempt.changes);
-        self.check("the list of steps in progress", noted.map_err(Into::into));
+        self.report_failure("the list of steps in progress", noted.map_err(Into::into));
     }
 
-    fn end(&self, attempt: &Attempt<'_>) {
+    fn end(&self, attempt: &StepAttempt<'_>) {
         let noted = self.steps.end(attempt.shard.to_string(), attempt.changes);
-        self.check("the list of steps in progress", noted.map_err(Into::into));
+        self.report_failure("the list of steps in progress", noted.map_err(Into::into));
     }
 
-    fn wrote(&self, written: &Written<'_>) {
+    fn record_write(&self, written: &WriteRecord<'_>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
-        let since = self.head.source.committed().map(|committed| seconds - committed);
+        let since = self.head.source.commit_time().map(|committed| seconds - committed);
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
         for change in written.changes {
             let line = self.line(written, change);
             // Not a reason to stop: the log has the line, too.
-            self.check("the audit log", self.runs.trail(&line.print(Form::Json, now)));
-            self.heard.wrote(&line, change.kind, since);
+            self.report_failure("the audit log", self.runs.append_audit(&line.format(LineFormat::Json, now)));
+            self.observer.wrote(&line, change.kind, since);
         }
     }
 }

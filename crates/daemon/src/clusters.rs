@@ -2,24 +2,24 @@
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_diagnostics::suggest::nearest;
-use qontract_runtime::{Ask, DataError, Source};
+use qontract_runtime::{BundleReader, DataError, QueryRequest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// The cluster permissions that an integration needs.
 #[derive(Debug)]
-pub struct Need {
+pub struct ClusterPermissions {
     /// The integration.
     pub integration: &'static str,
     /// The kinds of objects that it manages.
-    pub kinds: KindsNeeded,
+    pub kinds: ManagedKinds,
     /// The verbs that it needs for them.
     pub verbs: &'static [&'static str],
 }
 
 /// The kinds of objects that an integration manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KindsNeeded {
+pub enum ManagedKinds {
     /// This one.
     Fixed(&'static str),
     /// Those that the data names for each namespace.
@@ -27,30 +27,38 @@ pub enum KindsNeeded {
 }
 
 /// The verbs that managing objects of a kind needs.
-const MANAGE: &[&str] = &["list", "create", "patch", "delete"];
+const MANAGE_VERBS: &[&str] = &["list", "create", "patch", "delete"];
 
 /// The cluster permissions that the integrations of this binary need.
-pub const NEEDS: [Need; 11] = [
-    fixed("openshift-clusterrolebindings", "ClusterRoleBinding.rbac.authorization.k8s.io", MANAGE),
-    fixed("openshift-limitranges", "LimitRange", MANAGE),
+pub const CLUSTER_PERMISSIONS: [ClusterPermissions; 11] = [
+    fixed("openshift-clusterrolebindings", "ClusterRoleBinding.rbac.authorization.k8s.io", MANAGE_VERBS),
+    fixed("openshift-limitranges", "LimitRange", MANAGE_VERBS),
     fixed("openshift-namespace-labels", "Namespace", &["list", "patch"]),
-    fixed("openshift-namespaces", "Namespace", MANAGE),
-    fixed("openshift-network-policies", "NetworkPolicy.networking.k8s.io", MANAGE),
-    fixed("openshift-prometheus-rules", "PrometheusRule.monitoring.coreos.com", MANAGE),
-    fixed("openshift-resourcequotas", "ResourceQuota", MANAGE),
-    Need { integration: "openshift-resources", kinds: KindsNeeded::Managed, verbs: MANAGE },
-    fixed("openshift-rolebindings", "RoleBinding.rbac.authorization.k8s.io", MANAGE),
-    fixed("openshift-routes", "Route.route.openshift.io", MANAGE),
-    fixed("openshift-vault-secrets", "Secret", MANAGE),
+    fixed("openshift-namespaces", "Namespace", MANAGE_VERBS),
+    fixed("openshift-network-policies", "NetworkPolicy.networking.k8s.io", MANAGE_VERBS),
+    fixed("openshift-prometheus-rules", "PrometheusRule.monitoring.coreos.com", MANAGE_VERBS),
+    fixed("openshift-resourcequotas", "ResourceQuota", MANAGE_VERBS),
+    ClusterPermissions {
+        integration: "openshift-resources",
+        kinds: ManagedKinds::Managed,
+        verbs: MANAGE_VERBS,
+    },
+    fixed("openshift-rolebindings", "RoleBinding.rbac.authorization.k8s.io", MANAGE_VERBS),
+    fixed("openshift-routes", "Route.route.openshift.io", MANAGE_VERBS),
+    fixed("openshift-vault-secrets", "Secret", MANAGE_VERBS),
 ];
 
-const fn fixed(integration: &'static str, kind: &'static str, verbs: &'static [&'static str]) -> Need {
-    Need { integration, kinds: KindsNeeded::Fixed(kind), verbs }
+const fn fixed(
+    integration: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> ClusterPermissions {
+    ClusterPermissions { integration, kinds: ManagedKinds::Fixed(kind), verbs }
 }
 
 /// The cluster permissions that an integration needs; `None` if it does not work on clusters.
-pub fn need(integration: &str) -> Option<&'static Need> {
-    NEEDS.iter().find(|need| need.integration == integration)
+pub fn permissions_of(integration: &str) -> Option<&'static ClusterPermissions> {
+    CLUSTER_PERMISSIONS.iter().find(|need| need.integration == integration)
 }
 
 #[derive(Deserialize)]
@@ -82,12 +90,12 @@ struct NamespacesAnswer {
 #[serde(rename_all = "camelCase")]
 struct NamespaceRow {
     name: String,
-    cluster: NamedRow,
+    cluster: ClusterNameRow,
     managed_resource_types: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
-struct NamedRow {
+struct ClusterNameRow {
     name: String,
 }
 
@@ -129,9 +137,9 @@ pub struct DataNamespace {
 }
 
 /// The clusters of the data, by name.
-pub fn all(source: &dyn Source) -> Result<Vec<Cluster>, DataError> {
+pub fn all(source: &dyn BundleReader) -> Result<Vec<Cluster>, DataError> {
     let text = "{ clusters_v1 { name serverUrl automationToken { path field version } } }";
-    let rows = ask::<ClustersAnswer>(source, text)?.clusters_v1.unwrap_or_default();
+    let rows = query::<ClustersAnswer>(source, text)?.clusters_v1.unwrap_or_default();
     let token = |TokenRow { path, field, version }| TokenRef { path, field, version };
     let cluster = |row: ClusterRow| Cluster {
         name: row.name,
@@ -144,9 +152,9 @@ pub fn all(source: &dyn Source) -> Result<Vec<Cluster>, DataError> {
 }
 
 /// The namespaces of the data, by cluster and name.
-pub fn namespaces(source: &dyn Source) -> Result<Vec<DataNamespace>, DataError> {
+pub fn namespaces(source: &dyn BundleReader) -> Result<Vec<DataNamespace>, DataError> {
     let text = "{ namespaces_v1 { name cluster { name } managedResourceTypes } }";
-    let rows = ask::<NamespacesAnswer>(source, text)?.namespaces_v1.unwrap_or_default();
+    let rows = query::<NamespacesAnswer>(source, text)?.namespaces_v1.unwrap_or_default();
     let namespace = |row: NamespaceRow| DataNamespace {
         cluster: row.cluster.name,
         name: row.name,
@@ -158,9 +166,9 @@ pub fn namespaces(source: &dyn Source) -> Result<Vec<DataNamespace>, DataError> 
 }
 
 /// The AWS accounts of the data.
-pub fn accounts(source: &dyn Source) -> Result<Vec<DataAccount>, DataError> {
+pub fn accounts(source: &dyn BundleReader) -> Result<Vec<DataAccount>, DataError> {
     let text = "{ awsaccounts_v1 { name resourcesDefaultRegion automationToken { path field version } } }";
-    let rows = ask::<AccountsAnswer>(source, text)?.awsaccounts_v1.unwrap_or_default();
+    let rows = query::<AccountsAnswer>(source, text)?.awsaccounts_v1.unwrap_or_default();
     let account = |row: AccountRow| DataAccount {
         name: row.name,
         region: row.resources_default_region,
@@ -171,12 +179,15 @@ pub fn accounts(source: &dyn Source) -> Result<Vec<DataAccount>, DataError> {
 }
 
 /// The names of the clusters of the data; empty if its GraphQL types have no clusters.
-pub fn names(source: &dyn Source) -> Vec<String> {
+pub fn names(source: &dyn BundleReader) -> Vec<String> {
     all(source).unwrap_or_default().into_iter().map(|cluster| cluster.name).collect()
 }
 
 /// Warnings about configured clusters that the data does not have.
-pub fn unknown<'n>(configured: impl IntoIterator<Item = &'n String>, names: &[String]) -> Vec<String> {
+pub fn unknown_cluster_warnings<'n>(
+    configured: impl IntoIterator<Item = &'n String>,
+    names: &[String],
+) -> Vec<String> {
     let unknown = configured.into_iter().filter(|name| !names.contains(name));
     let text = |name: &String| {
         let what = format!("`[kubernetes.clusters.{name}]` names no cluster of the data");
@@ -192,7 +203,7 @@ pub fn unknown<'n>(configured: impl IntoIterator<Item = &'n String>, names: &[St
 const MAX_LISTED: usize = 8;
 
 /// `clusters a, b`; empty without clusters.
-pub fn listed(names: &[String]) -> String {
+pub fn format_list(names: &[String]) -> String {
     let first = names.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
     match (names.len(), names.len().saturating_sub(MAX_LISTED)) {
         (0, _) => String::new(),
@@ -202,9 +213,9 @@ pub fn listed(names: &[String]) -> String {
     }
 }
 
-fn ask<T: DeserializeOwned>(source: &dyn Source, text: &str) -> Result<T, DataError> {
+fn query<T: DeserializeOwned>(source: &dyn BundleReader, text: &str) -> Result<T, DataError> {
     let answered =
-        source.answer(Ask { text, operation: None, variables: None, places: false, only: None })?;
+        source.answer(QueryRequest { text, operation: None, variables: None, places: false, only: None })?;
     T::deserialize(answered.data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
 }
@@ -219,10 +230,10 @@ mod tests {
 
     #[test]
     fn clusters_are_listed_up_to_a_limit() {
-        assert_eq!(listed(&names(0)), "");
-        assert_eq!(listed(&names(1)), "cluster c1");
-        assert_eq!(listed(&names(8)), "clusters c1, c2, c3, c4, c5, c6, c7, c8");
-        assert_eq!(listed(&names(10)), "clusters c1, c2, c3, c4, c5, c6, c7, c8 and 2 more");
+        assert_eq!(format_list(&names(0)), "");
+        assert_eq!(format_list(&names(1)), "cluster c1");
+        assert_eq!(format_list(&names(8)), "clusters c1, c2, c3, c4, c5, c6, c7, c8");
+        assert_eq!(format_list(&names(10)), "clusters c1, c2, c3, c4, c5, c6, c7, c8 and 2 more");
     }
 
     #[test]
@@ -230,7 +241,7 @@ mod tests {
         let names = ["cliffs-stage".to_owned()];
         let configured = ["cliffs-stage", "clifs-stage", "harbor"].map(str::to_owned);
         assert_eq!(
-            unknown(&configured, &names),
+            unknown_cluster_warnings(&configured, &names),
             [
                 "`[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?",
                 "`[kubernetes.clusters.harbor]` names no cluster of the data",

@@ -19,11 +19,11 @@ use qontract_bundle::repo::head_stamp;
 use qontract_client_http::Settings;
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
-use qontract_config::{Config, IgnoredFile, Location};
-use qontract_diagnostics::{MessageSink, counted};
+use qontract_config::{Config, ConfigLocation, IgnoredFile};
+use qontract_diagnostics::{MessageSink, pluralize};
 use qontract_journal::JournalStatus;
+use qontract_runtime::definition;
 use qontract_runtime::guard::LedgerError;
-use qontract_runtime::listing;
 use qontract_telemetry::activity::Activities;
 use tokio::runtime::Runtime;
 
@@ -31,11 +31,11 @@ use crate::clusters;
 use crate::exit::UsageError;
 use crate::input::InputResolver;
 use crate::journal;
-use crate::pinned::{Connection, PinnedData};
+use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::run_store::RunStore;
-use crate::targets::{RealClusters, http_of_vault, secrets};
+use crate::targets::{RealClusters, secret_store, vault_http};
 
-pub use report::Report;
+pub use report::CheckReport;
 
 /// Options of the check.
 #[derive(Clone, Debug)]
@@ -59,12 +59,12 @@ pub fn check(
     options: &CheckOptions,
     messages: &dyn MessageSink,
     activities: &Activities,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<CheckReport> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     if let Some(config) = configuration(options, &mut report) {
-        let check = Check { options, config: &config, runtime: &runtime, messages, activities };
+        let check = CheckContext { options, config: &config, runtime: &runtime, messages, activities };
         tools(&config, &mut report);
         let data = check.data(&mut report);
         integrations(&config, data.as_ref(), &mut report);
@@ -77,7 +77,7 @@ pub fn check(
 }
 
 /// Context that the checks share.
-struct Check<'a> {
+struct CheckContext<'a> {
     options: &'a CheckOptions,
     config: &'a Config,
     runtime: &'a Runtime,
@@ -86,19 +86,19 @@ struct Check<'a> {
 }
 
 /// Request limits. A person is waiting, so that one retry is enough.
-fn limits() -> Settings {
+fn request_limits() -> Settings {
     Settings {
         deadline: Duration::from_secs(15),
-        attempt: Duration::from_secs(10),
+        attempt_timeout: Duration::from_secs(10),
         retries: 1,
         ..Settings::default()
     }
 }
 
 /// Reads the configuration.
-fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> {
-    let location = Location::find(options.config.as_deref());
-    let config = match Config::at(&location) {
+fn configuration(options: &CheckOptions, report: &mut CheckReport) -> Option<Config> {
+    let location = ConfigLocation::find(options.config.as_deref());
+    let config = match Config::load(&location) {
         Ok(config) => config,
         Err(error) => {
             for text in error.errors() {
@@ -117,11 +117,11 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
         );
     }
     let how = match &location {
-        Location::Option(_) => "--config",
-        Location::Variable(_) => "$QONTRACT_CONFIG",
-        Location::Default { .. } => "default place",
-        Location::None { ignored: Some(_) } => return Some(config),
-        Location::None { ignored: None } => {
+        ConfigLocation::Option(_) => "--config",
+        ConfigLocation::Variable(_) => "$QONTRACT_CONFIG",
+        ConfigLocation::Default { .. } => "default place",
+        ConfigLocation::None { ignored: Some(_) } => return Some(config),
+        ConfigLocation::None { ignored: None } => {
             report.warning(
                 "configuration",
                 "none found".to_owned(),
@@ -132,7 +132,7 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
     };
     let file = location.file().map(|file| file.display().to_string()).unwrap_or_default();
     report.ok("configuration", format!("{file} ({how})"));
-    let tables = config.tables();
+    let tables = config.secret_tables();
     let (groups, values): (Vec<_>, Vec<_>) = tables.iter().partition(|(_, value)| value.is_table());
     for (name, _) in values {
         report.warning("configuration", format!("`{name}` has no meaning at the top level"), "remove it");
@@ -149,7 +149,7 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
 }
 
 /// Checks that external tools are installed.
-fn tools(config: &Config, report: &mut Report) {
+fn tools(config: &Config, report: &mut CheckReport) {
     let path = std::env::var_os("PATH");
     match promtool::find(config.promtool.path.as_deref(), path.as_deref()) {
         Ok(program) => report.ok("promtool", program.display().to_string()),
@@ -162,9 +162,9 @@ fn tools(config: &Config, report: &mut Report) {
 }
 
 /// Asks every program of the configuration to describe itself.
-fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut Report) {
+fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut CheckReport) {
     // Data whose integrations cannot be listed is reported by the command that runs one.
-    let defined = data.and_then(|data| listing::all(&*data.source).ok());
+    let defined = data.and_then(|data| definition::all(&*data.source).ok());
     let defined: Option<Vec<String>> =
         defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
     programs::check(config, defined.as_deref(), report);
@@ -176,11 +176,11 @@ fn short(hash: &str) -> &str {
 }
 
 /// Logs in to Vault.
-fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
+fn vault(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     let Some(table) = &config.vault else { return };
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let login = || -> anyhow::Result<()> {
-        let (http, server) = http_of_vault(table, Mode::DryRun, limits())?;
+        let (http, server) = vault_http(table, Mode::DryRun, request_limits())?;
         let vault = Vault::new(&http, VaultSettings::new(server, table.login()?));
         runtime.block_on(vault.check_login(&permit))?;
         Ok(())
@@ -192,10 +192,10 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
 }
 
 /// Lists the buckets that templates may read.
-fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut Report) {
+fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut CheckReport) {
     let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
     // A Vault that cannot be used is reported separately.
-    let Ok(secrets) = secrets(config, Mode::DryRun) else { return };
+    let Ok(secrets) = secret_store(config, Mode::DryRun) else { return };
     let endpoint = match config.templates.s3_endpoint.as_deref().map(str::parse).transpose() {
         Ok(endpoint) => endpoint,
         Err(error) => {
@@ -212,17 +212,17 @@ fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report
     });
 }
 
-impl Check<'_> {
+impl CheckContext<'_> {
     /// Opens the data.
-    fn data(&self, report: &mut Report) -> Option<PinnedData> {
+    fn data(&self, report: &mut CheckReport) -> Option<PinnedData> {
         let Self { options, config, runtime, messages, .. } = *self;
         let word = options.data.as_deref();
         if let Some(graphql) = config.server(word) {
-            let opened = Connection::with_limits(&graphql, runtime.handle().clone(), limits())
+            let opened = ServerConnection::with_limits(&graphql, runtime.handle().clone(), request_limits())
                 .and_then(|connection| connection.head(true));
             return match opened {
                 Ok(remote) => {
-                    let side = PinnedData::elsewhere(Arc::new(remote));
+                    let side = PinnedData::remote(Arc::new(remote));
                     report.ok(
                         "data server",
                         format!("{}, bundle {}", graphql.server, short(side.source.sha())),
@@ -275,7 +275,7 @@ impl Check<'_> {
     }
 
     /// Checks the removal ledger of the targets.
-    fn ledger(&self, report: &mut Report) {
+    fn ledger(&self, report: &mut CheckReport) {
         const CHECK: &str = "removal ledger";
         let journal = match &self.config.sandbox {
             Some(sandbox) => journal::of_sandbox(&sandbox.directory),
@@ -288,7 +288,7 @@ impl Check<'_> {
         let init = || format!("run `{}`", journal.location().init);
         match self.runtime.block_on(journal.check(&ReadPermit::for_data())) {
             Ok(JournalStatus::Whole { ledgers }) => {
-                report.ok(CHECK, format!("{place}, {}", counted(ledgers, "integration")));
+                report.ok(CHECK, format!("{place}, {}", pluralize(ledgers, "integration")));
             }
             Ok(JournalStatus::New) => report.ok(CHECK, format!("{place}, created with the first write")),
             Err(error @ LedgerError::NotInitialised { .. }) => {
@@ -299,7 +299,7 @@ impl Check<'_> {
     }
 
     /// Checks the clusters of the data.
-    fn targets(&self, data: Option<&PinnedData>, report: &mut Report) -> anyhow::Result<()> {
+    fn targets(&self, data: Option<&PinnedData>, report: &mut CheckReport) -> anyhow::Result<()> {
         let Self { options, config, runtime, activities, .. } = *self;
         if let Some(sandbox) = &config.sandbox {
             report.ok("targets", format!("sandbox {}", sandbox.directory.display()));
@@ -313,7 +313,7 @@ impl Check<'_> {
             );
             return Ok(());
         };
-        let real = secrets(config, Mode::DryRun).map_err(|error| format!("{error:#}"));
+        let real = secret_store(config, Mode::DryRun).map_err(|error| format!("{error:#}"));
         let real =
             real.and_then(|secrets| RealClusters::new(table, secrets).map_err(|error| error.to_string()));
         let real = match real {
@@ -333,7 +333,7 @@ impl Check<'_> {
             }
         };
         let names: Vec<String> = all.iter().map(|cluster| cluster.name.clone()).collect();
-        for warning in clusters::unknown(table.clusters.keys(), &names) {
+        for warning in clusters::unknown_cluster_warnings(table.clusters.keys(), &names) {
             report.warning("clusters", warning, "correct the name, or remove the table");
         }
         if let Some(name) = options.clusters.iter().find(|name| !names.contains(name)) {
@@ -341,7 +341,7 @@ impl Check<'_> {
         }
         let namespaces = clusters::namespaces(source).unwrap_or_default();
         let defined: Vec<String> =
-            listing::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+            definition::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
         let check = ClusterCheck::new(real, &namespaces, &defined);
         let is_wanted = |name: &String| options.clusters.is_empty() || options.clusters.contains(name);
         let wanted = all.iter().filter(|cluster| is_wanted(&cluster.name));

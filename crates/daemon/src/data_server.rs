@@ -1,7 +1,7 @@
 //! The data server: loads bundles, serves them over HTTP, follows a data repo, and logs all of it.
 
+pub mod bundle_sources;
 mod file_limit;
-pub mod places;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_server::{
-    Bundles, Hearer, HostPolicy, Listener, Origin, ReleaseHook, Server, Settings, Shelf, Store, Token, Told,
+    AccessLog, BundleEvent, BundleObserver, BundleRegistry, BundleSource, BundleStore, Bundles, HostPolicy,
+    ReleaseHook, Server, Settings, Token,
 };
-use qontract_telemetry::log::{Level, Line, Log};
-use qontract_telemetry::served::ServerMetrics;
+use qontract_telemetry::log::{Level, Log, LogLine};
+use qontract_telemetry::server_metrics::ServerMetrics;
 use tokio::net::TcpListener;
 
+use crate::data_validity::{DataReporter, DataUse};
 use crate::exit::{Exit, UsageError};
-use crate::invalid::{DataReporter, DataUse};
 use crate::signals;
 use crate::source::{PollResult, WatchedRepo};
 
@@ -30,13 +31,13 @@ const MAX_FETCHED: usize = 8;
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// The bundles to serve, and the settings of the server.
-pub struct ServePlan {
+pub struct ServeOptions {
     /// The bundles to load at the start; the last one is the latest.
-    pub first: Vec<Arc<dyn Origin>>,
+    pub initial_bundles: Vec<Arc<dyn BundleSource>>,
     /// The origin that `/reload` reads again.
-    pub again: Option<Arc<dyn Origin>>,
+    pub reload_source: Option<Arc<dyn BundleSource>>,
     /// The store of other bundles, by sha.
-    pub store: Option<Store>,
+    pub store: Option<BundleStore>,
     /// How long a bundle stays loaded after its last request.
     pub ttl: Duration,
     /// The address to listen on.
@@ -46,7 +47,7 @@ pub struct ServePlan {
     /// Settings of the server.
     pub settings: Settings,
     /// The data repo to follow.
-    pub followed: Option<Arc<WatchedRepo>>,
+    pub watched_repo: Option<Arc<WatchedRepo>>,
     /// The log.
     pub log: Arc<Log>,
     /// Creates the hook that is called when a large answer has been freed. Its argument is how long idle
@@ -55,7 +56,7 @@ pub struct ServePlan {
 }
 
 /// The token that requests must send as `Authorization`; `None` if requests are not authenticated.
-pub fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
+pub fn read_token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     let text = match file {
         Some(file) => Some(
             std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
@@ -87,30 +88,40 @@ pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Res
 }
 
 /// Serves until the process is asked to end.
-pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
-    let ServePlan { first, again, store, ttl, listen, allow_host, settings, followed, log, release_hook } =
-        plan;
-    let ended = signals::end()?;
-    let wind_down = settings.wind_down.as_secs();
+pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
+    let ServeOptions {
+        initial_bundles: first,
+        reload_source: again,
+        store,
+        ttl,
+        listen,
+        allow_host,
+        settings,
+        watched_repo: followed,
+        log,
+        release_hook,
+    } = plan;
+    let ended = signals::shutdown_signal()?;
+    let wind_down = settings.shutdown_timeout.as_secs();
     let settings = Settings {
-        connections: file_limit::connections(settings.connections, &log),
+        max_connections: file_limit::connections(settings.max_connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
-        heard: Some(hearer(Arc::clone(&log))),
-        released: Some(release_hook(BLOCKING_KEEP_ALIVE)),
+        access_log: Some(access_log(Arc::clone(&log))),
+        on_release: Some(release_hook(BLOCKING_KEEP_ALIVE)),
         ..settings
     };
     let metrics = Arc::new(ServerMetrics::default());
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let is_started = Arc::new(AtomicBool::new(false));
-    let listener = listener(Arc::clone(&log), Arc::clone(&metrics), Arc::clone(&is_started));
-    let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MAX_FETCHED), again, store, listener));
+    let listener = event_logger(Arc::clone(&log), Arc::clone(&metrics), Arc::clone(&is_started));
+    let bundles = Arc::new(Bundles::new(BundleRegistry::new(ttl, MAX_FETCHED), again, store, listener));
     let mut ended = std::pin::pin!(ended);
     for origin in first {
         let name = origin.name();
         tokio::select! {
             loaded = bundles.load(origin) => loaded.with_context(|| format!("cannot serve `{name}`"))?,
             signal = &mut ended => {
-                log.write(&Line::new(Level::Info, format!("{} received; exiting", signal.name())));
+                log.write(&LogLine::new(Level::Info, format!("{} received; exiting", signal.name())));
                 return Ok(Exit::Ok);
             }
         };
@@ -119,9 +130,9 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
     // Nothing can be requested before there is a bundle.
     let listener = bind(listen).await?;
     let address = listener.local_addr()?;
-    log.write(&Line::new(Level::Info, format!("Running at http://{address}/graphql")));
+    log.write(&LogLine::new(Level::Info, format!("Running at http://{address}/graphql")));
     if let Some(folder) = followed {
-        follow(folder, &bundles, &log);
+        watch_repo(folder, &bundles, &log);
     }
     let new_id = || RandomState::new().build_hasher().finish();
     let server = Server::new(settings, bundles, metrics, new_id);
@@ -129,7 +140,7 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
         .serve(listener, async {
             let signal = ended.await.name();
             let text = format!("{signal} received; finishing open requests, {wind_down} s at most");
-            log.write(&Line::new(Level::Info, text));
+            log.write(&LogLine::new(Level::Info, text));
         })
         .await;
     Ok(Exit::Ok)
@@ -156,52 +167,54 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Logs every request at debug level.
-fn hearer(log: Arc<Log>) -> Hearer {
+fn access_log(log: Arc<Log>) -> AccessLog {
     Arc::new(move |request| {
         let milliseconds = u64::try_from(request.took.as_millis()).unwrap_or(u64::MAX);
-        let line = Line::new(Level::Debug, format!("{} {}", request.method, request.path));
+        let line = LogLine::new(Level::Debug, format!("{} {}", request.method, request.path));
         log.write(&line.with("status", request.status).with("milliseconds", milliseconds));
     })
 }
 
 /// Logs bundle events. A failure before the server has started is not logged here: it ends the server with an
 /// error.
-fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> Listener {
+fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> BundleObserver {
     Arc::new(move |event| {
         let (level, text) = match event {
-            Told::Loaded(sha) => {
-                metrics.loaded();
+            BundleEvent::Loaded(sha) => {
+                metrics.count_load();
                 (Level::Info, format!("bundle loaded: {sha}"))
             }
-            Told::Same(_) => (Level::Info, "skipping reload, data already loaded".to_owned()),
-            Told::RolledBack(sha) => (Level::Info, format!("bundle loaded: {sha} (it was still held)")),
-            Told::Fetched(sha) => (Level::Info, format!("bundle loaded from the store: {sha}")),
-            Told::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
-            Told::Failed(why) => {
-                metrics.failed();
+            BundleEvent::Same(_) => (Level::Info, "skipping reload, data already loaded".to_owned()),
+            BundleEvent::RolledBack(sha) => {
+                (Level::Info, format!("bundle loaded: {sha} (it was still held)"))
+            }
+            BundleEvent::Fetched(sha) => (Level::Info, format!("bundle loaded from the store: {sha}")),
+            BundleEvent::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
+            BundleEvent::Failed(why) => {
+                metrics.count_failed_load();
                 if !is_started.load(Ordering::Relaxed) {
                     return;
                 }
                 (Level::Error, format!("reload failed; still serving the previous bundle: {why}"))
             }
         };
-        log.write(&Line::new(level, text));
+        log.write(&LogLine::new(level, text));
     })
 }
 
 /// Serves a data repo as it changes.
-fn follow(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
+fn watch_repo(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
     let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
     std::thread::spawn(move || {
         let show = {
             let log = Arc::clone(&log);
-            move |text: &str| log.write(&Line::of_lines(Level::Error, text))
+            move |text: &str| log.write(&LogLine::of_lines(Level::Error, text))
         };
         folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
         folder.watch(&show, |result| {
             if result == PollResult::New {
                 // The listener of the bundles logs failures.
-                let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
+                let _ = runtime.block_on(bundles.load(bundle_sources::current_bundle(Arc::clone(&folder))));
             }
         });
     });

@@ -12,7 +12,7 @@ use qontract_config::ownership;
 use crate::exit::UsageError;
 
 /// The example data repo, which `up` runs if the working directory is not in a data repo.
-pub const EXAMPLE: &str = "examples/app-interface";
+pub const EXAMPLE_REPO: &str = "examples/app-interface";
 
 /// The way in which a command takes the directory of a data repo, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum PassedAs {
 }
 
 impl PassedAs {
-    fn word(self) -> &'static str {
+    fn usage(self) -> &'static str {
         match self {
             Self::Option => "--data DIR",
             Self::Argument => "DIR",
@@ -35,20 +35,20 @@ impl PassedAs {
 /// The root of the data repo that `given` means: for `.` the one that the working directory is in, else
 /// `given` itself.
 pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, UsageError> {
-    if !is_here(given) {
+    if !is_current_dir(given) {
         return Ok(given.to_owned());
     }
     let missing = || {
-        let (file, pass) = (&layout.graphql, passed.word());
+        let (file, pass) = (&layout.graphql, passed.usage());
         let text =
             format!("not a data repo: `./{file}` not found here or above (run inside one, or pass {pass})");
         UsageError(text)
     };
     let here = std::env::current_dir().map_err(|_| missing())?;
     let Some(depth) = depth(&here, layout) else { return Err(missing()) };
-    let root = up(depth);
+    let root = parent_path(depth);
     if depth > 0 && !ownership::is_trusted(&root.join(&layout.graphql)) {
-        let (file, pass) = (root.join(&layout.graphql), passed.word());
+        let (file, pass) = (root.join(&layout.graphql), passed.usage());
         let text = format!("`{}` belongs to another user: pass {pass} to use its data repo", file.display());
         return Err(UsageError(text));
     }
@@ -75,13 +75,13 @@ pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
 /// The data repo of `up`, if none is named: the one that the working directory is in, else the example.
 pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
-        let example = PathBuf::from(EXAMPLE);
+        let example = PathBuf::from(EXAMPLE_REPO);
         if example.join(&layout.graphql).is_file() { Ok(example) } else { Err(error) }
     })
 }
 
 /// The data repo that a file or directory is in: its root, and the path below it.
-pub fn of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
+pub fn repo_of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     let full = std::path::absolute(path).ok()?;
     let parent = full.parent()?.canonicalize().ok()?;
     let depth = depth(&parent, layout)?;
@@ -100,7 +100,7 @@ pub fn is_above(root: &Path) -> bool {
 
 /// Whether text for people names the files of a data repo relative to the working directory: always, unless
 /// the root is an absolute path elsewhere. Files are then named relative to the data repo.
-pub fn is_reached(root: &Path) -> bool {
+pub fn has_relative_names(root: &Path) -> bool {
     let is_below = || {
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
         here.zip(root.canonicalize().ok()).is_some_and(|(here, root)| root.starts_with(here))
@@ -110,13 +110,13 @@ pub fn is_reached(root: &Path) -> bool {
 
 /// The title of a data repo: as it was named, or the name of its directory if it was found.
 pub fn title(root: &Path) -> String {
-    let found = is_here(root) || is_above(root);
+    let found = is_current_dir(root) || is_above(root);
     let full = root.canonicalize().ok().filter(|_| found);
     let name = full.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| root.display().to_string())
 }
 
-fn is_here(path: &Path) -> bool {
+fn is_current_dir(path: &Path) -> bool {
     path.components().eq([Component::CurDir]) || path.as_os_str().is_empty()
 }
 
@@ -126,7 +126,7 @@ fn depth(here: &Path, layout: &Layout) -> Option<usize> {
 }
 
 /// The relative path to the directory `depth` levels up.
-fn up(depth: usize) -> PathBuf {
+fn parent_path(depth: usize) -> PathBuf {
     if depth == 0 { PathBuf::from(".") } else { std::iter::repeat_n("..", depth).collect() }
 }
 
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_path_up_has_one_component_per_directory() {
-        assert_eq!(up(0), Path::new("."));
-        assert_eq!(up(1), Path::new(".."));
-        assert_eq!(up(3), Path::new("../../.."));
+        assert_eq!(parent_path(0), Path::new("."));
+        assert_eq!(parent_path(1), Path::new(".."));
+        assert_eq!(parent_path(3), Path::new("../../.."));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         let named = Layout { graphql: "types.yml".to_owned(), ..Layout::default() };
         assert_eq!(depth(&inner, &named), Some(1));
         assert_eq!(depth(scratch.path(), &named), None);
-        let (root, below) = of_path(&inner.join("a.yml"), &named).expect("a data repo");
+        let (root, below) = repo_of_path(&inner.join("a.yml"), &named).expect("a data repo");
         assert_eq!(root, scratch.path().canonicalize().unwrap().join("outer/inner"));
         assert_eq!(below, "data/a.yml");
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use qontract_client_server::ServerError;
-use qontract_runtime::Ended;
+use qontract_runtime::RunEnd;
 
 use crate::registry::SandboxUnsupported;
 
@@ -38,7 +38,7 @@ impl Exit {
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         match server {
-            Some(server) if server.is_transient() => Exit::Run(Ended::Transient.code()),
+            Some(server) if server.is_transient() => Exit::Run(RunEnd::Transient.code()),
             _ if error.is::<UsageError>()
                 || error.is::<ConfigError>()
                 || error.is::<SandboxUnsupported>() =>

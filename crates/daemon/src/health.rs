@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use qontract_diagnostics::{shown_json, shown_lines};
+use qontract_diagnostics::{sanitize_json, sanitize_lines};
 use qontract_server::{HostPolicy, Page, Pages, serve_pages};
 use qontract_telemetry::metrics::Metrics;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::invalid::{DataStatus, DataUse, InvalidData};
-use crate::reporter::{LoopPhase, LoopReporter, Status};
+use crate::data_validity::{DataStatus, DataUse, InvalidData};
+use crate::reporter::{LoopPhase, LoopReporter, LoopStatus};
 use crate::source::DataSource;
 
 /// Time without progress after which a loop counts as not alive.
-const QUIET: Duration = Duration::from_mins(1);
+const PROGRESS_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serves the health of the loops of a process.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Health {
     /// The integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The source of the data, once it is known.
-    pub feed: Arc<OnceLock<Arc<dyn DataSource>>>,
+    pub data_source: Arc<OnceLock<Arc<dyn DataSource>>>,
 }
 
 /// The address of a listener, with its pages.
@@ -46,14 +46,14 @@ pub fn addresses(bound: SocketAddr) -> String {
 struct ProcessStatus {
     version: &'static str,
     data: DataStatus,
-    loops: Vec<LoopStatus>,
+    loops: Vec<LoopStatusEntry>,
     unstarted: Vec<String>,
     /// Integrations that cannot run on this machine.
     not_checked: Vec<String>,
 }
 
 /// The current activity of a loop, in one word.
-fn activity(status: &Status) -> &'static str {
+fn activity(status: &LoopStatus) -> &'static str {
     match (status.next, status.last) {
         (Some(_), _) => "waiting",
         (None, None) if status.phase == LoopPhase::Starting => "starting",
@@ -63,7 +63,7 @@ fn activity(status: &Status) -> &'static str {
 
 /// The status of a loop.
 #[derive(Serialize)]
-struct LoopStatus {
+struct LoopStatusEntry {
     integration: String,
     /// Its current activity.
     activity: &'static str,
@@ -75,7 +75,7 @@ struct LoopStatus {
     next_in_seconds: Option<u64>,
 }
 
-impl LoopStatus {
+impl LoopStatusEntry {
     fn new(reporter: &LoopReporter) -> Self {
         let status = reporter.status();
         Self {
@@ -96,9 +96,9 @@ impl Health {
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
-            let quiet = status.heard.elapsed();
-            let is_late = status.next.is_some_and(|next| next.elapsed() > QUIET);
-            if is_late || status.next.is_none() && quiet > QUIET {
+            let quiet = status.last_progress.elapsed();
+            let is_late = status.next.is_some_and(|next| next.elapsed() > PROGRESS_TIMEOUT);
+            if is_late || status.next.is_none() && quiet > PROGRESS_TIMEOUT {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: no progress for {} s{waits}\n",
@@ -129,7 +129,7 @@ impl Health {
 
     /// The data, if it is invalid.
     fn invalid(&self) -> Option<InvalidData> {
-        self.feed.get().and_then(|feed| feed.invalid())
+        self.data_source.get().and_then(|feed| feed.invalid())
     }
 
     /// A line about invalid data; empty if the data is valid. A restart would not make it valid, so that it
@@ -140,11 +140,11 @@ impl Health {
     }
 
     fn status(&self) -> ProcessStatus {
-        let bundle = self.feed.get().and_then(|feed| feed.bundle_in_use());
+        let bundle = self.data_source.get().and_then(|feed| feed.bundle_in_use());
         ProcessStatus {
             version: env!("CARGO_PKG_VERSION"),
             data: DataStatus::new(self.invalid().as_ref(), bundle),
-            loops: (self.reporters)().iter().map(|reporter| LoopStatus::new(reporter)).collect(),
+            loops: (self.reporters)().iter().map(|reporter| LoopStatusEntry::new(reporter)).collect(),
             unstarted: (self.unstarted)(),
             not_checked: (self.unchecked)(),
         }
@@ -170,7 +170,7 @@ impl Health {
 }
 
 /// The page that lists the others.
-const INDEX: &str = concat!(
+const INDEX_PAGE: &str = concat!(
     "qontract ",
     env!("CARGO_PKG_VERSION"),
     "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run; names invalid data\n/status   data and loops, as JSON\n/metrics  OpenMetrics\n"
@@ -181,9 +181,9 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 impl Pages for Health {
     fn page(&self, path: &str) -> Option<Page> {
-        let text = |status, text: &str| Page::text(status, shown_lines(text));
+        let text = |status, text: &str| Page::text(status, sanitize_lines(text));
         Some(match path {
-            "/" => Page::text(200, INDEX),
+            "/" => Page::text(200, INDEX_PAGE),
             "/healthz" => match self.is_alive() {
                 // A restart would not help: an integration that cannot be started is only named.
                 Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
@@ -195,10 +195,10 @@ impl Pages for Health {
             },
             "/status" => {
                 let status = serde_json::to_string_pretty(&self.status()).unwrap_or_default();
-                let body = format!("{}\n", shown_json(&status));
+                let body = format!("{}\n", sanitize_json(&status));
                 Page { status: 200, media_type: "application/json", body }
             }
-            "/metrics" => Page { status: 200, media_type: OPEN_METRICS, body: self.metrics.print() },
+            "/metrics" => Page { status: 200, media_type: OPEN_METRICS, body: self.metrics.encode() },
             _ => return None,
         })
     }
@@ -206,22 +206,22 @@ impl Pages for Health {
 
 #[cfg(test)]
 mod tests {
-    use qontract_runtime::Ended;
-    use qontract_runtime::looping::{Event, Told as _};
+    use qontract_runtime::RunEnd;
+    use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver as _};
     use qontract_telemetry::activity::Activity;
     use qontract_telemetry::log::{Level, Log};
-    use qontract_telemetry::metrics::Process;
+    use qontract_telemetry::metrics::ProcessLabels;
     use tokio::sync::watch;
     use tokio::time::advance;
 
     use super::*;
-    use crate::invalid::DataErrors;
-    use crate::pinned::PinnedData;
+    use crate::data_validity::DataErrors;
+    use crate::pinned_data::PinnedData;
 
     fn health() -> (Health, Arc<LoopReporter>) {
         let metrics = Arc::new(Metrics::default());
         let process =
-            Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+            ProcessLabels { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
         let reporter =
             Arc::new(LoopReporter::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
         let known = Arc::clone(&reporter);
@@ -232,21 +232,21 @@ mod tests {
                 reporters,
                 unstarted: Arc::new(Vec::new),
                 unchecked: Arc::new(Vec::new),
-                feed: Arc::default(),
+                data_source: Arc::default(),
             },
             reporter,
         )
     }
 
     /// Data that is invalid.
-    struct InvalidFeed(Option<String>);
+    struct InvalidSource(Option<String>);
 
-    impl DataSource for InvalidFeed {
-        fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+    impl DataSource for InvalidSource {
+        fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
             anyhow::bail!("not needed")
         }
 
-        fn news(&self) -> watch::Receiver<u64> {
+        fn subscribe(&self) -> watch::Receiver<u64> {
             watch::channel(0).1
         }
 
@@ -266,24 +266,24 @@ mod tests {
             assert!(status.data.is_valid());
         };
         check("starting", None, None);
-        reporter.tell(Event::Began);
+        reporter.observe(LoopEvent::Started);
         check("running", None, None);
-        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
-        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+        reporter.observe(LoopEvent::Ended(RunEnd::Failed, Duration::from_secs(1)));
+        reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
         check("waiting", Some("failed"), Some(600));
-        reporter.tell(Event::Began);
+        reporter.observe(LoopEvent::Started);
         check("running", Some("failed"), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn invalid_data_is_degraded_and_without_a_valid_bundle_not_ready() {
         let (health, reporter) = health();
-        reporter.tell(Event::Began);
-        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        reporter.observe(LoopEvent::Started);
+        reporter.observe(LoopEvent::Ended(RunEnd::Ok, Duration::from_secs(1)));
         assert_eq!(health.degraded(), "");
         let with = |bundle: Option<&str>| {
-            let feed: Arc<dyn DataSource> = Arc::new(InvalidFeed(bundle.map(str::to_owned)));
-            Health { feed: Arc::new(OnceLock::from(feed)), ..health.clone() }
+            let feed: Arc<dyn DataSource> = Arc::new(InvalidSource(bundle.map(str::to_owned)));
+            Health { data_source: Arc::new(OnceLock::from(feed)), ..health.clone() }
         };
         assert_eq!(with(Some("abcdef01")).is_ready(), Ok(()));
         assert_eq!(
@@ -297,18 +297,18 @@ mod tests {
         assert_eq!(with(None).is_alive(), Ok(()));
     }
 
-    fn waits(what: &str, seconds: u64) -> Event {
-        let since = Duration::from_secs(seconds);
-        Event::Beat(vec![Activity { what: what.to_owned(), since }])
+    fn waits(what: &str, seconds: u64) -> LoopEvent {
+        let elapsed = Duration::from_secs(seconds);
+        LoopEvent::Heartbeat(vec![Activity { description: what.to_owned(), elapsed }])
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_run_that_makes_progress_is_alive_however_long_it_takes() {
         let (health, reporter) = health();
-        reporter.tell(Event::Began);
+        reporter.observe(LoopEvent::Started);
         for piece in 0..10 {
             advance(Duration::from_secs(50)).await;
-            reporter.tell(waits(&format!("piece {piece}"), 1));
+            reporter.observe(waits(&format!("piece {piece}"), 1));
             assert_eq!(health.is_alive(), Ok(()));
         }
     }
@@ -316,10 +316,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_waits_for_the_same_thing_beyond_its_budget_is_not_alive() {
         let (health, reporter) = health();
-        reporter.tell(Event::Began);
+        reporter.observe(LoopEvent::Started);
         for seconds in 1..=70 {
             advance(Duration::from_secs(1)).await;
-            reporter.tell(waits("GET https://c1/", seconds));
+            reporter.observe(waits("GET https://c1/", seconds));
             assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
         }
         let why = health.is_alive().unwrap_err();
@@ -330,9 +330,9 @@ mod tests {
     async fn a_sleeping_loop_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
         let (health, reporter) = health();
         assert_eq!(health.is_ready().unwrap_err(), "a: has not run yet\n");
-        reporter.tell(Event::Began);
-        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
-        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+        reporter.observe(LoopEvent::Started);
+        reporter.observe(LoopEvent::Ended(RunEnd::Failed, Duration::from_secs(1)));
+        reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
         assert_eq!(health.is_ready(), Ok(()));
         advance(Duration::from_secs(650)).await;
         assert_eq!(health.is_alive(), Ok(()));
@@ -344,8 +344,8 @@ mod tests {
     async fn an_integration_that_cannot_be_started_is_named() {
         let (health, reporter) = health();
         let health = Health { unstarted: Arc::new(|| vec!["b".to_owned()]), ..health };
-        reporter.tell(Event::Began);
-        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        reporter.observe(LoopEvent::Started);
+        reporter.observe(LoopEvent::Ended(RunEnd::Ok, Duration::from_secs(1)));
         assert_eq!(health.is_ready().unwrap_err(), "b: cannot be started\n");
         assert_eq!(health.is_alive(), Ok(()));
     }

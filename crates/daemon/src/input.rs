@@ -5,16 +5,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_bundle::build::Outcome;
+use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp, merge_base};
-use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Stamp, build_with, load_from};
+use qontract_bundle::{BuildOptions, Bundle, CommitStamp, Layout, Pool, Repo, Sha256, build_with, load_from};
 use qontract_diagnostics::{MessageSink, Report, Sources};
 use qontract_graphql::Engine;
 
 use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
 use crate::repo_cache::RepoCache;
-use crate::validation::{self, Depth};
+use crate::validation::{self, ValidationDepth};
 
 /// A bundle and, unless it was read from a bundle file, its data repo.
 pub struct Input {
@@ -27,12 +27,12 @@ pub struct Input {
 impl Input {
     /// A query engine for the bundle; `word` is the specifier that was opened, for errors.
     pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
-        Engine::new(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
+        Engine::new(Arc::new(self.bundle.clone())).with_context(|| invalid_types(word))
     }
 
     /// A query engine for the bundle that shares indexes with the engine of a similar bundle.
-    pub fn engine_beside(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
-        other.beside(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
+    pub fn engine_sharing(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
+        other.derive(Arc::new(self.bundle.clone())).with_context(|| invalid_types(word))
     }
 }
 
@@ -49,7 +49,7 @@ impl Sources for Input {
     }
 }
 
-fn unusable(word: &str) -> String {
+fn invalid_types(word: &str) -> String {
     format!("the GraphQL types of `{word}` are invalid")
 }
 
@@ -88,7 +88,7 @@ impl std::error::Error for ValidationFailed {}
 
 /// Checks of the input, besides that it can be bundled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Check {
+enum InputCheck {
     /// The data must be valid.
     Valid,
     /// No file may be empty.
@@ -120,7 +120,11 @@ impl<'a> InputResolver<'a> {
     /// the data repo. Without such a branch, the base is the commit that is checked out, which is noted. If
     /// the head lacks commits of that branch, the base is their merge base: newer commits of the branch are
     /// not part of the change.
-    pub fn sides(&self, base: Option<String>, head: Option<String>) -> Result<(String, String), UsageError> {
+    pub fn base_and_head(
+        &self,
+        base: Option<String>,
+        head: Option<String>,
+    ) -> Result<(String, String), UsageError> {
         let of_head =
             head.clone().filter(|word| !Path::new(word).exists()).unwrap_or_else(|| "HEAD".to_owned());
         let head = head.unwrap_or_else(|| self.folder.display().to_string());
@@ -138,7 +142,7 @@ impl<'a> InputResolver<'a> {
                 let text = format!("`{folder}` is not in a Git repository: pass BASE and HEAD");
                 return Err(UsageError(text));
             }
-            Ok(_) => return Ok((self.parting(&of_head), head)),
+            Ok(_) => return Ok((self.merge_base_of(&of_head), head)),
             // Other errors are reported when the base is opened.
             Err(_) => DEFAULT_BASE,
         };
@@ -146,7 +150,7 @@ impl<'a> InputResolver<'a> {
     }
 
     /// The merge base of the default branch and a revision, if it is not the tip of that branch.
-    fn parting(&self, revision: &str) -> String {
+    fn merge_base_of(&self, revision: &str) -> String {
         let base = |other: &str| merge_base(self.folder, DEFAULT_BASE, other).ok().flatten();
         match base(revision) {
             Some(base_of_both) if Some(&base_of_both) != base(DEFAULT_BASE).as_ref() => {
@@ -175,22 +179,22 @@ impl<'a> InputResolver<'a> {
 
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
     pub fn open(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, Check::Nothing)
+        self.open_checked(word, InputCheck::Nothing)
     }
 
     /// Like [`Self::open`], but reports findings and fails if a data repo is invalid. A bundle file was
     /// validated when it was built.
     pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, Check::Valid)
+        self.open_checked(word, InputCheck::Valid)
     }
 
     /// Like [`Self::open`], but fails if a data repo has an empty file: objects that the file declared would
     /// be removed.
     pub fn open_complete(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, Check::Complete)
+        self.open_checked(word, InputCheck::Complete)
     }
 
-    fn open_checked(&self, word: &str, check: Check) -> anyhow::Result<Input> {
+    fn open_checked(&self, word: &str, check: InputCheck) -> anyhow::Result<Input> {
         let Self { folder, layout, pool, messages } = self;
         let path = PathBuf::from(word);
         let is_path = !DEFAULT_REVISIONS.contains(&word) && path.exists();
@@ -203,84 +207,85 @@ impl<'a> InputResolver<'a> {
             return Ok(Input { bundle, repo: None });
         }
         let (repo, stamp) = if is_path && path.is_dir() {
-            directory(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
+            repo_with_commit(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
         } else {
-            word_as_revision(folder, word, layout)?
+            resolve_revision(folder, word, layout)?
         };
-        let mut remembered = RepoCache::of(&repo, pool);
+        let mut remembered = RepoCache::load(&repo, pool);
         let commit = stamp.commit.clone();
-        let mut outcome = make(&repo, stamp, pool, remembered.aids())?;
-        if check != Check::Nothing {
+        let mut outcome = bundle_repo(&repo, stamp, pool, remembered.aids())?;
+        if check != InputCheck::Nothing {
             validation::reject_empty_files(&mut outcome);
         }
         let Some(bundle) = outcome.built else {
             // Reports all findings at once, as far as files could be read.
-            let known = remembered.right.known();
-            let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
+            let known = remembered.validation.results();
+            let mut findings = validation::validate_outcome(&repo, &outcome, ValidationDepth::Errors, known)?;
             findings.extend(outcome.findings);
             let findings = Report::new(findings);
             messages.report(&findings, &repo);
             return Err(ValidationFailed { word: word.to_owned(), findings, repo, commit, sha: None }.into());
         };
-        remembered.keep(None);
-        if check == Check::Valid {
-            if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
+        remembered.save(None);
+        if check == InputCheck::Valid {
+            if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.validation.results())?
+            {
                 let findings = Report::new(findings);
                 messages.report(&findings, &repo);
                 let (word, sha) = (word.to_owned(), Some(bundle.sha().to_string()));
                 return Err(ValidationFailed { word, findings, repo, commit, sha }.into());
             }
-            remembered.right.keep();
+            remembered.validation.save();
         }
         Ok(Input { bundle, repo: Some(repo) })
     }
 }
 
 /// The data repo in a folder.
-pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
+pub fn repo_in_folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
     if !folder.is_dir() {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
     let repo = Repo::directory(folder, layout);
-    Ok(if discovery::is_reached(folder) { repo.seen_from(Path::new(".")) } else { repo })
+    Ok(if discovery::has_relative_names(folder) { repo.displayed_from(Path::new(".")) } else { repo })
 }
 
 /// The data repo in a folder, with the commit that is checked out.
-pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
-    let repo = self::folder(folder, layout)?;
+pub fn repo_with_commit(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, CommitStamp)> {
+    let repo = repo_in_folder(folder, layout)?;
     let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
     Ok((repo, head_stamp(folder).with_context(cannot)?))
 }
 
 /// The data repo in a Git revision.
-pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
-    open_revision(folder, name, layout).map_err(|error| refused(error, name))
+pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
+    open_revision(folder, name, layout).map_err(|error| revision_error(error, name))
 }
 
 /// The data repo in the Git revision that `word` names. The error says that it is not a file or folder
 /// either.
-pub fn word_as_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
+pub fn resolve_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
     open_revision(folder, word, layout).map_err(|error| match error {
-        GitError::NoRevision(_) => neither(word),
-        other => refused(other, word),
+        GitError::NoRevision(_) => not_found(word),
+        other => revision_error(other, word),
     })
 }
 
-fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, Stamp), GitError> {
+fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, CommitStamp), GitError> {
     let revision = Revision::open(&discovery::revision_root(folder, layout), name)?;
     let stamp = revision.stamp().clone();
     Ok((Repo::revision(revision, layout.clone()), stamp))
 }
 
-fn refused(error: GitError, name: &str) -> anyhow::Error {
+fn revision_error(error: GitError, name: &str) -> anyhow::Error {
     match error {
         GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        GitError::NoRepository(_) | GitError::Failed { .. } => neither(name),
+        GitError::NoRepository(_) | GitError::Failed { .. } => not_found(name),
         other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
     }
 }
 
-fn neither(word: &str) -> anyhow::Error {
+fn not_found(word: &str) -> anyhow::Error {
     if word.starts_with("http://") || word.starts_with("https://") {
         return UsageError(format!("`{word}` is a URL: only `reconcile` can query a server")).into();
     }
@@ -288,7 +293,12 @@ fn neither(word: &str) -> anyhow::Error {
 }
 
 /// Bundles a data repo; a missing part is a usage error.
-pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
+pub fn bundle_repo(
+    repo: &Repo,
+    stamp: CommitStamp,
+    pool: &Pool,
+    aids: BuildOptions<'_>,
+) -> anyhow::Result<BuildOutcome> {
     build_with(repo, stamp, pool, aids).map_err(|error| match error {
         RepoError::Missing { name } => UsageError(match repo.folder() {
             Some(folder) => format!("`{}` is not a data repo: `{name}` not found", folder.display()),
@@ -303,9 +313,9 @@ pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::R
 mod tests {
     use super::*;
 
-    struct Silent;
+    struct SilentSink;
 
-    impl MessageSink for Silent {
+    impl MessageSink for SilentSink {
         fn note(&self, _: &str) {}
 
         fn report(&self, _: &Report, _: &dyn Sources) {}
@@ -315,7 +325,7 @@ mod tests {
     fn a_file_that_was_edited_after_bundling_has_no_lines() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.copy(&qontract_testkit::example(), "repo");
-        let (repo, messages) = (scratch.path().join("repo"), Silent);
+        let (repo, messages) = (scratch.path().join("repo"), SilentSink);
         let opener = InputResolver::new(&repo, Layout::default(), &messages);
         let input = opener.open(&repo.display().to_string()).expect("a data repo");
         let (file, other) = ("data/services/billing/app.yml", "data/services/catalog/app.yml");

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use qontract_access::Mode;
-use qontract_diagnostics::Styled;
+use qontract_diagnostics::StyledText;
 use qontract_report::FileName;
-use qontract_report::text::{self, Detail};
+use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
 };
-use qontract_runtime::record::{Bundle, Planned, Told};
-use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
+use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText};
+use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, StepResult};
 
 /// The plan of one run as text, without the integration's name.
-pub fn text_of(record: &Record, detail: Detail, file_name: FileName<'_>) -> Styled {
+pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
     let mut integration = integration(record);
     integration.rename_files(file_name);
-    text::render_one(&integration, detail)
+    text::render_integration(&integration, detail)
 }
 
 /// The note about a shard that only the base declares.
-pub fn orphan_note(key: &str, record: &Record) -> String {
-    let Record { integration, mode, .. } = record;
+pub fn orphan_note(key: &str, record: &RunRecord) -> String {
+    let RunRecord { integration, mode, .. } = record;
     match mode {
         Mode::Real => format!("`{key}` is no longer declared: its objects are removed"),
         Mode::DryRun => format!(
@@ -32,7 +32,7 @@ pub fn orphan_note(key: &str, record: &Record) -> String {
 }
 
 /// A report of these runs. All of them are of the same data.
-pub fn of(records: &[Record]) -> PlanReport {
+pub fn from_records(records: &[RunRecord]) -> PlanReport {
     let first = records.first();
     let mode = first.map_or(Mode::DryRun, |record| record.mode).as_str();
     let base = first.and_then(|record| record.base.as_ref()).map(revision);
@@ -45,8 +45,8 @@ pub fn of(records: &[Record]) -> PlanReport {
 }
 
 /// Adds a run to a report.
-pub fn add(report: &mut PlanReport, record: &Record) {
-    if record.ended == Ended::EarlyExit {
+pub fn add(report: &mut PlanReport, record: &RunRecord) {
+    if record.ended == RunEnd::EarlyExit {
         let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
     } else {
@@ -55,14 +55,14 @@ pub fn add(report: &mut PlanReport, record: &Record) {
 }
 
 /// The report of one integration.
-pub fn integration(record: &Record) -> IntegrationReport {
+pub fn integration(record: &RunRecord) -> IntegrationReport {
     let mut changes = Vec::new();
     let (mut waits, mut notes) = (Vec::new(), Vec::new());
     let mut disabled = Vec::new();
     for (key, shard) in &record.shards {
         changes.extend(shard.changes.iter().map(|one| change(key, one)));
         changes.extend(shard.held.iter().map(|one| change(key, one)));
-        let wait = |wait: &Told| ReportedWait {
+        let wait = |wait: &LocatedText| ReportedWait {
             shard: key.clone(),
             message: wait.text.clone(),
             locations: locations(&wait.places),
@@ -124,7 +124,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     }
 }
 
-fn status(record: &Record, totals: &Totals) -> ReportStatus {
+fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
     // A held run without errors ends with a failure only because of the held changes.
     if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
         ReportStatus::Failed
@@ -137,7 +137,7 @@ fn status(record: &Record, totals: &Totals) -> ReportStatus {
     }
 }
 
-fn revision(bundle: &Bundle) -> RevisionInfo {
+fn revision(bundle: &BundleRecord) -> RevisionInfo {
     RevisionInfo { sha256: bundle.sha.clone(), commit: bundle.commit.clone(), modified: bundle.modified }
 }
 
@@ -145,7 +145,7 @@ fn locations(places: &[String]) -> Vec<Location> {
     places.iter().map(|place| Location::parse(place)).collect()
 }
 
-fn cause_location(record: &Record, cause: &str) -> Location {
+fn cause_location(record: &RunRecord, cause: &str) -> Location {
     Location { renamed_from: record.renamed.get(cause).cloned(), ..Location::parse(cause) }
 }
 
@@ -162,7 +162,7 @@ fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
 
 /// The errors of a run. An error that several shards have is one error: a cluster that cannot be reached,
 /// whatever the number of its shards.
-pub fn distinct_errors(record: &Record) -> Vec<ReportedFault> {
+pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
     let mut errors = Vec::new();
     for (key, shard) in &record.shards {
         for fault in &shard.faults {
@@ -175,8 +175,8 @@ pub fn distinct_errors(record: &Record) -> Vec<ReportedFault> {
     errors
 }
 
-fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told) {
-    let Told { text, details, hint, whose: _, places } = fault;
+fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &LocatedText) {
+    let LocatedText { text, details, hint, whose: _, places } = fault;
     let locations = locations(places);
     let same = |known: &&mut ReportedFault| {
         key.is_some()
@@ -196,7 +196,7 @@ fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told
     });
 }
 
-fn change(shard: &str, planned: &Planned) -> ReportedChange {
+fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
     let action = match planned.change {
         ChangeKind::Add => ChangeAction::Add,
         ChangeKind::Change => ChangeAction::Change,

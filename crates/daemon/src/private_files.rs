@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Creates `folder`, which is `root` or below it, with mode 0700. Existing folders below `root` lose
 /// permissions of other users; an existing `root` is not changed, since it may belong to another user.
-pub fn make_folder(root: &Path, folder: &Path) -> io::Result<()> {
+pub fn create_folder(root: &Path, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {
         let mode = fs::metadata(part)?.permissions().mode();
@@ -39,15 +39,15 @@ mod tests {
         for path in [&root, &root.join("old")] {
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
-        make_folder(&root, &root.join("old/new")).unwrap();
+        create_folder(&root, &root.join("old/new")).unwrap();
         assert_eq!(
             (mode(&root), mode(&root.join("old")), mode(&root.join("old/new"))),
             (0o755, 0o700, 0o700)
         );
-        make_folder(&root, &root).unwrap();
+        create_folder(&root, &root).unwrap();
         assert_eq!(mode(&root), 0o755);
         let made = scratch.path().join("a/b");
-        make_folder(&made, &made).unwrap();
+        create_folder(&made, &made).unwrap();
         assert_eq!((mode(&made), mode(&scratch.path().join("a"))), (0o700, 0o700));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use qontract_runtime::process::StderrLog;
-use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::log::{Level, Log, LogLine};
 
 /// Writes each line to the log at `DEBUG`, with the name of the integration.
 pub struct ProgramLog(pub Arc<Log>);
@@ -17,6 +17,6 @@ impl fmt::Debug for ProgramLog {
 
 impl StderrLog for ProgramLog {
     fn line(&self, integration: &str, line: &str) {
-        self.0.write(&Line::new(Level::Debug, format!("stderr: {line}")).with("integration", integration));
+        self.0.write(&LogLine::new(Level::Debug, format!("stderr: {line}")).with("integration", integration));
     }
 }

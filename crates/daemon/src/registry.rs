@@ -10,52 +10,55 @@ use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_objects::{ManagedObjects, ObjectIntegration};
 use qontract_runtime::process::Process;
-use qontract_runtime::{About, Fault, Function, Room, Staged};
+use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, StagedIntegration};
 
 use crate::targets::Targets;
 
 /// An integration that is compiled in.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct IntegrationEntry {
     /// Its metadata.
-    pub about: fn() -> About,
+    pub about: fn() -> IntegrationMeta,
     /// Creates the integration for these targets.
-    pub make: fn(&Targets) -> anyhow::Result<Room>,
+    pub create: fn(&Targets) -> anyhow::Result<Integration>,
 }
 
-impl Entry {
+impl IntegrationEntry {
     /// An integration that needs more than a default value.
-    pub const fn new(about: fn() -> About, make: fn(&Targets) -> anyhow::Result<Room>) -> Self {
-        Self { about, make }
+    pub const fn new(
+        about: fn() -> IntegrationMeta,
+        create: fn(&Targets) -> anyhow::Result<Integration>,
+    ) -> Self {
+        Self { about, create }
     }
 
     /// An integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
             about: || I::default().about(),
-            make: |targets| {
-                let (kubernetes, lookups) = (targets.kubernetes()?, targets.outside());
+            create: |targets| {
+                let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
                 let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
-                Ok(Room::staged(objects))
+                Ok(Integration::staged(objects))
             },
         }
     }
 
     /// An integration of the staged form.
-    pub const fn staged<I: Staged + Default>() -> Self {
-        Self { about: || I::default().about().clone(), make: |_| Ok(Room::staged(I::default())) }
+    pub const fn staged<I: StagedIntegration + Default>() -> Self {
+        Self { about: || I::default().meta().clone(), create: |_| Ok(Integration::staged(I::default())) }
     }
 
     /// An integration of the function form.
     pub const fn function<I: Function + Default>() -> Self {
-        Self { about: || I::default().about().clone(), make: |_| Ok(Room::function(I::default())) }
+        Self { about: || I::default().meta().clone(), create: |_| Ok(Integration::function(I::default())) }
     }
 }
 
 /// All integrations of a binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Registry {
-    entries: &'static [Entry],
+    entries: &'static [IntegrationEntry],
 }
 
 /// The program of a process integration would change its real target system, although a sandbox is
@@ -77,19 +80,19 @@ impl fmt::Display for SandboxUnsupported {
 impl std::error::Error for SandboxUnsupported {}
 
 /// The requirement that an integration lacks on this machine, with the hint.
-pub fn missing(fault: &Fault) -> String {
+pub fn describe_missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
 }
 
 impl Registry {
     /// A registry of these integrations.
-    pub const fn new(entries: &'static [Entry]) -> Self {
+    pub const fn new(entries: &'static [IntegrationEntry]) -> Self {
         Self { entries }
     }
 
     /// The metadata of the integrations that are compiled in, in their order.
-    pub fn abouts(self) -> impl Iterator<Item = About> {
+    pub fn abouts(self) -> impl Iterator<Item = IntegrationMeta> {
         self.entries.iter().map(|entry| (entry.about)())
     }
 
@@ -100,7 +103,7 @@ impl Registry {
 
     /// Whether other integrations depend on the objects of an integration, so that it runs first.
     pub fn is_groundwork(self, name: &str) -> bool {
-        self.abouts().any(|about| about.name == name && about.is_groundwork)
+        self.abouts().any(|about| about.name == name && about.runs_first)
     }
 
     /// The error for an integration that is neither compiled in nor configured.
@@ -113,17 +116,17 @@ impl Registry {
     }
 
     /// The integration of a name.
-    pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
+    pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Integration> {
         if let Some(program) = config.integrations.get(name) {
             let process = Process::describe(name, targets.program(program.program()))
                 .with_context(|| format!("cannot start integration `{name}`"))?;
             if targets.is_sandbox() && !process.supports_sandbox() {
                 return Err(SandboxUnsupported(name.to_owned()).into());
             }
-            return Ok(Room::process(process));
+            return Ok(Integration::process(process));
         }
         match self.entries.iter().find(|entry| (entry.about)().name == name) {
-            Some(entry) => (entry.make)(targets),
+            Some(entry) => (entry.create)(targets),
             None => Err(self.unknown(name, config)),
         }
     }
@@ -135,7 +138,7 @@ impl Registry {
         config: &Config,
         targets: &Targets,
         messages: &dyn MessageSink,
-    ) -> anyhow::Result<Vec<Room>> {
+    ) -> anyhow::Result<Vec<Integration>> {
         let mut names: Vec<String> = self.abouts().map(|about| about.name).collect();
         names.extend(config.integrations.keys().cloned());
         names.sort();

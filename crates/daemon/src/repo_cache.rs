@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Aids, Memory, Pool, Repo, Sha256, store};
-use qontract_validate::Known;
+use qontract_bundle::{BuildCache, BuildOptions, Pool, Repo, Sha256, store};
+use qontract_validate::ValidationCache;
 
 use crate::private_files;
 
@@ -23,57 +23,57 @@ const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 #[derive(Default)]
 pub struct RepoCache {
     /// Parsed documents by file.
-    pub files: Memory,
+    pub files: BuildCache,
     /// Files that are known to be valid.
-    pub right: LazyValidationCache,
+    pub validation: LazyValidationCache,
 }
 
 /// Cache of validation results, loaded on first use.
 #[derive(Default)]
 pub struct LazyValidationCache {
-    known: Option<Known>,
+    results: Option<ValidationCache>,
     /// The number of entries when it was loaded, and the hashes of their dependencies.
-    before: (usize, [Option<Sha256>; 2]),
+    loaded_size: (usize, [Option<Sha256>; 2]),
     /// Whether it is saved even if few entries are new, because the cache of files was saved.
-    is_due: bool,
+    is_save_due: bool,
     /// The folder on disk; `None` if nothing is saved.
-    kept: Option<CacheFolder>,
+    folder: Option<CacheFolder>,
 }
 
 struct CacheFolder {
     folder: PathBuf,
-    by: String,
+    build_id: String,
 }
 
 impl RepoCache {
     /// Loads the cache of a data repo; empty for a Git revision. Validation results are loaded on first use.
-    pub fn of(repo: &Repo, pool: &Pool) -> Self {
+    pub fn load(repo: &Repo, pool: &Pool) -> Self {
         let kept = CacheFolder::of(repo);
-        let files = CacheFolder::files(kept.as_ref(), pool);
-        Self { files, right: LazyValidationCache { kept, ..LazyValidationCache::default() } }
+        let files = CacheFolder::load_files(kept.as_ref(), pool);
+        Self { files, validation: LazyValidationCache { folder: kept, ..LazyValidationCache::default() } }
     }
 
     /// Loads the cache of a data repo, with validation results in parallel, for a caller that validates in
     /// any case.
-    pub fn to_check(repo: &Repo, pool: &Pool) -> Self {
+    pub fn with_validation(repo: &Repo, pool: &Pool) -> Self {
         let kept = CacheFolder::of(repo);
         let (files, known) = rayon::join(
-            || CacheFolder::files(kept.as_ref(), pool),
-            || kept.as_ref().and_then(CacheFolder::right).unwrap_or_default(),
+            || CacheFolder::load_files(kept.as_ref(), pool),
+            || kept.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default(),
         );
-        Self { files, right: LazyValidationCache::read(known, kept) }
+        Self { files, validation: LazyValidationCache::read(known, kept) }
     }
 
     /// Aids for an incremental build of the data repo.
-    pub fn aids(&mut self) -> Aids<'_> {
-        Aids { memory: Some(&mut self.files), ..Aids::default() }
+    pub fn aids(&mut self) -> BuildOptions<'_> {
+        BuildOptions { cache: Some(&mut self.files), ..BuildOptions::default() }
     }
 
     /// Saves the cache for the next process. Failures are ignored: the next process recomputes.
     /// `written` is the file to which the bundle was written, if it was.
-    pub fn keep(&mut self, written: Option<&Path>) {
+    pub fn save(&mut self, written: Option<&Path>) {
         if self.save_files(written) {
-            self.right.keep();
+            self.validation.save();
         }
     }
 
@@ -82,52 +82,57 @@ impl RepoCache {
     pub fn release_files(&mut self) {
         if !self.save_files(None) {
             // Validation results are useless without the documents that they refer to.
-            self.right.kept = None;
+            self.validation.folder = None;
         }
-        self.files = Memory::default();
+        self.files = BuildCache::default();
     }
 
     /// Saves the parsed documents if enough of them are new; returns whether the next process can use the
     /// cache.
     fn save_files(&mut self, written: Option<&Path>) -> bool {
-        let Some(kept) = &self.right.kept else { return false };
+        let Some(kept) = &self.validation.folder else { return false };
         if self.files.is_worth_saving() {
-            let made = private_files::make_folder(&kept.folder, &kept.folder).is_ok() && kept.is_ours();
-            if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
+            let made = private_files::create_folder(&kept.folder, &kept.folder).is_ok() && kept.is_private();
+            if !made || self.files.save(&kept.folder, &kept.build_id, written).is_err() {
                 return false;
             }
-            kept.tidy();
-            self.right.is_due = true;
+            kept.prune();
+            self.validation.is_save_due = true;
         }
         true
     }
 }
 
 impl LazyValidationCache {
-    fn read(known: Known, kept: Option<CacheFolder>) -> Self {
-        Self { before: (known.len(), known.grounds()), known: Some(known), is_due: false, kept }
+    fn read(known: ValidationCache, folder: Option<CacheFolder>) -> Self {
+        Self {
+            loaded_size: (known.len(), known.dependencies()),
+            results: Some(known),
+            is_save_due: false,
+            folder,
+        }
     }
 
     /// The files that are known to be valid, loaded on first use.
-    pub fn known(&mut self) -> &mut Known {
-        let Self { known, before, kept, .. } = self;
+    pub fn results(&mut self) -> &mut ValidationCache {
+        let Self { results: known, loaded_size: before, folder: kept, .. } = self;
         known.get_or_insert_with(|| {
-            let read = kept.as_ref().and_then(CacheFolder::right).unwrap_or_default();
-            *before = (read.len(), read.grounds());
+            let read = kept.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default();
+            *before = (read.len(), read.dependencies());
             read
         })
     }
 
     /// Saves the validation results if enough of them changed. If they were never loaded, the saved ones stay
     /// as they are.
-    pub fn keep(&mut self) {
-        let (Some(known), Some(kept)) = (&self.known, &self.kept) else { return };
-        let (before, grounds) = self.before;
-        let has_learnt = known.grounds() != grounds || known.len().abs_diff(before) > known.len() / 50;
-        if (self.is_due || has_learnt) && kept.is_ours() {
-            let bytes = known.to_bytes(&kept.by);
-            let _ = store::replace_private(&kept.right_file(), &|out| out.write_all(&bytes));
-            self.is_due = false;
+    pub fn save(&mut self) {
+        let (Some(known), Some(kept)) = (&self.results, &self.folder) else { return };
+        let (before, grounds) = self.loaded_size;
+        let has_learnt = known.dependencies() != grounds || known.len().abs_diff(before) > known.len() / 50;
+        if (self.is_save_due || has_learnt) && kept.is_private() {
+            let bytes = known.to_bytes(&kept.build_id);
+            let _ = store::replace_private(&kept.validation_file(), &|out| out.write_all(&bytes));
+            self.is_save_due = false;
         }
     }
 }
@@ -150,31 +155,31 @@ impl CacheFolder {
         let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
         let by = format!("{} {} {} {built}", env!("CARGO_PKG_VERSION"), program.display(), about.len());
         let folder = cache.join(Sha256::of(place.as_bytes()).to_string());
-        Some(Self { folder, by })
+        Some(Self { folder, build_id: by })
     }
 
     /// Loads the parsed documents.
-    fn files(kept: Option<&Self>, pool: &Pool) -> Memory {
-        match kept.filter(|kept| kept.is_ours()) {
-            Some(kept) => Memory::default().restored(&kept.folder, &kept.by, pool),
-            None => Memory::default(),
+    fn load_files(kept: Option<&Self>, pool: &Pool) -> BuildCache {
+        match kept.filter(|kept| kept.is_private()) {
+            Some(kept) => BuildCache::default().restored_from(&kept.folder, &kept.build_id, pool),
+            None => BuildCache::default(),
         }
     }
 
     /// Loads the validation results.
-    fn right(&self) -> Option<Known> {
-        let bytes = self.is_ours().then(|| std::fs::read(self.right_file()).ok())??;
-        Known::from_bytes(&bytes, &self.by)
+    fn load_validation(&self) -> Option<ValidationCache> {
+        let bytes = self.is_private().then(|| std::fs::read(self.validation_file()).ok())??;
+        ValidationCache::from_bytes(&bytes, &self.build_id)
     }
 
     /// The file of validation results.
-    fn right_file(&self) -> PathBuf {
+    fn validation_file(&self) -> PathBuf {
         self.folder.join("right")
     }
 
     /// Whether only this user can write to the folder. Otherwise it is neither read nor written.
     #[cfg(unix)]
-    fn is_ours(&self) -> bool {
+    fn is_private(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let me = rustix::process::geteuid().as_raw();
         let is_private = |mode: u32| mode | 0o7700 | 0o170_000 == 0o177_700;
@@ -189,7 +194,7 @@ impl CacheFolder {
 
     /// Removes leftover temporary files, and caches of repos that have not been used for long or are too
     /// many.
-    fn tidy(&self) {
+    fn prune(&self) {
         let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
         for draft in entries(&self.folder) {
             let is_draft =
@@ -204,7 +209,7 @@ impl CacheFolder {
         };
         let repos = self.folder.parent().map(entries).unwrap_or_default().into_iter().filter(is_repo);
         let mut repos: Vec<(Duration, PathBuf)> = repos
-            .filter_map(|repo| Some((age(&Memory::index_in(&repo)).or_else(|| age(&repo))?, repo)))
+            .filter_map(|repo| Some((age(&BuildCache::index_path(&repo)).or_else(|| age(&repo))?, repo)))
             .collect();
         repos.sort();
         for (number, (age, repo)) in repos.into_iter().enumerate() {

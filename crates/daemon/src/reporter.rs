@@ -8,23 +8,23 @@ use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_diagnostics::human;
 use qontract_report::Location;
-use qontract_runtime::looping::{Event, Stuck, Told};
-use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
+use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver, Stall};
+use qontract_runtime::{ChangeKind, RunEnd, RunRecord, RunState, StepResult, record};
 use qontract_telemetry::activity::Activity;
-use qontract_telemetry::log::{Form, Level, Line, Log};
-use qontract_telemetry::metrics::{Metrics, Process};
+use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
+use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::time::Instant;
 
 use crate::audit::WriteObserver;
 use crate::debug_log;
-use crate::held::{self, HeldChange, HeldReporter};
+use crate::held_changes::{self, HeldChange, HeldReporter};
 use crate::plan_report;
-use crate::repeats::RepeatFilter;
+use crate::repeat_filter::RepeatFilter;
 use crate::run_store::is_idle;
 use crate::runner::RunObserver;
 
 /// A wait that is longer than this is logged, and again whenever it has doubled.
-const LONG: Duration = Duration::from_secs(30);
+const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The phase of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct ChangeCounts {
 
 impl ChangeCounts {
     /// The changes of a shard. Changes that are not done for other reasons are in neither number.
-    pub fn of(shard: &record::Shard) -> Self {
+    pub fn of(shard: &record::ShardRecord) -> Self {
         Self { planned: shard.changes.len(), held: shard.held_by_guards().count() }
     }
 }
@@ -79,11 +79,11 @@ impl std::iter::Sum for ChangeCounts {
 
 /// The status of a loop.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct LoopStatus {
     /// Its phase.
     pub phase: LoopPhase,
     /// The result and duration of its last run.
-    pub last: Option<(Ended, Duration)>,
+    pub last: Option<(RunEnd, Duration)>,
     /// The changes of the last plan.
     pub changes: ChangeCounts,
     /// The shards of the last run.
@@ -97,9 +97,9 @@ pub struct Status {
     /// The activities of the run, the oldest first; it waits for the last one.
     pub doing: Vec<Activity>,
     /// The time of the last progress.
-    pub heard: Instant,
+    pub last_progress: Instant,
     /// The duration from which on the current wait is logged.
-    pub tell_from: Duration,
+    pub log_threshold: Duration,
 }
 
 /// The last run of a loop.
@@ -122,7 +122,7 @@ pub struct ShardRow {
     pub failed: bool,
 }
 
-impl Status {
+impl LoopStatus {
     /// The state of the last run; `None` before the first one.
     pub fn last_state(&self) -> Option<&'static str> {
         let (ended, _) = self.last?;
@@ -131,7 +131,7 @@ impl Status {
     }
 }
 
-impl Default for Status {
+impl Default for LoopStatus {
     fn default() -> Self {
         Self {
             phase: LoopPhase::default(),
@@ -142,29 +142,29 @@ impl Default for Status {
             run: None,
             next: None,
             doing: Vec::new(),
-            heard: Instant::now(),
-            tell_from: LONG,
+            last_progress: Instant::now(),
+            log_threshold: LONG_WAIT,
         }
     }
 }
 
 /// Reports one loop: log lines, metrics and status.
 pub struct LoopReporter {
-    process: Process,
+    process: ProcessLabels,
     log: Arc<Log>,
     metrics: Arc<Metrics>,
-    status: Mutex<Status>,
-    reporter: Mutex<HeldReporter>,
+    status: Mutex<LoopStatus>,
+    held_reporter: Mutex<HeldReporter>,
     repeats: Mutex<RepeatFilter>,
     run_level: Level,
 }
 
 impl LoopReporter {
     /// Reports the loop of this process.
-    pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(process: ProcessLabels, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
-        let (status, reporter, repeats) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { process, log, metrics, status, reporter, repeats, run_level: Level::Info }
+        let (status, held_reporter, repeats) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { process, log, metrics, status, held_reporter, repeats, run_level: Level::Info }
     }
 
     /// Logs the line of each run at this level: `DEBUG` where a table shows the same.
@@ -174,7 +174,7 @@ impl LoopReporter {
     }
 
     /// The current status.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> LoopStatus {
         self.lock().clone()
     }
 
@@ -183,60 +183,62 @@ impl LoopReporter {
         &self.process.integration
     }
 
-    fn lock(&self) -> MutexGuard<'_, Status> {
+    fn lock(&self) -> MutexGuard<'_, LoopStatus> {
         self.status.lock()
     }
 
-    fn note(&self, change: impl FnOnce(&mut Status)) {
+    fn update(&self, change: impl FnOnce(&mut LoopStatus)) {
         let mut status = self.lock();
-        status.heard = Instant::now();
+        status.last_progress = Instant::now();
         change(&mut status);
     }
 
-    fn line(&self, level: Level, text: impl Into<String>) -> Line {
-        Line::new(level, text).with("integration", self.integration())
+    fn line(&self, level: Level, text: impl Into<String>) -> LogLine {
+        LogLine::new(level, text).with("integration", self.integration())
     }
 
-    fn say(&self, level: Level, text: impl Into<String>) {
+    fn log(&self, level: Level, text: impl Into<String>) {
         self.log.write(&self.line(level, text));
     }
 
     /// Handles a heartbeat. Waiting for the same activity as before is not progress.
-    fn beat(&self, doing: Vec<Activity>) {
+    fn heartbeat(&self, doing: Vec<Activity>) {
         let mut status = self.lock();
         let is_same = match (status.doing.last(), doing.last()) {
-            (Some(before), Some(now)) => before.what == now.what && before.since <= now.since,
+            (Some(before), Some(now)) => {
+                before.description == now.description && before.elapsed <= now.elapsed
+            }
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_same {
-            status.heard = Instant::now();
-            status.tell_from = LONG;
+            status.last_progress = Instant::now();
+            status.log_threshold = LONG_WAIT;
         }
         let line = doing.last().map(|waits| {
-            let is_long = waits.since >= status.tell_from;
+            let is_long = waits.elapsed >= status.log_threshold;
             if is_long {
-                status.tell_from = waits.since * 2;
+                status.log_threshold = waits.elapsed * 2;
             }
             (if is_long { Level::Info } else { Level::Debug }, format!("waiting: {waits}"))
         });
         status.doing = doing;
         drop(status);
         if let Some((level, text)) = line {
-            self.say(level, text);
+            self.log(level, text);
         }
     }
 
-    fn stuck(&self, stuck: &Stuck) {
-        self.metrics.stuck(&self.process);
-        let doing: Vec<String> = stuck.doing.iter().map(ToString::to_string).collect();
+    fn stalled(&self, stuck: &Stall) {
+        self.metrics.count_stalled(&self.process);
+        let doing: Vec<String> = stuck.activities.iter().map(ToString::to_string).collect();
         let doing = if doing.is_empty() { "no known activity".to_owned() } else { doing.join("; ") };
-        let (quiet, ran) = (stuck.quiet.as_secs(), stuck.ran.as_secs());
-        self.say(
+        let (quiet, ran) = (stuck.idle.as_secs(), stuck.elapsed.as_secs());
+        self.log(
             Level::Error,
             format!("run stalled: no progress for {quiet} s, ended after {ran} s; activities: {doing}"),
         );
-        self.note(|status| {
+        self.update(|status| {
             status.phase = LoopPhase::Stalled;
             status.doing.clear();
         });
@@ -249,21 +251,21 @@ impl LoopReporter {
         let mut line = self
             .line(self.run_level, format!("run ended: {state}"))
             .with("took", human::duration(took))
-            .detail("state", state)
-            .detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+            .with_detail("state", state)
+            .with_detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         if let Some(run) = &status.run {
             let ChangeCounts { planned, held } = status.changes;
             line = line.with("changes", planned).with("held", held);
             line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
         }
         if let Some(next) = next {
-            line = line.with("next_in", human::duration(next)).detail("next_seconds", next.as_secs());
+            line = line.with("next_in", human::duration(next)).with_detail("next_seconds", next.as_secs());
         }
         self.log.write(&line);
     }
 
     /// Logs debug lines, which are computed only if they are written.
-    fn log_debug(&self, lines: impl FnOnce() -> Vec<Line>) {
+    fn log_debug(&self, lines: impl FnOnce() -> Vec<LogLine>) {
         if self.log.is_enabled(Level::Debug) {
             for line in lines() {
                 self.log.write(&line.with("integration", self.integration()));
@@ -272,31 +274,31 @@ impl LoopReporter {
     }
 
     /// Logs held changes that are new, changed, or were not logged for an hour.
-    fn log_held(&self, record: &Record, changes: &[HeldChange]) {
+    fn log_held(&self, record: &RunRecord, changes: &[HeldChange]) {
         // A run that failed may not have planned everything.
         let is_complete = match record.state() {
             RunState::Ok | RunState::Waiting | RunState::Held => true,
             RunState::Failed | RunState::Interrupted => false,
         };
         if is_complete || !changes.is_empty() {
-            self.metrics.held(&self.process, changes.len());
+            self.metrics.set_held(&self.process, changes.len());
         }
-        let mut reporter = self.reporter.lock();
+        let mut reporter = self.held_reporter.lock();
         let report = reporter.update(changes, is_complete, Instant::now());
         drop(reporter);
-        for line in held::lines(&record.run, &report.held) {
+        for line in held_changes::lines(&record.run, &report.held) {
             self.log.write(&line.with("integration", self.integration()));
         }
         for text in report.released {
-            self.say(Level::Info, format!("no longer held: {text}"));
+            self.log(Level::Info, format!("no longer held: {text}"));
         }
     }
 
     /// Logs lines that are new or were not logged for an hour, and the rest at `DEBUG`. The id of the run
     /// does not make a line new.
-    fn log_new(&self, lines: Vec<Line>, run: Option<&str>) {
+    fn log_new(&self, lines: Vec<LogLine>, run: Option<&str>) {
         let texts: Vec<String> =
-            lines.iter().map(|line| line.print(Form::Levelled, Timestamp::UNIX_EPOCH)).collect();
+            lines.iter().map(|line| line.format(LineFormat::Levelled, Timestamp::UNIX_EPOCH)).collect();
         let due = self.repeats.lock().due(&texts, Instant::now());
         for (line, is_due) in lines.into_iter().zip(due) {
             let line = if is_due { line } else { line.at_level(Level::Debug) };
@@ -304,85 +306,85 @@ impl LoopReporter {
         }
     }
 
-    fn measure(&self, record: &Record) {
+    fn measure(&self, record: &RunRecord) {
         for kind in ChangeKind::ALL {
             let all = record.shards.values().flat_map(|shard| &shard.changes);
             let count = all.filter(|change| change.change == kind).count();
-            self.metrics.planned(self.integration(), kind.as_str(), count);
+            self.metrics.set_planned(self.integration(), kind.as_str(), count);
         }
         for reason in record.shards.values().filter_map(|shard| shard.reason.as_deref()) {
-            self.metrics.skipped(self.integration(), reason, 1);
+            self.metrics.count_skipped(self.integration(), reason, 1);
         }
     }
 }
 
-impl Told for LoopReporter {
-    fn tell(&self, event: Event) {
+impl LoopObserver for LoopReporter {
+    fn observe(&self, event: LoopEvent) {
         match event {
-            Event::Began => {
-                self.metrics.began(&self.process);
-                self.note(|status| {
+            LoopEvent::Started => {
+                self.metrics.count_start(&self.process);
+                self.update(|status| {
                     status.phase = LoopPhase::Running;
                     status.next = None;
                     status.run = None;
                 });
             }
-            Event::Beat(doing) => self.beat(doing),
-            Event::Ended(ended, took) => {
-                self.metrics.ended(&self.process, took.as_secs_f64(), ended.code().into());
-                self.note(|status| {
+            LoopEvent::Heartbeat(doing) => self.heartbeat(doing),
+            LoopEvent::Ended(ended, took) => {
+                self.metrics.observe_run(&self.process, took.as_secs_f64(), ended.code().into());
+                self.update(|status| {
                     status.last = Some((ended, took));
                     status.doing.clear();
                 });
             }
-            Event::Measured(phases, measures) => {
+            LoopEvent::Measured(phases, measures) => {
                 for (phase, took) in phases {
-                    self.metrics.phase(self.integration(), phase, took.as_secs_f64());
+                    self.metrics.observe_phase(self.integration(), phase, took.as_secs_f64());
                 }
-                self.metrics.measured(self.integration(), &measures);
+                self.metrics.record(self.integration(), &measures);
             }
-            Event::Finished(finished) => self.log_debug(|| debug_log::activities(&finished)),
-            Event::Panicked(text) => self.say(Level::Error, text),
-            Event::Stuck(stuck) => self.stuck(&stuck),
-            Event::Abandoned => {
-                self.say(
+            LoopEvent::Finished(finished) => self.log_debug(|| debug_log::activities(&finished)),
+            LoopEvent::Panicked(text) => self.log(Level::Error, text),
+            LoopEvent::Stalled(stuck) => self.stalled(&stuck),
+            LoopEvent::Abandoned => {
+                self.log(
                     Level::Error,
                     "the thread of the run is blocked and was abandoned; the next run gets a new thread",
                 );
             }
-            Event::Sleeps(pause) => {
+            LoopEvent::Sleeping(pause) => {
                 self.log_run(Some(pause));
-                self.note(|status| {
+                self.update(|status| {
                     status.phase = LoopPhase::Sleeping;
                     status.next = Some(Instant::now() + pause);
                 });
             }
-            Event::Woken => self.say(Level::Debug, "new data: the next run starts now"),
+            LoopEvent::Woken => self.log(Level::Debug, "new data: the next run starts now"),
         }
     }
 }
 
 impl WriteObserver for LoopReporter {
-    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
+    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>) {
         self.log.write(line);
         if let Some(seconds) = since_commit {
             let name = if kind.removes() { "delete" } else { "apply" };
             #[expect(clippy::cast_precision_loss, reason = "a number of seconds")]
-            self.metrics.written(self.integration(), name, seconds as f64);
+            self.metrics.observe_write(self.integration(), name, seconds as f64);
         }
     }
 
-    fn lost(&self, why: &str) {
-        self.say(Level::Error, why);
+    fn audit_failed(&self, why: &str) {
+        self.log(Level::Error, why);
     }
 
-    fn unfinished(&self, warning: &str) {
-        self.say(Level::Warning, warning);
+    fn unfinished_run(&self, warning: &str) {
+        self.log(Level::Warning, warning);
     }
 }
 
 impl RunObserver for LoopReporter {
-    fn ran(&self, _: &str, run: Result<&Record, &anyhow::Error>) {
+    fn ran(&self, _: &str, run: Result<&RunRecord, &anyhow::Error>) {
         let record = match run {
             Ok(record) => record,
             Err(error) => {
@@ -392,12 +394,12 @@ impl RunObserver for LoopReporter {
                 );
             }
         };
-        let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| row(key, shard)).collect();
+        let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| shard_row(key, shard)).collect();
         let changes = shards.iter().map(|row| row.changes).sum();
-        let held = held::held_changes(record);
+        let held = held_changes::held_changes(record);
         self.log_debug(|| debug_log::decisions(record));
         self.log_held(record, &held);
-        self.note(|status| {
+        self.update(|status| {
             (status.changes, status.shards, status.held) = (changes, shards, held);
             let id = (!is_idle(record)).then(|| record.run.clone());
             status.run = Some(LastRun { id, state: record.state() });
@@ -411,7 +413,7 @@ impl RunObserver for LoopReporter {
             self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));
         }
         for warning in &record.warnings {
-            self.say(Level::Warning, warning.clone());
+            self.log(Level::Warning, warning.clone());
         }
         let errors = plan_report::distinct_errors(record);
         // An abandoned step was logged with its line of the audit log.
@@ -425,7 +427,7 @@ impl RunObserver for LoopReporter {
                 Some(shards) => format!("{} (in {shards})", error.message),
                 None => error.message.clone(),
             };
-            let line = self.line(Level::Error, text).below(error.details.join("\n"));
+            let line = self.line(Level::Error, text).with_lines_below(error.details.join("\n"));
             provenance(&error.locations).into_iter().fold(line, |line, place| line.with("place", place))
         });
         let not_done = record.shards.values().flat_map(|shard| &shard.held).filter(|one| !one.is_held());
@@ -443,7 +445,7 @@ fn provenance(locations: &[Location]) -> Option<String> {
     location.map(Location::to_string)
 }
 
-fn row(key: &str, shard: &record::Shard) -> ShardRow {
+fn shard_row(key: &str, shard: &record::ShardRecord) -> ShardRow {
     ShardRow { key: key.to_owned(), changes: ChangeCounts::of(shard), failed: !shard.faults.is_empty() }
 }
 

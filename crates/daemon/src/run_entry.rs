@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use qontract_access::Mode;
 use qontract_diagnostics::human;
-use qontract_runtime::record::{Bundle, Planned};
-use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult};
+use qontract_runtime::record::{BundleRecord, ChangeRecord};
+use qontract_runtime::{ChangeKind, RunEnd, RunRecord, RunState, StepResult};
 use serde::Serialize;
 
 use crate::plan_report;
@@ -21,11 +21,11 @@ pub struct RunEntry<'r> {
     integration: &'r str,
     mode: &'r str,
     state: RunState,
-    ended: Ended,
+    ended: RunEnd,
     exit: u8,
     started: String,
     duration_ms: u64,
-    changes: ChangeCounts,
+    changes: ChangesByKind,
     held: usize,
     waits: usize,
     errors: usize,
@@ -33,7 +33,7 @@ pub struct RunEntry<'r> {
     /// Changes of a real run that were not made: they failed, were not tried, or another run made them first.
     #[serde(skip_serializing_if = "is_zero")]
     not_made: usize,
-    head: &'r Bundle,
+    head: &'r BundleRecord,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -43,27 +43,27 @@ fn is_zero(count: &usize) -> bool {
 
 /// Number of changes of each kind in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct ChangeCounts {
+struct ChangesByKind {
     add: usize,
     change: usize,
     replace: usize,
     remove: usize,
 }
 
-impl ChangeCounts {
+impl ChangesByKind {
     fn sum(self) -> usize {
         let Self { add, change, replace, remove } = self;
         add + change + replace + remove
     }
 }
 
-impl<'r> From<&'r Record> for RunEntry<'r> {
-    fn from(record: &'r Record) -> Self {
+impl<'r> From<&'r RunRecord> for RunEntry<'r> {
+    fn from(record: &'r RunRecord) -> Self {
         let shards = || record.shards.values();
         let count = |kind: ChangeKind| {
             shards().flat_map(|shard| &shard.changes).filter(|change| change.change == kind).count()
         };
-        let changes = ChangeCounts {
+        let changes = ChangesByKind {
             add: count(ChangeKind::Add),
             change: count(ChangeKind::Change),
             replace: count(ChangeKind::Replace),
@@ -95,7 +95,7 @@ impl<'r> From<&'r Record> for RunEntry<'r> {
 }
 
 /// The changes of all shards.
-fn changes_of(record: &Record) -> impl Iterator<Item = &Planned> {
+fn changes_of(record: &RunRecord) -> impl Iterator<Item = &ChangeRecord> {
     record.shards.values().flat_map(|shard| &shard.changes)
 }
 

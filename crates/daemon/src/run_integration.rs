@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use qontract_client_http::{Secret, Url};
 use qontract_config::UsageError;
-use qontract_telemetry::log::{Form, Level};
+use qontract_telemetry::log::{Level, LineFormat};
 
-use crate::push::Push;
+use crate::pushgateway::PushgatewayConfig;
 
 /// Variables of the peer that have no meaning here because they concern Python.
-pub const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
+pub const IGNORED_VARIABLES: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
 
 /// Settings from environment variables.
 #[derive(Debug)]
 pub struct Settings {
     /// The equivalent command line.
-    pub words: Vec<String>,
+    pub arguments: Vec<String>,
     /// Whether a variable names the configuration.
     pub is_config_named: bool,
     /// The time between two runs.
-    pub every: Duration,
+    pub interval: Duration,
     /// The pause after the first failed run.
     pub retry: Duration,
     /// Whether it exits after the first run.
@@ -29,17 +29,17 @@ pub struct Settings {
     /// The log level.
     pub level: Level,
     /// The format of log lines on stderr.
-    pub form: Form,
+    pub log_format: LineFormat,
     /// Whether lines of the log file begin with their level.
-    pub prefix: bool,
+    pub has_level_prefix: bool,
     /// The Pushgateway, if metrics are pushed.
-    pub push: Option<Push>,
+    pub pushgateway: Option<PushgatewayConfig>,
     /// A file to which log lines are written, too.
     pub log_file: Option<PathBuf>,
     /// The port of the health listener.
     pub port: u16,
     /// The name of this shard in metrics.
-    pub shard: Option<String>,
+    pub shard_label: Option<String>,
 }
 
 impl Settings {
@@ -63,7 +63,7 @@ impl Settings {
             }
         }
         words.push(name.to_owned());
-        words.extend(split(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
+        words.extend(split_words(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
         let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
             None => Ok(Duration::from_secs(usual)),
             Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.max(1))),
@@ -82,30 +82,30 @@ impl Settings {
         let level = get("LOG_LEVEL").unwrap_or("INFO").parse();
         let level = level.map_err(|error| UsageError(format!("`LOG_LEVEL`: {error}")))?;
         let form = match get("QONTRACT_LOG_FORMAT") {
-            None | Some("text") => Form::Text,
-            Some("json") => Form::Json,
+            None | Some("text") => LineFormat::Text,
+            Some("json") => LineFormat::Json,
             Some(_) => return Err(UsageError("`QONTRACT_LOG_FORMAT` must be `text` or `json`".to_owned())),
         };
-        let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(push(&get)?) } else { None };
+        let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(pushgateway_config(&get)?) } else { None };
         Ok(Self {
-            words,
+            arguments: words,
             is_config_named,
-            every: seconds("SLEEP_DURATION_SECS", 600)?,
+            interval: seconds("SLEEP_DURATION_SECS", 600)?,
             retry: seconds("SLEEP_ON_ERROR", 10)?,
             once: boolean("RUN_ONCE")?,
             level,
-            form,
-            prefix: boolean("PREFIX_LOG_LEVEL")?,
-            push,
+            log_format: form,
+            has_level_prefix: boolean("PREFIX_LOG_LEVEL")?,
+            pushgateway: push,
             log_file: get("LOG_FILE").map(PathBuf::from),
             port,
-            shard: get("SHARD_KEY").map(str::to_owned),
+            shard_label: get("SHARD_KEY").map(str::to_owned),
         })
     }
 }
 
 /// The Pushgateway. All of its variables are required.
-fn push<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push, UsageError> {
+fn pushgateway_config<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<PushgatewayConfig, UsageError> {
     let needed = |name: &str| {
         get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is set, but `{name}` is not")))
     };
@@ -114,11 +114,11 @@ fn push<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push, UsageError> 
     let url = Url::parse(&with_scheme)
         .map_err(|error| UsageError(format!("`PUSHGATEWAY_URL` is not a URL: {error}")))?;
     let user = needed("PUSHGATEWAY_USERNAME")?.to_owned();
-    Ok(Push { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
+    Ok(PushgatewayConfig { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
 }
 
 /// Splits a text into words as a shell does, with quotes and backslashes.
-fn split(text: &str) -> Result<Vec<String>, UsageError> {
+fn split_words(text: &str) -> Result<Vec<String>, UsageError> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -142,7 +142,7 @@ fn split(text: &str) -> Result<Vec<String>, UsageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, split};
+    use super::{Settings, split_words};
     use std::time::Duration;
 
     fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
@@ -160,13 +160,13 @@ mod tests {
         ])
         .unwrap();
         let words = "qontract peer reconcile --config c.toml --dry-run openshift-namespaces --cluster-name";
-        assert_eq!(parsed.words[..8], words.split(' ').collect::<Vec<_>>());
-        assert_eq!(parsed.words[8], "a b");
-        assert_eq!((parsed.every, parsed.retry), (Duration::from_mins(10), Duration::from_secs(10)));
+        assert_eq!(parsed.arguments[..8], words.split(' ').collect::<Vec<_>>());
+        assert_eq!(parsed.arguments[8], "a b");
+        assert_eq!((parsed.interval, parsed.retry), (Duration::from_mins(10), Duration::from_secs(10)));
         assert_eq!((parsed.once, parsed.port), (false, 9090));
         let config = |variables: &[(&str, &str)]| {
             let parsed = settings(&[&[("INTEGRATION_NAME", "a")], variables].concat()).unwrap();
-            (parsed.words[4].clone(), parsed.is_config_named)
+            (parsed.arguments[4].clone(), parsed.is_config_named)
         };
         assert_eq!(config(&[("CONFIG", "a"), ("QONTRACT_CONFIG", "b")]), ("a".to_owned(), true));
         assert_eq!(config(&[("QONTRACT_CONFIG", "b")]), ("b".to_owned(), true));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn words_are_split_as_a_shell_does() {
-        let check = |text: &str, expect: &[&str]| assert_eq!(split(text).unwrap(), expect, "{text}");
+        let check = |text: &str, expect: &[&str]| assert_eq!(split_words(text).unwrap(), expect, "{text}");
         check("a  b\tc", &["a", "b", "c"]);
         check(r#"--x='a b' "c \"d\"" e\ f '' "#, &["--x=a b", "c \"d\"", "e f", ""]);
         check("", &[]);

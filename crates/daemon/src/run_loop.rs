@@ -10,31 +10,31 @@ use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
-use qontract_runtime::looping::{
-    Carrier, Finish, Interruption, Limiter, Limits, Loop, LoopContext, Pace, Stop,
+use qontract_runtime::reconcile_loop::{
+    Interruption, Isolation, Limiter, Loop, LoopContext, LoopExit, Schedule, ShutdownSignal, WatchdogLimits,
 };
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Ended, Options};
-use qontract_telemetry::log::{Level, Line, Log};
-use qontract_telemetry::metrics::{Metrics, Process};
+use qontract_runtime::{Bodies, Options, RunEnd};
+use qontract_telemetry::log::{Level, Log, LogLine};
+use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::{Notify, watch};
 
 use crate::announcement::Announcement;
+use crate::data_validity::{DataReporter, DataUse};
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
 use crate::input::InputResolver;
-use crate::invalid::{DataReporter, DataUse};
 use crate::journal;
-use crate::pinned::{Connection, PinnedData};
-use crate::push::{NotifyOnEnd, Push, Pushing};
+use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
 use crate::run_store::RunStore;
 use crate::runner::{ReconciledData, RunSettings, Runner};
 use crate::signals;
-use crate::source::{DataSource, PollResult, Remote, WatchedRepo};
-use crate::targets::{SandboxAt, Targets};
+use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
+use crate::targets::{SandboxLocation, Targets};
 
 /// Interval at which a server is polled for a new bundle.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Options of a loop.
 pub struct LoopOptions {
     /// The interval between runs, and the back-off after failures.
-    pub pace: Pace,
+    pub pace: Schedule,
     /// Whether it exits after the first run.
     pub once: bool,
     /// The log.
@@ -50,9 +50,9 @@ pub struct LoopOptions {
     /// The address of the health listener.
     pub listen: Option<SocketAddr>,
     /// The name of this shard in metrics.
-    pub shard: Option<String>,
+    pub shard_label: Option<String>,
     /// The Pushgateway to which metrics are pushed after each run.
-    pub push: Option<Push>,
+    pub pushgateway: Option<PushgatewayConfig>,
 }
 
 /// The build of the binary.
@@ -86,13 +86,13 @@ pub struct LoopInput<'a> {
     /// The data.
     pub data: DataSpec,
     /// The sandbox, if there is one.
-    pub sandbox: SandboxAt<'a>,
+    pub sandbox: SandboxLocation<'a>,
     /// The folder of run records; `None` means the default one.
     pub runs: Option<PathBuf>,
     /// Whether runs may change target systems.
     pub mode: Mode,
     /// The share of the work that this process does.
-    pub part: Part,
+    pub slot: ProcessSlot,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
     /// Whether plans show the content of created objects.
@@ -117,7 +117,7 @@ pub struct DataSpec {
 
 /// One of several processes that share the work.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ProcessSlot {
     /// Its index, counted from 0.
     pub id: u32,
     /// Number of processes.
@@ -131,19 +131,19 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let integration = Arc::new(input.integrations.integration(name, config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let Part { id, count: shards } = input.part;
-    let process = Process {
+    let ProcessSlot { id, count: shards } = input.slot;
+    let process = ProcessLabels {
         integration: name.to_owned(),
         shards: shards.to_string(),
-        shard_id: options.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+        shard_id: options.shard_label.clone().unwrap_or_else(|| format!("{id}-{shards}")),
     };
     let metrics = input.build.metrics();
     let reporter =
         Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
-    let pushing = match &options.push {
+    let pushing = match &options.pushgateway {
         None => None,
         Some(push) => {
-            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
+            let pushing = MetricsPusher::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
             Some(Arc::new(pushing))
         }
     };
@@ -154,22 +154,27 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         let known = Arc::clone(&reporter);
         let reporters = Arc::new(move || vec![Arc::clone(&known)]);
         let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
-        let health =
-            Health { metrics, reporters, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
+        let health = Health {
+            metrics,
+            reporters,
+            unstarted: Arc::new(Vec::new),
+            unchecked: Arc::new(Vec::new),
+            data_source: feed,
+        };
         let bound = runtime.block_on(health.serve(address))?;
-        options.log.write(&Line::new(Level::Info, format!("listening on http://{bound}/")));
+        options.log.write(&LogLine::new(Level::Info, format!("listening on http://{bound}/")));
     }
     // After everything that may fail and be retried, because the thread that watches the data lives as long
     // as the process.
-    let (feed, polled) = feed(input, runtime.handle(), &options.log, &metrics)?;
+    let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
     // Only for local data: a server that does not answer must not delay the loop.
     let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
-    if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
+    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
         let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
         let announcement =
-            Announcement { data, sandbox, part: input.part, config, integration: &integration, mode };
-        options.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
+            Announcement { data, sandbox, slot: input.slot, config, integration: &integration, mode };
+        options.log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
     }
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
@@ -177,7 +182,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let runner = Runner {
         integration,
         options: input.options.clone(),
-        feed: Arc::clone(&feed),
+        source: Arc::clone(&feed),
         settings: RunSettings {
             mode,
             slot,
@@ -190,10 +195,10 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         observer: Arc::clone(&reporter) as _,
         reconciled: ReconciledData::default(),
     };
-    let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
-    let (carrier, limiter) = (Carrier::Thread, Limiter::default());
-    let looping = Loop { pace: options.pace, limits, carrier, limiter, once: options.once };
-    let (stopper, stop) = Stop::pair();
+    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
+    let (carrier, limiter) = (Isolation::Thread, Limiter::default());
+    let looping = Loop { schedule: options.pace, limits, isolation: carrier, limiter, once: options.once };
+    let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
         let known = Arc::clone(&reporter);
         signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&options.log))?;
@@ -208,9 +213,14 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
             });
         }
         let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
-        let context = LoopContext { data: feed.news(), stop, random: fastrand::f64, observer: &observer };
-        let finish = looping.keep(Arc::new(runner), context).await;
-        if matches!(finish, Finish::Once(_)) {
+        let context = LoopContext {
+            data: feed.subscribe(),
+            shutdown: stop,
+            random: fastrand::f64,
+            observer: &observer,
+        };
+        let finish = looping.run(Arc::new(runner), context).await;
+        if matches!(finish, LoopExit::Once(_)) {
             reporter.log_run(None);
         }
         if let Some(pushing) = pushing {
@@ -221,17 +231,17 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
     Ok(match finish {
-        Finish::Once(Ended::Interrupted) => {
+        LoopExit::Once(RunEnd::Interrupted) => {
             Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
         }
-        Finish::Once(ended) => Exit::Run(ended.code()),
-        Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
-        Finish::GaveUp => Exit::Failure,
+        LoopExit::Once(ended) => Exit::Run(ended.code()),
+        LoopExit::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
+        LoopExit::GaveUp => Exit::Failure,
     })
 }
 
 /// The data source: the configured server, a watched folder, or a static input.
-fn feed(
+fn data_source(
     input: &LoopInput<'_>,
     runtime: &tokio::runtime::Handle,
     log: &Arc<Log>,
@@ -240,12 +250,12 @@ fn feed(
     let failed = |log: &Log, error: &anyhow::Error| {
         let seconds = POLL_INTERVAL.as_secs();
         let text = format!("cannot check for new data, retrying in {seconds} s: {error:#}");
-        log.write(&Line::new(Level::Warning, text));
+        log.write(&LogLine::new(Level::Warning, text));
     };
     let DataSpec { spec, repo, is_pinned } = &input.data;
     if let Some(graphql) = input.config.server(spec.as_deref()) {
-        let connection = Connection::new(&graphql, runtime.clone())?;
-        let remote = Arc::new(Remote::new(connection, *is_pinned));
+        let connection = ServerConnection::new(&graphql, runtime.clone())?;
+        let remote = Arc::new(ServerSource::new(connection, *is_pinned));
         let (poller, log) = (Arc::clone(&remote), Arc::clone(log));
         std::thread::spawn(move || {
             loop {
@@ -263,7 +273,7 @@ fn feed(
     let root = discovery::root(Path::new(word), &Layout::default(), PassedAs::Option)?;
     let folder = Arc::new(WatchedRepo::new(root, Layout::default()));
     let shown = Arc::clone(log);
-    let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
+    let show = move |text: &str| shown.write(&LogLine::of_lines(Level::Error, text));
     let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
     folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
     let polled = folder.poll(&show)?;
@@ -281,12 +291,12 @@ struct StaticInput {
 }
 
 impl DataSource for StaticInput {
-    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+    fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
         let opener = InputResolver::new(&self.repo, Layout::default(), &*self.messages);
         Ok(Arc::new(PinnedData::open_valid(&opener, &self.word)?))
     }
 
-    fn news(&self) -> watch::Receiver<u64> {
+    fn subscribe(&self) -> watch::Receiver<u64> {
         watch::channel(0).1
     }
 }

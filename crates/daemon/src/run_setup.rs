@@ -6,17 +6,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::{Ledger, ProtectedKinds};
-use qontract_runtime::record::Bundle;
-use qontract_runtime::{Clock, Request};
+use qontract_runtime::record::BundleRecord;
+use qontract_runtime::{RunRequest, RunTiming};
 
 use crate::audit::{AuditLog, WriteObserver};
-use crate::lines::Lines;
-use crate::pinned::PinnedData;
+use crate::line_cache::LineCache;
+use crate::pinned_data::PinnedData;
 use crate::run_store::RunStore;
-use crate::unfinished::{self, RunInfo, StepFile};
+use crate::step_file::{self, RunInfo, StepFile};
 
 /// A clock before the year 2020 was never set.
-const EARLIEST: Duration = Duration::from_hours((50 * 365 + 12) * 24);
+const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
 /// The inputs of a run.
 pub struct RunSetup<'a> {
@@ -31,31 +31,31 @@ pub struct RunSetup<'a> {
     /// The removal ledger.
     pub ledger: &'a Arc<dyn Ledger>,
     /// Observes writes.
-    pub heard: Arc<dyn WriteObserver>,
+    pub observer: Arc<dyn WriteObserver>,
 }
 
 /// A run that has started.
 pub struct StartedRun {
     /// The request of the run: everything but its id, clock, ledger and audit log has its default.
-    pub request: Request,
+    pub request: RunRequest,
     began: Duration,
     since: Instant,
 }
 
 impl RunSetup<'_> {
     /// Starts the run now.
-    pub fn now(self) -> anyhow::Result<StartedRun> {
-        let Self { integration, mode, head, runs, ledger, heard } = self;
-        let (began, now) = moment(SystemTime::now())?;
+    pub fn start(self) -> anyhow::Result<StartedRun> {
+        let Self { integration, mode, head, runs, ledger, observer: heard } = self;
+        let (began, now) = checked_clock(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let run = name(integration, began, now);
+        let run = run_id(integration, began, now);
         if mode == Mode::Real {
-            for warning in unfinished::report(runs, integration, now) {
-                heard.unfinished(&warning);
+            for warning in step_file::report(runs, integration, now) {
+                heard.unfinished_run(&warning);
             }
         }
         let source = &head.source;
-        let bundle = Bundle {
+        let bundle = BundleRecord {
             sha: source.sha().to_owned(),
             commit: source.commit().map(str::to_owned),
             modified: head.is_modified(),
@@ -66,17 +66,17 @@ impl RunSetup<'_> {
             began: i64::try_from(began.as_secs()).unwrap_or_default(),
             head: bundle,
         };
-        let protected = ProtectedKinds::new(qontract_kinds::protected());
-        let mut request = Request::new(run, mode, Arc::clone(source), today, protected);
+        let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
+        let mut request = RunRequest::new(run, mode, Arc::clone(source), today, protected);
         request.ledger = Arc::clone(ledger);
         request.now = now;
         request.audit = Arc::new(AuditLog {
             integration: integration.to_owned(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
-            heard,
-            told: Once::new(),
-            lines: Lines::default(),
+            observer: heard,
+            failure_reported: Once::new(),
+            lines: LineCache::default(),
             steps: StepFile::new(runs, info),
         });
         Ok(StartedRun { request, began, since: Instant::now() })
@@ -85,8 +85,8 @@ impl RunSetup<'_> {
 
 impl StartedRun {
     /// The start time and the duration so far.
-    pub fn clock(&self) -> Clock {
-        Clock {
+    pub fn clock(&self) -> RunTiming {
+        RunTiming {
             began: i64::try_from(self.began.as_secs()).unwrap_or_default(),
             milliseconds: u64::try_from(self.since.elapsed().as_millis()).unwrap_or_default(),
         }
@@ -97,16 +97,16 @@ impl StartedRun {
 ///
 /// **Invariant:** no run starts with a wrong clock, by which expired approvals would be valid again
 /// (`a_wrong_clock_begins_no_run`).
-fn moment(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
+fn checked_clock(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
     let wrong = "the clock of this machine is wrong";
     let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
     let at = jiff::Timestamp::try_from(now).context(wrong)?;
-    anyhow::ensure!(began >= EARLIEST, "{wrong}: it says {}", at.strftime("%Y-%m-%d"));
+    anyhow::ensure!(began >= MIN_CLOCK, "{wrong}: it says {}", at.strftime("%Y-%m-%d"));
     Ok((began, at))
 }
 
 /// The id of a run: its start time, its integration, and a unique suffix.
-fn name(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
+fn run_id(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
     let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
     format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
 }
@@ -118,19 +118,20 @@ mod tests {
     #[test]
     fn a_wrong_clock_begins_no_run() {
         let day = Duration::from_hours(24);
-        for wrong in [UNIX_EPOCH - day, UNIX_EPOCH, UNIX_EPOCH + day, UNIX_EPOCH + EARLIEST - day] {
-            let error = moment(wrong).expect_err("a wrong clock").to_string();
+        for wrong in [UNIX_EPOCH - day, UNIX_EPOCH, UNIX_EPOCH + day, UNIX_EPOCH + MIN_CLOCK - day] {
+            let error = checked_clock(wrong).expect_err("a wrong clock").to_string();
             assert!(error.starts_with("the clock of this machine is wrong"), "{error}");
         }
         // Past the end of the calendar.
-        assert!(moment(UNIX_EPOCH + day * 366 * 9_000).is_err());
+        assert!(checked_clock(UNIX_EPOCH + day * 366 * 9_000).is_err());
     }
 
     #[test]
     fn a_run_is_named_after_its_time() {
-        let (began, now) = moment(UNIX_EPOCH + Duration::from_secs(1_800_000_001)).expect("a good clock");
+        let (began, now) =
+            checked_clock(UNIX_EPOCH + Duration::from_secs(1_800_000_001)).expect("a good clock");
         assert_eq!(began.as_secs(), 1_800_000_001);
-        let name = name("openshift-namespaces", began, now);
+        let name = run_id("openshift-namespaces", began, now);
         assert!(name.starts_with("20270115T080001Z-openshift-namespaces-"), "{name}");
     }
 }

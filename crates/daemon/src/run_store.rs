@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::store;
 use qontract_diagnostics::suggest;
-use qontract_runtime::record::Shard;
-use qontract_runtime::{Ended, Record, RunState};
+use qontract_runtime::record::ShardRecord;
+use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
@@ -23,7 +23,7 @@ const MAX_TRAIL_BYTES: u64 = 16 << 20;
 
 /// The number of runs of a loop that had nothing to do. Their records are not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Idle {
+pub struct IdleCounter {
     /// The integration.
     pub integration: String,
     /// Start of the first one, in seconds since 1970.
@@ -51,30 +51,30 @@ pub struct RunFilter {
 
 impl RunFilter {
     /// Whether a record passes.
-    pub fn has(&self, record: &Record) -> bool {
+    pub fn matches(&self, record: &RunRecord) -> bool {
         self.integration.as_ref().is_none_or(|name| *name == record.integration)
             && self.has_state(record)
             && self.since.is_none_or(|since| record.began >= since)
-            && (self.unaffected || record.ended != Ended::EarlyExit)
+            && (self.unaffected || record.ended != RunEnd::EarlyExit)
     }
 
-    fn has_state(&self, record: &Record) -> bool {
+    fn has_state(&self, record: &RunRecord) -> bool {
         let is_any = self.states.is_empty() && !self.held;
         is_any || self.states.contains(&record.state()) || (self.held && has_held(record))
     }
 }
 
 /// Whether guards held something in a run, however it ended.
-fn has_held(record: &Record) -> bool {
+fn has_held(record: &RunRecord) -> bool {
     record.state() == RunState::Held
         || record.shards.values().any(|shard| shard.held_by_guards().next().is_some())
 }
 
 /// Records that pass a filter.
 #[derive(Debug)]
-pub struct Listed {
+pub struct RunPage {
     /// The records, the newest last.
-    pub records: Vec<Record>,
+    pub records: Vec<RunRecord>,
     /// Whether there are older ones that pass.
     pub has_more: bool,
 }
@@ -83,7 +83,7 @@ pub struct Listed {
 #[derive(Debug)]
 pub struct HeldRun {
     /// Its record.
-    pub record: Record,
+    pub record: RunRecord,
     /// Number of newer runs that held nothing, if the run was found by its integration.
     pub newer: Option<usize>,
 }
@@ -92,7 +92,7 @@ pub struct HeldRun {
 #[derive(Debug)]
 pub struct RunStore {
     folder: PathBuf,
-    longest_trail: u64,
+    max_trail_bytes: u64,
     max_records: usize,
 }
 
@@ -100,9 +100,9 @@ impl RunStore {
     /// The records in `folder`, by default below the user's state folder.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder
-            .or_else(usual)
+            .or_else(default_folder)
             .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
-        Ok(Self { folder, longest_trail: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
+        Ok(Self { folder, max_trail_bytes: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
     }
 
     /// The folder.
@@ -111,23 +111,23 @@ impl RunStore {
     }
 
     /// Stores a record, and removes the oldest of its integration.
-    pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
+    pub fn store(&self, record: &RunRecord) -> anyhow::Result<()> {
         self.write(&self.file(&record.run)?, record)?;
-        self.forget_old(&record.integration)
+        self.prune(&record.integration)
     }
 
     /// Appends a line to the audit log. A lock file serialises processes, so that the log is rotated once and
     /// lines do not mix.
-    pub fn trail(&self, line: &str) -> anyhow::Result<()> {
+    pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
         let make = || format!("cannot create `{}`", self.folder.display());
-        private_files::make_folder(&self.folder, &self.folder).with_context(make)?;
+        private_files::create_folder(&self.folder, &self.folder).with_context(make)?;
         let lock = self.folder.join(".trail.lock");
         let locking = || format!("cannot lock `{}`", lock.display());
         let held = private_files::options().write(true).truncate(false).open(&lock).with_context(locking)?;
         held.lock().with_context(locking)?;
         let file = self.folder.join("trail.jsonl");
         let writing = || format!("cannot write `{}`", file.display());
-        if fs::metadata(&file).is_ok_and(|about| about.len() > self.longest_trail) {
+        if fs::metadata(&file).is_ok_and(|about| about.len() > self.max_trail_bytes) {
             let old = self.folder.join("trail.old.jsonl");
             fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
         }
@@ -136,29 +136,33 @@ impl RunStore {
     }
 
     /// Stores the record of a loop run; a run that had nothing to do is only counted.
-    pub fn record_loop_run(&self, record: &Record) -> anyhow::Result<()> {
+    pub fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<()> {
         if !is_idle(record) {
-            return self.keep(record);
+            return self.store(record);
         }
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
         // An unreadable file is replaced: it is a counter, not evidence.
-        let known = read::<Idle>(&file).ok();
+        let known = read::<IdleCounter>(&file).ok();
         let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
-        let idle =
-            Idle { integration: record.integration.clone(), first, last: record.began, count: count + 1 };
+        let idle = IdleCounter {
+            integration: record.integration.clone(),
+            first,
+            last: record.began,
+            count: count + 1,
+        };
         self.write(&file, &idle)
     }
 
     /// The last records that pass the filter, the newest last.
-    pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<Listed> {
+    pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<RunPage> {
         let (mut records, mut has_more) = (Vec::new(), false);
-        for file in self.names(filter.integration.as_deref())?.iter().rev() {
+        for file in self.record_files(filter.integration.as_deref())?.iter().rev() {
             // An unreadable record does not hide the others.
-            let Ok(record) = read::<Record>(file) else { continue };
+            let Ok(record) = read::<RunRecord>(file) else { continue };
             if filter.since.is_some_and(|since| record.began < since) {
                 break;
             }
-            if !filter.has(&record) {
+            if !filter.matches(&record) {
                 continue;
             }
             if records.len() == last {
@@ -168,23 +172,23 @@ impl RunStore {
             records.push(record);
         }
         records.reverse();
-        Ok(Listed { records, has_more })
+        Ok(RunPage { records, has_more })
     }
 
     /// The ids of all records of the filter's integration.
     pub fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<String>> {
-        let names = self.names(filter.integration.as_deref())?;
+        let names = self.record_files(filter.integration.as_deref())?;
         Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
     }
 
     /// The record that a word names: `last`, the id of a run, an integration (its last run), or the start of
     /// one id.
-    pub fn resolve(&self, word: &str) -> anyhow::Result<Record> {
+    pub fn resolve(&self, word: &str) -> anyhow::Result<RunRecord> {
         let exact = self.file(word)?;
         if exact.is_file() {
             return read(&exact);
         }
-        let all = self.names(None)?;
+        let all = self.record_files(None)?;
         let ids: Vec<&str> = all.iter().filter_map(|file| id(file)).collect();
         let of_integration: Vec<&str> =
             ids.iter().copied().filter(|id| integration_of(id) == Some(word)).collect();
@@ -215,11 +219,11 @@ impl RunStore {
     /// names.
     pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
         // Neither `last` nor an id is the name of an integration.
-        let names = self.names(Some(word))?;
+        let names = self.record_files(Some(word))?;
         let (mut newer, mut without_approval) = (0, None);
         for file in names.iter().rev() {
             // An unreadable record does not hide the others.
-            let Ok(record) = read::<Record>(file) else { continue };
+            let Ok(record) = read::<RunRecord>(file) else { continue };
             if record.approval.is_some() {
                 return Ok(HeldRun { record, newer: Some(newer) });
             }
@@ -232,19 +236,19 @@ impl RunStore {
     }
 
     /// The counters of loop runs that had nothing to do.
-    pub fn idle(&self) -> anyhow::Result<Vec<Idle>> {
+    pub fn idle(&self) -> anyhow::Result<Vec<IdleCounter>> {
         let mut files = entries(&self.folder.join("idle"))?;
-        files.retain(|file| is_kept(file));
+        files.retain(|file| is_record(file));
         files.sort();
         files.iter().map(|file| read(file)).collect()
     }
 
     /// The files of records, the newest last. Names begin with the second; within it, files are ordered by
     /// modification time.
-    fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
+    fn record_files(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
             let name = id(file).unwrap_or_default();
-            is_kept(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
+            is_record(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
         let second = |file: &PathBuf| Some(file.file_name()?.to_str()?.split_once('-')?.0.to_owned());
@@ -253,16 +257,16 @@ impl RunStore {
         Ok(files)
     }
 
-    fn forget_old(&self, integration: &str) -> anyhow::Result<()> {
-        let names = self.names(Some(integration))?;
+    fn prune(&self, integration: &str) -> anyhow::Result<()> {
+        let names = self.record_files(Some(integration))?;
         for file in &names[..names.len().saturating_sub(self.max_records)] {
-            forgotten(fs::remove_file(file), file)?;
+            ignore_missing(fs::remove_file(file), file)?;
         }
         Ok(())
     }
 
     /// The record of a run.
-    pub fn read(&self, run: &str) -> anyhow::Result<Record> {
+    pub fn read(&self, run: &str) -> anyhow::Result<RunRecord> {
         let file = self.file(run)?;
         if !file.is_file() {
             let text = format!("no run `{run}` in `{}`", self.folder.display());
@@ -275,7 +279,7 @@ impl RunStore {
     fn write(&self, file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_vec_pretty(value)?;
         if let Some(folder) = file.parent() {
-            private_files::make_folder(&self.folder, folder)
+            private_files::create_folder(&self.folder, folder)
                 .with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
         store::replace_private(file, &|out| out.write_all(&text))
@@ -292,13 +296,14 @@ impl RunStore {
 }
 
 /// Whether a run had nothing to do, so that a loop only counts it.
-pub fn is_idle(record: &Record) -> bool {
-    let is_idle = |shard: &Shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
+pub fn is_idle(record: &RunRecord) -> bool {
+    let is_idle =
+        |shard: &ShardRecord| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
     record.exit == 0 && record.shards.values().all(is_idle)
 }
 
 /// Turns a missing file into success: another process may have removed it.
-fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
+fn ignore_missing(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.with_context(|| format!("cannot remove `{}`", path.display())),
@@ -306,7 +311,7 @@ fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether a file is a complete record, and not a temporary file.
-fn is_kept(file: &Path) -> bool {
+fn is_record(file: &Path) -> bool {
     let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     !is_hidden && file.extension().is_some_and(|ending| ending == "json")
 }
@@ -328,7 +333,7 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
     serde_json::from_slice(&bytes).with_context(|| format!("cannot parse `{}`", file.display()))
 }
 
-fn usual() -> Option<PathBuf> {
+fn default_folder() -> Option<PathBuf> {
     Some(state_folder()?.join("runs"))
 }
 
@@ -364,9 +369,9 @@ mod tests {
                 for number in 0..8 {
                     let (start, folder) = (&start, scratch.path().to_owned());
                     scope.spawn(move || {
-                        let runs = RunStore { longest_trail: 50, ..RunStore::new(Some(folder)).unwrap() };
+                        let runs = RunStore { max_trail_bytes: 50, ..RunStore::new(Some(folder)).unwrap() };
                         start.wait();
-                        runs.trail(&number.to_string()).unwrap();
+                        runs.append_audit(&number.to_string()).unwrap();
                     });
                 }
             });
@@ -378,7 +383,7 @@ mod tests {
         }
     }
 
-    fn record(run: &str, integration: &str) -> Record {
+    fn record(run: &str, integration: &str) -> RunRecord {
         serde_json::from_value(serde_json::json!({
             "version": 2, "run": run, "began": 0, "milliseconds": 5, "integration": integration, "mode": "real run",
             "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
@@ -391,15 +396,15 @@ mod tests {
     fn the_oldest_records_of_an_integration_are_pruned() {
         let scratch = qontract_testkit::Scratch::new();
         let runs = RunStore { max_records: 2, ..RunStore::new(Some(scratch.path().to_owned())).unwrap() };
-        runs.keep(&record("20270115T080000Z-b-00000", "b")).unwrap();
+        runs.store(&record("20270115T080000Z-b-00000", "b")).unwrap();
         for second in 1..=4 {
-            runs.keep(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
+            runs.store(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
         }
         let ids = runs.ids(&RunFilter::default()).unwrap();
         let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
         assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
         // A run with nothing to do is counted, and prunes nothing.
-        let idle = Record { ended: Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
+        let idle = RunRecord { ended: RunEnd::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
         runs.record_loop_run(&idle).unwrap();
         assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
         assert_eq!(runs.idle().unwrap()[0].count, 1);
@@ -409,7 +414,7 @@ mod tests {
     fn an_audit_log_that_cannot_be_written_is_an_error() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.write("trail.jsonl/in the way", "");
-        let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
+        let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().append_audit("x").unwrap_err();
         assert!(error.to_string().contains("trail.jsonl"), "{error:#}");
     }
 
@@ -421,8 +426,8 @@ mod tests {
         scratch.write("idle/.draft-x2.json", "{\"integ");
         scratch.write("idle/a.json", r#"{"integration": "a", "first": 1, "last": 2, "count": 3}"#);
         assert_eq!(runs.idle().unwrap().len(), 1);
-        assert!(forgotten(fs::remove_file(scratch.path().join("gone")), Path::new("gone")).is_ok());
-        assert!(forgotten(fs::remove_file(scratch.path().join("idle")), Path::new("idle")).is_err());
+        assert!(ignore_missing(fs::remove_file(scratch.path().join("gone")), Path::new("gone")).is_ok());
+        assert!(ignore_missing(fs::remove_file(scratch.path().join("idle")), Path::new("idle")).is_err());
     }
 
     #[cfg(unix)]
@@ -431,7 +436,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let scratch = qontract_testkit::Scratch::new();
         let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-        runs.trail("x").unwrap();
+        runs.append_audit("x").unwrap();
         // A file of an older version becomes private, too.
         let old = scratch.path().join("idle/x.json");
         fs::create_dir_all(old.parent().unwrap()).unwrap();

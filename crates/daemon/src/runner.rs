@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_runtime::guard::{Budgets, Ledger};
-use qontract_runtime::looping::{Stop, Turn};
+use qontract_runtime::reconcile_loop::{LoopJob, ShutdownSignal};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Ended, Options, PlaceLines, Record, Room, run};
+use qontract_runtime::{Bodies, Integration, LineResolvers, Options, RunEnd, RunRecord, run};
 
 use crate::audit::WriteObserver;
-use crate::pinned::PinnedData;
+use crate::pinned_data::PinnedData;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 use crate::source::DataSource;
@@ -37,18 +37,18 @@ pub struct RunSettings {
 /// Observes the end of runs.
 pub trait RunObserver: WriteObserver {
     /// Called with the record of a run that ended, or with the reason why it could not start.
-    fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>);
+    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>);
 }
 
 /// The runs of an integration.
 #[derive(Clone)]
 pub struct Runner {
     /// The integration.
-    pub integration: Arc<Room>,
+    pub integration: Arc<Integration>,
     /// Its flags.
     pub options: Options,
     /// The source of its data.
-    pub feed: Arc<dyn DataSource>,
+    pub source: Arc<dyn DataSource>,
     /// The settings of the runs.
     pub settings: RunSettings,
     /// The store of run records.
@@ -74,19 +74,19 @@ impl ReconciledData {
     }
 
     /// Notes the end of a run.
-    fn ran(&self, head: &Arc<PinnedData>, ended: Ended) {
+    fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) {
         let mut reconciled = self.0.lock();
-        if ended == Ended::Ok || reconciled.is_none() {
+        if ended == RunEnd::Ok || reconciled.is_none() {
             *reconciled = Some(Arc::clone(head));
         }
     }
 }
 
-impl Turn for Runner {
-    fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended> {
+impl LoopJob for Runner {
+    fn run_once(&self, stop: ShutdownSignal) -> BoxFuture<'static, RunEnd> {
         let runner = self.clone();
         async move {
-            let name = &runner.integration.about().name;
+            let name = &runner.integration.meta().name;
             match runner.run(stop).await {
                 Ok(record) => {
                     runner.observer.ran(name, Ok(&record));
@@ -94,7 +94,7 @@ impl Turn for Runner {
                 }
                 Err(error) => {
                     runner.observer.ran(name, Err(&error));
-                    Ended::Transient
+                    RunEnd::Transient
                 }
             }
         }
@@ -104,32 +104,33 @@ impl Turn for Runner {
 
 impl Runner {
     /// Executes one run, and returns its record.
-    async fn run(&self, stop: Stop) -> anyhow::Result<Record> {
-        let Self { integration, options, feed, settings, runs, observer, reconciled } = self;
-        let head = feed.side()?;
+    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<RunRecord> {
+        let Self { integration, options, source: feed, settings, runs, observer, reconciled } = self;
+        let head = feed.current()?;
         let start = RunSetup {
-            integration: &integration.about().name,
+            integration: &integration.meta().name,
             mode: settings.mode,
             head: &head,
             runs,
             ledger: &settings.ledger,
-            heard: Arc::clone(observer) as Arc<dyn WriteObserver>,
+            observer: Arc::clone(observer) as Arc<dyn WriteObserver>,
         };
-        let mut begun = start.now()?;
+        let mut begun = start.start()?;
         let request = &mut begun.request;
-        request.set_options(options.clone(), &integration.about().flags);
+        request.set_options(options.clone(), &integration.meta().flags);
         request.slot = settings.slot;
         request.budgets = settings.budgets;
         request.validate_schemas = settings.validate_schemas;
         request.bodies = settings.bodies;
-        request.stop = stop;
+        request.shutdown = stop;
         if settings.mode == Mode::Real {
             request.base = reconciled.base_of(&head).map(|base| Arc::clone(&base.source));
         }
         let outcome = run(integration, &begun.request).await;
         reconciled.ran(&head, outcome.ended);
         let clock = begun.clock();
-        let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
+        let mut record =
+            head.with_lines(|line| RunRecord::new(&outcome, clock, LineResolvers::uniform(line)));
         // The run is reported even if its record cannot be stored.
         if let Err(error) = runs.record_loop_run(&record) {
             record.warnings.push(format!("cannot store the run record: {error:#}"));

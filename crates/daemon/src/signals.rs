@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use qontract_child::Purpose;
 use qontract_config::variable;
-use qontract_diagnostics::counted;
-use qontract_runtime::looping::{Interruption, Stopper};
-use qontract_telemetry::log::{Level, Line, Log};
+use qontract_diagnostics::pluralize;
+use qontract_runtime::reconcile_loop::{Interruption, ShutdownTrigger};
+use qontract_telemetry::log::{Level, Log, LogLine};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::exit::{Exit, UsageError};
-use crate::reporter::{LoopReporter, Status};
+use crate::reporter::{LoopReporter, LoopStatus};
 
 /// Time limit of steps in progress during a shutdown. With the timeouts below it stays under the 30 seconds
 /// that Kubernetes waits.
@@ -44,7 +44,7 @@ const MAX_NAMED_STEPS: usize = 10;
 
 /// Handles signals from now on, as long as the process lives.
 pub fn listen(
-    stopper: Stopper,
+    stopper: ShutdownTrigger,
     reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
     log: Arc<Log>,
 ) -> anyhow::Result<()> {
@@ -67,7 +67,7 @@ fn timeout(seconds: Option<&str>) -> Result<Duration, UsageError> {
 }
 
 /// The exit code of a loop: a shutdown that abandoned a step is not a success.
-pub fn exit_of_loop(stopper: &Stopper, otherwise: Exit) -> Exit {
+pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
     match stopper.interruption() {
         Some(by) if !stopper.abandoned().is_empty() => Exit::Run(by.exit_code()),
         _ => otherwise,
@@ -75,7 +75,7 @@ pub fn exit_of_loop(stopper: &Stopper, otherwise: Exit) -> Exit {
 }
 
 /// Waits for `SIGTERM` or `SIGINT`, which are handled from now on.
-pub fn end() -> std::io::Result<impl Future<Output = Interruption>> {
+pub fn shutdown_signal() -> std::io::Result<impl Future<Output = Interruption>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
@@ -93,7 +93,7 @@ struct Signals {
 
 impl Signals {
     /// Waits for `SIGTERM` or `SIGINT`.
-    async fn end(&mut self) -> Interruption {
+    async fn shutdown_signal(&mut self) -> Interruption {
         tokio::select! {
             _ = self.terminate.recv() => Interruption::Terminate,
             _ = self.interrupt.recv() => Interruption::Interrupt,
@@ -103,7 +103,7 @@ impl Signals {
 
 /// The settings of a shutdown.
 struct Shutdown {
-    stopper: Stopper,
+    stopper: ShutdownTrigger,
     timeout: Duration,
     log: Arc<Log>,
 }
@@ -114,8 +114,8 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
         tokio::select! {
             _ = signals.dump.recv() => {
                 for reporter in reporters() {
-                    for text in doing(&reporter.status()) {
-                        log.write(&Line::new(Level::Warning, text).with("integration", reporter.integration()));
+                    for text in activity_lines(&reporter.status()) {
+                        log.write(&LogLine::new(Level::Warning, text).with("integration", reporter.integration()));
                     }
                 }
             }
@@ -123,35 +123,36 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
             _ = signals.interrupt.recv() => break Interruption::Interrupt,
         }
     };
-    stopper.ask_by(by);
+    stopper.request_by(by);
     tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Read));
-    write(&log, Line::new(Level::Info, asked(stopper.steps().len()))).await;
+    write_with_timeout(&log, LogLine::new(Level::Info, shutdown_line(stopper.steps().len()))).await;
     let why = tokio::select! {
-        _ = signals.end() => Some("forced shutdown".to_owned()),
+        _ = signals.shutdown_signal() => Some("forced shutdown".to_owned()),
         () = tokio::time::sleep(timeout) => Some(format!("shutdown timed out after {} s", timeout.as_secs())),
-        () = idle(&stopper) => None,
+        () = wait_until_idle(&stopper) => None,
     };
     if let Some(why) = why {
-        write(&log, Line::new(Level::Warning, forced(&why, stopper.steps().len()))).await;
+        write_with_timeout(&log, LogLine::new(Level::Warning, forced_line(&why, stopper.steps().len())))
+            .await;
     }
     stopper.force();
     // The run ends now and leaves a record that names the steps, unless one of its threads is blocked.
     tokio::time::sleep(EXIT_TIMEOUT).await;
-    write(&log, Line::new(Level::Error, exiting(&stopper.steps()))).await;
+    write_with_timeout(&log, LogLine::new(Level::Error, exiting_line(&stopper.steps()))).await;
     let ending = tokio::task::spawn_blocking(qontract_child::shut_down);
     let _ = tokio::time::timeout(EXIT_TIMEOUT, ending).await;
     std::process::exit(by.exit_code().into())
 }
 
 /// Writes a line. A reader of stderr that has stopped reading delays the shutdown, but does not prevent it.
-async fn write(log: &Arc<Log>, line: Line) {
+async fn write_with_timeout(log: &Arc<Log>, line: LogLine) {
     let log = Arc::clone(log);
     let writing = tokio::task::spawn_blocking(move || log.write(&line));
     let _ = tokio::time::timeout(LOG_TIMEOUT, writing).await;
 }
 
 /// Waits until no step has been in progress for [`IDLE_TIMEOUT`], so that remaining work can finish.
-async fn idle(stopper: &Stopper) {
+async fn wait_until_idle(stopper: &ShutdownTrigger) {
     let mut since = Instant::now();
     while since.elapsed() < IDLE_TIMEOUT {
         tokio::time::sleep(STEP_POLL_INTERVAL).await;
@@ -162,26 +163,26 @@ async fn idle(stopper: &Stopper) {
 }
 
 /// The log line at the start of a shutdown.
-fn asked(steps: usize) -> String {
+fn shutdown_line(steps: usize) -> String {
     match steps {
         0 => "shutting down; no step in progress".to_owned(),
         _ => format!(
             "shutting down; waiting for {} in progress (Ctrl-C again to force)",
-            counted(steps, "step")
+            pluralize(steps, "step")
         ),
     }
 }
 
 /// The log line of a forced shutdown. The run itself names the steps that it abandons.
-fn forced(why: &str, steps: usize) -> String {
+fn forced_line(why: &str, steps: usize) -> String {
     match steps {
         0 => format!("{why}; no step in progress"),
-        _ => format!("{why}; abandoning {} in progress", counted(steps, "step")),
+        _ => format!("{why}; abandoning {} in progress", pluralize(steps, "step")),
     }
 }
 
 /// The log line of a process that exits although a run has not ended.
-fn exiting(steps: &[String]) -> String {
+fn exiting_line(steps: &[String]) -> String {
     let mut text =
         "exiting without a record: a thread is blocked, for example by a server that does not answer"
             .to_owned();
@@ -194,13 +195,13 @@ fn exiting(steps: &[String]) -> String {
 }
 
 /// The activities of a loop, one line each.
-fn doing(status: &Status) -> Vec<String> {
+fn activity_lines(status: &LoopStatus) -> Vec<String> {
     let mut lines = vec![match status.next {
         Some(next) => {
             let seconds = next.saturating_duration_since(Instant::now()).as_secs();
             format!("{}, next run in {seconds} s", status.phase.as_str())
         }
-        None => format!("{}, {} active", status.phase.as_str(), counted(status.doing.len(), "operation")),
+        None => format!("{}, {} active", status.phase.as_str(), pluralize(status.doing.len(), "operation")),
     }];
     lines.extend(status.doing.iter().map(|one| format!("in progress: {one}")));
     lines
@@ -209,35 +210,37 @@ fn doing(status: &Status) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, asked, exit_of_loop, exiting, forced, idle, timeout,
+        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, exit_of_loop, exiting_line, forced_line,
+        shutdown_line, timeout, wait_until_idle,
     };
     use crate::exit::Exit;
-    use qontract_runtime::looping::{Interruption, Stop};
+    use qontract_runtime::reconcile_loop::{Interruption, ShutdownSignal};
     use std::time::Duration;
 
     #[test]
     fn log_lines_count_the_steps_in_progress() {
-        assert_eq!(asked(0), "shutting down; no step in progress");
-        let check = |steps, expect: &str| assert!(asked(steps).contains(expect), "{}", asked(steps));
+        assert_eq!(shutdown_line(0), "shutting down; no step in progress");
+        let check =
+            |steps, expect: &str| assert!(shutdown_line(steps).contains(expect), "{}", shutdown_line(steps));
         check(1, "waiting for 1 step in progress (Ctrl-C again to force)");
         check(2, "waiting for 2 steps in progress");
         let steps = |count: usize| (0..count).map(|step| step.to_string()).collect::<Vec<_>>();
-        assert_eq!(forced("forced shutdown", 0), "forced shutdown; no step in progress");
-        assert_eq!(forced("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
-        assert_eq!(forced("forced shutdown", 2), "forced shutdown; abandoning 2 steps in progress");
-        assert!(exiting(&[]).ends_with("does not answer"));
-        assert!(exiting(&steps(2)).ends_with("does not answer; may be done in part: 0; 1"));
-        assert!(exiting(&steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
-        assert!(exiting(&steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
+        assert_eq!(forced_line("forced shutdown", 0), "forced shutdown; no step in progress");
+        assert_eq!(forced_line("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
+        assert_eq!(forced_line("forced shutdown", 2), "forced shutdown; abandoning 2 steps in progress");
+        assert!(exiting_line(&[]).ends_with("does not answer"));
+        assert!(exiting_line(&steps(2)).ends_with("does not answer; may be done in part: 0; 1"));
+        assert!(exiting_line(&steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
+        assert!(exiting_line(&steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_continues_only_after_a_while_without_a_step() {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = ShutdownSignal::pair();
         let half = IDLE_TIMEOUT / 2;
         let waits = |time| {
             let stopper = stopper.clone();
-            async move { tokio::time::timeout(time, idle(&stopper)).await.is_err() }
+            async move { tokio::time::timeout(time, wait_until_idle(&stopper)).await.is_err() }
         };
         assert!(waits(half).await);
         let later = async {
@@ -261,12 +264,12 @@ mod tests {
 
     #[test]
     fn a_loop_that_abandoned_a_step_fails() {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = ShutdownSignal::pair();
         let check = |expect| assert_eq!(exit_of_loop(&stopper, Exit::Ok), expect);
         stop.begin_step("a").unwrap().finish();
         check(Exit::Ok);
         let step = stop.begin_step("b").unwrap();
-        stopper.ask_by(Interruption::Interrupt);
+        stopper.request_by(Interruption::Interrupt);
         check(Exit::Ok);
         drop(step);
         check(Exit::Run(130));

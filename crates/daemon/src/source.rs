@@ -10,23 +10,23 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-use qontract_bundle::{Aids, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
+use qontract_bundle::{BuildOptions, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
+use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
 use crate::input;
-use crate::invalid::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
-use crate::pinned::{Connection, PinnedData};
+use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::repo_cache::RepoCache;
-use crate::validation::{self, Known};
+use crate::validation::{self, ValidationCache};
 use crate::watcher::{RepoWatcher, WakeReason};
 
 /// A source of the data of loops.
 pub trait DataSource: Send + Sync {
     /// The data of the next run.
-    fn side(&self) -> anyhow::Result<Arc<PinnedData>>;
+    fn current(&self) -> anyhow::Result<Arc<PinnedData>>;
     /// A counter that grows with each new bundle.
-    fn news(&self) -> watch::Receiver<u64>;
+    fn subscribe(&self) -> watch::Receiver<u64>;
     /// The invalid data, if an older bundle is used instead. Data from a bundle file or a server was
     /// validated before.
     fn invalid(&self) -> Option<InvalidData> {
@@ -43,25 +43,25 @@ pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
     pool: Pool,
-    state: Mutex<State>,
+    state: Mutex<RepoState>,
     /// Cache between two builds, so that only changed files are read. Locked during a build; `None` for small
     /// repos.
-    remembered: Mutex<Option<RepoCache>>,
-    news: watch::Sender<u64>,
+    cache: Mutex<Option<RepoCache>>,
+    generation: watch::Sender<u64>,
     /// Reports whether the data is valid.
     reporter: OnceLock<DataReporter>,
 }
 
 #[derive(Default)]
-struct State {
+struct RepoState {
     /// Digest of the files' metadata at the last poll; `None` if file events came since.
-    seen: Option<Sha256>,
+    polled_digest: Option<Sha256>,
     /// Number of files.
     files: usize,
     /// The findings of the last build, if the data was invalid.
-    wrong: Option<String>,
+    last_findings: Option<String>,
     validity: DataValidity,
-    side: Option<Arc<PinnedData>>,
+    current: Option<Arc<PinnedData>>,
 }
 
 /// The result of polling a data repo.
@@ -80,7 +80,7 @@ pub enum PollResult {
 }
 
 /// The findings of invalid data.
-struct Invalid {
+struct InvalidFindings {
     /// All findings, for people.
     text: String,
     errors: DataErrors,
@@ -89,9 +89,9 @@ struct Invalid {
 impl WatchedRepo {
     /// The data repo in a folder; reads nothing.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
-        let (news, _) = watch::channel(0);
-        let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
-        Self { repo, layout, pool, state, remembered, news, reporter: OnceLock::new() }
+        let (generation, _) = watch::channel(0);
+        let (pool, state, cache) = (Pool::default(), Mutex::default(), Mutex::default());
+        Self { repo, layout, pool, state, cache, generation, reporter: OnceLock::new() }
     }
 
     /// Reports from now on whether the data is valid; only the first reporter is used.
@@ -105,7 +105,7 @@ impl WatchedRepo {
         let (change, invalid, bundle) = {
             let mut state = self.lock();
             let change = update(&mut state.validity, now);
-            let bundle = state.side.as_ref().map(|side| side.source.sha().to_owned());
+            let bundle = state.current.as_ref().map(|side| side.source.sha().to_owned());
             (change, state.validity.invalid().cloned(), bundle)
         };
         // The lock is not held while reporting: runs need it, and writing a log may be slow.
@@ -125,19 +125,19 @@ impl WatchedRepo {
         {
             let mut state = self.lock();
             state.files = files;
-            if state.seen == Some(seen) {
+            if state.polled_digest == Some(seen) {
                 return Ok(PollResult::Unchanged);
             }
         }
         let result = self.rebuild(&WakeReason::Elapsed, show)?;
         // Not after an error: the next poll then builds again.
-        self.lock().seen = Some(seen);
+        self.lock().polled_digest = Some(seen);
         Ok(result)
     }
 
     /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid.
     fn rebuild(&self, woken: &WakeReason, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
-        let built = self.built(match woken {
+        let built = self.build_incrementally(match woken {
             WakeReason::Changed(files) => files.as_ref(),
             WakeReason::Elapsed => None,
         })?;
@@ -149,26 +149,31 @@ impl WatchedRepo {
         let was_wrong = {
             let mut state = self.lock();
             state.files = bundle.datafiles().len() + bundle.resources().len();
-            state.wrong.take().is_some()
+            state.last_findings.take().is_some()
         };
-        let last = self.lock().side.clone();
+        let last = self.lock().current.clone();
         if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
             self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
         let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
-        self.lock().side = Some(Arc::new(side));
+        self.lock().current = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
-        self.news.send_modify(|generation| *generation += 1);
+        self.generation.send_modify(|generation| *generation += 1);
         Ok(PollResult::New)
     }
 
     /// Shows the findings, and reports that the data is invalid. A poll does not repeat findings that were
     /// shown before.
-    fn show_invalid(&self, woken: &WakeReason, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> PollResult {
-        let Invalid { text, errors } = invalid;
-        let before = self.lock().wrong.replace(text.clone());
+    fn show_invalid(
+        &self,
+        woken: &WakeReason,
+        invalid: InvalidFindings,
+        show: &(dyn Fn(&str) + Sync),
+    ) -> PollResult {
+        let InvalidFindings { text, errors } = invalid;
+        let before = self.lock().last_findings.replace(text.clone());
         if *woken == WakeReason::Elapsed && before.as_deref() == Some(&text) {
             return PollResult::StillInvalid;
         }
@@ -189,7 +194,7 @@ impl WatchedRepo {
             let attempt = || match &woken {
                 WakeReason::Changed(_) => {
                     // The metadata of files is unknown now, so that the next poll builds.
-                    self.lock().seen = None;
+                    self.lock().polled_digest = None;
                     self.rebuild(&woken, show)
                 }
                 WakeReason::Elapsed => self.poll(show),
@@ -202,31 +207,31 @@ impl WatchedRepo {
                 Ok(Err(error)) => {
                     // Metadata may be unchanged once the files can be read again; the next poll has to build
                     // then.
-                    self.lock().seen = None;
+                    self.lock().polled_digest = None;
                     let message = format!("{error:#}");
                     let text = format!("error: {message}\n");
-                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    let invalid = InvalidFindings { text, errors: DataErrors::unreadable(message) };
                     on_result(self.show_invalid(&woken, invalid, show));
                 }
                 Err(_) => {
                     let message = "the check of the data panicked: this is a defect of qontract";
                     let text = format!("error: {message}\n");
-                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    let invalid = InvalidFindings { text, errors: DataErrors::unreadable(message) };
                     on_result(self.show_invalid(&woken, invalid, show));
                 }
             }
-            self.update_validity(DataValidity::due);
+            self.update_validity(DataValidity::due_report);
             if woken == WakeReason::Elapsed {
                 all_seen = Instant::now();
             }
             // Frequent events must not delay the poll that finds missed changes.
-            let is_due = all_seen.elapsed() > RepoWatcher::patience(took);
+            let is_due = all_seen.elapsed() > RepoWatcher::full_poll_interval(took);
             woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
     }
 
     /// Runs parallel work on one thread that ends afterwards, which returns its memory to the system.
-    fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+    fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
         Ok(one.install(work))
     }
@@ -242,50 +247,62 @@ impl WatchedRepo {
 
     /// Builds the bundle, incrementally if the repo is large; or returns the findings. Holds the lock of the
     /// cache.
-    fn built(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
-        let mut remembered = self.remembered.lock();
+    fn build_incrementally(
+        &self,
+        changed: Option<&BTreeSet<PathBuf>>,
+    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
+        let mut remembered = self.cache.lock();
         if self.lock().files < MIN_CACHED_FILES {
             // Reading a small repo is as fast as using the cache, and an idle process should hold little
             // memory.
             *remembered = None;
-            return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
+            return Self::on_one_thread(|| {
+                self.build(BuildOptions::default(), &mut ValidationCache::default())
+            })?;
         }
         let is_first = remembered.is_none();
         let repo = || Repo::directory(&self.repo, self.layout.clone());
-        let known = remembered.get_or_insert_with(|| RepoCache::to_check(&repo(), &self.pool));
-        let RepoCache { files, right } = known;
-        let built = self.build(Aids { memory: Some(files), told: changed, draft: None }, right.known())?;
+        let known = remembered.get_or_insert_with(|| RepoCache::with_validation(&repo(), &self.pool));
+        let RepoCache { files, validation: right } = known;
+        let built = self.build(
+            BuildOptions { cache: Some(files), changed_paths: changed, output: None },
+            right.results(),
+        )?;
         if is_first && built.is_ok() {
-            known.keep(None);
+            known.save(None);
         }
         Ok(built)
     }
 
-    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
-        let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
-        let outcome = input::make(&repo, stamp, &self.pool, aids)?;
+    fn build(
+        &self,
+        aids: BuildOptions<'_>,
+        right: &mut ValidationCache,
+    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
+        let (repo, stamp) = input::repo_with_commit(&self.repo, self.layout.clone())?;
+        let outcome = input::bundle_repo(&repo, stamp, &self.pool, aids)?;
         let report = match validation::validated_bundle(&repo, outcome, right)? {
             Ok(built) => return Ok(Ok((built, repo))),
             Err(findings) => Report::new(findings),
         };
-        let text = render::text(&report, &repo, render::Colour::Plain);
+        let text = render::render_all(&report, &repo, render::Colour::Plain);
         let errors =
             DataErrors::of(&report, &repo).unwrap_or_else(|| DataErrors::unreadable(report.summary()));
-        Ok(Err(Invalid { text: format!("{text}{}\n", report.summary()), errors }))
+        Ok(Err(InvalidFindings { text: format!("{text}{}\n", report.summary()), errors }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RepoState> {
         self.state.lock()
     }
 }
 
 impl DataSource for WatchedRepo {
-    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
-        self.lock().side.clone().context("no valid bundle yet")
+    fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
+        self.lock().current.clone().context("no valid bundle yet")
     }
 
-    fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    fn subscribe(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
     }
 
     fn invalid(&self) -> Option<InvalidData> {
@@ -293,23 +310,23 @@ impl DataSource for WatchedRepo {
     }
 
     fn bundle_in_use(&self) -> Option<String> {
-        self.lock().side.as_ref().map(|side| side.source.sha().to_owned())
+        self.lock().current.as_ref().map(|side| side.source.sha().to_owned())
     }
 }
 
 /// A server that is polled for its latest bundle.
-pub struct Remote {
-    connection: Connection,
+pub struct ServerSource {
+    connection: ServerConnection,
     pinned: bool,
     last: Mutex<Option<String>>,
-    news: watch::Sender<u64>,
+    generation: watch::Sender<u64>,
 }
 
-impl Remote {
+impl ServerSource {
     /// Polls this server.
-    pub fn new(connection: Connection, pinned: bool) -> Self {
-        let (news, _) = watch::channel(0);
-        Self { connection, pinned, last: Mutex::default(), news }
+    pub fn new(connection: ServerConnection, pinned: bool) -> Self {
+        let (generation, _) = watch::channel(0);
+        Self { connection, pinned, last: Mutex::default(), generation }
     }
 
     /// Requests the sha of the latest bundle, and notifies if it is new.
@@ -317,23 +334,23 @@ impl Remote {
         let sha = self.connection.latest()?;
         let mut last = self.last.lock();
         if last.as_ref().is_some_and(|last| *last != sha) {
-            self.news.send_modify(|generation| *generation += 1);
+            self.generation.send_modify(|generation| *generation += 1);
         }
         *last = Some(sha);
         Ok(())
     }
 }
 
-impl DataSource for Remote {
+impl DataSource for ServerSource {
     fn bundle_in_use(&self) -> Option<String> {
         self.last.lock().clone()
     }
 
-    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
-        Ok(Arc::new(PinnedData::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
+    fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
+        Ok(Arc::new(PinnedData::remote(Arc::new(self.connection.head(self.pinned)?))))
     }
 
-    fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    fn subscribe(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
     }
 }

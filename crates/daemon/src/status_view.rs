@@ -1,19 +1,19 @@
 //! The status of a loop as a row of the status table.
 
-use qontract_report::status_table::{Activity, LoopState, LoopView, ShardView};
-use qontract_runtime::Ended;
+use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView};
+use qontract_runtime::RunEnd;
 use tokio::time::Instant;
 
-use crate::reporter::{LoopPhase, ShardRow, Status};
+use crate::reporter::{LoopPhase, LoopStatus, ShardRow};
 
 /// The row of a loop.
-pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
+pub fn loop_view(name: &str, status: &LoopStatus, now: Instant) -> LoopView {
     let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
     let activity = match (status.doing.last(), status.next) {
-        (Some(doing), _) => Activity::Running(Some(doing.what.clone())),
-        (None, Some(next)) => Activity::Sleeping(next.saturating_duration_since(now)),
-        (None, None) if status.phase == LoopPhase::Running => Activity::Running(None),
-        (None, None) => Activity::Idle,
+        (Some(doing), _) => LoopActivity::Running(Some(doing.description.clone())),
+        (None, Some(next)) => LoopActivity::Sleeping(next.saturating_duration_since(now)),
+        (None, None) if status.phase == LoopPhase::Running => LoopActivity::Running(None),
+        (None, None) => LoopActivity::Idle,
     };
     LoopView {
         name: name.to_owned(),
@@ -23,7 +23,7 @@ pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
         held: status.changes.held,
         took: status.last.map(|(_, took)| took),
         now: activity,
-        troubled: troubled.map(shard_view).collect(),
+        attention_shards: troubled.map(shard_view).collect(),
     }
 }
 
@@ -32,19 +32,19 @@ fn shard_view(row: &ShardRow) -> ShardView {
 }
 
 /// The state of the last run. A run without failures that held a change counts as held.
-fn state(status: &Status) -> LoopState {
+fn state(status: &LoopStatus) -> LoopState {
     let Some((ended, _)) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
     match ended {
         _ if status.changes.held > 0 && !has_failed => LoopState::Held,
-        Ended::Ok | Ended::EarlyExit => LoopState::Ok,
-        Ended::Transient => LoopState::Retrying,
-        Ended::Held
-        | Ended::Failed
-        | Ended::Usage
-        | Ended::NotDefined
-        | Ended::Forbidden
-        | Ended::Interrupted => LoopState::Failed,
+        RunEnd::Ok | RunEnd::EarlyExit => LoopState::Ok,
+        RunEnd::Transient => LoopState::Retrying,
+        RunEnd::Held
+        | RunEnd::Failed
+        | RunEnd::Usage
+        | RunEnd::NotDefined
+        | RunEnd::Forbidden
+        | RunEnd::Interrupted => LoopState::Failed,
     }
 }
 
@@ -62,9 +62,9 @@ mod tests {
     #[test]
     fn a_loop_shows_only_failed_and_held_shards() {
         let now = Instant::now();
-        let status = Status {
+        let status = LoopStatus {
             phase: LoopPhase::Sleeping,
-            last: Some((Ended::Failed, Duration::from_millis(1230))),
+            last: Some((RunEnd::Failed, Duration::from_millis(1230))),
             changes: ChangeCounts { planned: 2, held: 1 },
             shards: vec![
                 row("cluster=a", 2, 1, false),
@@ -72,35 +72,35 @@ mod tests {
                 row("cluster=c", 3, 0, false),
             ],
             next: Some(now + Duration::from_mins(10)),
-            ..Status::default()
+            ..LoopStatus::default()
         };
         let shown = loop_view("a", &status, now);
         assert_eq!(
             (shown.state, shown.shards, shown.changes, shown.held),
             (LoopState::Failed, Some(3), 2, 1)
         );
-        assert_eq!(shown.now, Activity::Sleeping(Duration::from_mins(10)));
-        let keys: Vec<&str> = shown.troubled.iter().map(|shard| shard.key.as_str()).collect();
+        assert_eq!(shown.now, LoopActivity::Sleeping(Duration::from_mins(10)));
+        let keys: Vec<&str> = shown.attention_shards.iter().map(|shard| shard.key.as_str()).collect();
         assert_eq!(keys, ["cluster=a", "cluster=b"]);
     }
 
     #[test]
     fn a_run_is_held_if_nothing_failed() {
-        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: LoopState| {
-            let status = Status {
+        let check = |ended: Option<RunEnd>, held: usize, failed: bool, expect: LoopState| {
+            let status = LoopStatus {
                 last: ended.map(|ended| (ended, Duration::ZERO)),
                 changes: ChangeCounts { planned: 0, held },
                 shards: vec![row("a", 0, held, failed)],
-                ..Status::default()
+                ..LoopStatus::default()
             };
             assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");
         };
         check(None, 0, false, LoopState::Starting);
-        check(Some(Ended::Ok), 0, false, LoopState::Ok);
-        check(Some(Ended::Failed), 1, false, LoopState::Held);
-        check(Some(Ended::Failed), 1, true, LoopState::Failed);
-        check(Some(Ended::Failed), 0, false, LoopState::Failed);
-        check(Some(Ended::Transient), 0, true, LoopState::Retrying);
-        check(Some(Ended::Forbidden), 0, false, LoopState::Failed);
+        check(Some(RunEnd::Ok), 0, false, LoopState::Ok);
+        check(Some(RunEnd::Failed), 1, false, LoopState::Held);
+        check(Some(RunEnd::Failed), 1, true, LoopState::Failed);
+        check(Some(RunEnd::Failed), 0, false, LoopState::Failed);
+        check(Some(RunEnd::Transient), 0, true, LoopState::Retrying);
+        check(Some(RunEnd::Forbidden), 0, false, LoopState::Failed);
     }
 }

@@ -11,25 +11,26 @@ use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::{
-    Carrier, Finish, Interruption, Limiter, Limits, Loop, LoopContext, Pace, Stop, Stopper,
+use qontract_runtime::reconcile_loop::{
+    Interruption, Isolation, Limiter, Loop, LoopContext, LoopExit, Schedule, ShutdownSignal, ShutdownTrigger,
+    WatchdogLimits,
 };
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Ended, Fault, Options, Record, listing};
-use qontract_telemetry::log::{Level, Line, Log};
-use qontract_telemetry::metrics::{Metrics, Process};
+use qontract_runtime::{Bodies, ChangeKind, Fault, Options, RunEnd, RunRecord, definition};
+use qontract_telemetry::log::{Level, Log, LogLine};
+use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::audit::WriteObserver;
 use crate::exit::Exit;
-use crate::registry::{Registry, SandboxUnsupported, missing};
+use crate::registry::{Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::run_store::RunStore;
 use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
-use restart::{Supervised, Wake, supervise, wait};
+use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
 
 /// Maximum number of passes of `--once` over integrations with transient failures.
 const MAX_PASSES: u32 = 3;
@@ -44,7 +45,7 @@ const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Integrations that cannot run on this machine, with the reasons.
-pub type Unchecked = Arc<Mutex<BTreeMap<String, String>>>;
+pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// Starts and supervises loops, which share these settings.
 pub struct Supervisor {
@@ -55,7 +56,7 @@ pub struct Supervisor {
     /// The target systems.
     pub targets: Targets,
     /// The source of the data.
-    pub feed: Arc<WatchedRepo>,
+    pub source: Arc<WatchedRepo>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
     /// The removal ledger.
@@ -75,7 +76,7 @@ pub struct Supervisor {
     /// Limits the number of concurrent runs.
     pub limiter: Limiter,
     /// Integrations that cannot run on this machine, with the reasons, which were logged.
-    pub unchecked: Unchecked,
+    pub unchecked: UncheckedIntegrations,
 }
 
 /// Registry of the reporters of running loops, by integration.
@@ -93,7 +94,7 @@ impl LoopRegistry {
     }
 
     /// Waits until the integrations that others depend on have run once, for up to [`GROUNDWORK_TIMEOUT`].
-    async fn ground(&self, integrations: Registry) {
+    async fn wait_for_groundwork(&self, integrations: Registry) {
         let is_laid = || {
             let ground =
                 self.all().into_iter().filter(|reporter| integrations.is_groundwork(reporter.integration()));
@@ -112,7 +113,7 @@ impl LoopRegistry {
         self.unstarted.lock().iter().cloned().collect()
     }
 
-    fn miss(&self, names: BTreeSet<String>) {
+    fn set_unstarted(&self, names: BTreeSet<String>) {
         *self.unstarted.lock() = names;
     }
 
@@ -129,20 +130,20 @@ impl Supervisor {
     /// The integrations to run: defined in the data, compiled in or configured, and able to run on this
     /// machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
-        let defined = listing::all(&*self.feed.side()?.source)?;
+        let defined = definition::all(&*self.source.current()?.source)?;
         let is_here = |name: &String| self.integrations.has(name, &self.config);
         let names = defined.into_iter().map(|(name, _)| name).filter(is_here);
-        let names: Vec<String> = names.filter(|name| !self.leaves_out(name)).collect();
+        let names: Vec<String> = names.filter(|name| !self.is_unavailable(name)).collect();
         if names.is_empty() {
             let text = "none of the integrations that the data defines is available: a file of the schema \
                 `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are available";
-            self.log.write(&Line::new(Level::Warning, text));
+            self.log.write(&LogLine::new(Level::Warning, text));
         }
         Ok(names)
     }
 
     /// Whether this machine lacks something that an integration needs, which is logged once.
-    fn leaves_out(&self, name: &str) -> bool {
+    fn is_unavailable(&self, name: &str) -> bool {
         // Process integrations are not checked. An integration that cannot be created is reported when it is
         // started.
         if self.config.integrations.contains_key(name) {
@@ -152,15 +153,15 @@ impl Supervisor {
             return false;
         };
         let Err(fault) = integration.ready() else { return false };
-        self.leave_out(name, &missing(&fault));
+        self.skip(name, &describe_missing(&fault));
         true
     }
 
     /// Logs once that an integration cannot run here, so that its changes are unknown.
-    fn leave_out(&self, name: &str, why: &str) {
+    fn skip(&self, name: &str, why: &str) {
         let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
-            let line = Line::new(Level::Warning, format!("skipped: {why}; not checked"));
+            let line = LogLine::new(Level::Warning, format!("skipped: {why}; not checked"));
             self.log.write(&line.with("integration", name));
         }
     }
@@ -171,8 +172,11 @@ impl Supervisor {
     }
 
     fn reporter(&self, name: &str) -> Arc<LoopReporter> {
-        let process =
-            Process { integration: name.to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+        let process = ProcessLabels {
+            integration: name.to_owned(),
+            shards: "1".to_owned(),
+            shard_id: "0-1".to_owned(),
+        };
         let reporter = LoopReporter::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics));
         Arc::new(reporter.with_run_level(self.run_level))
     }
@@ -181,7 +185,7 @@ impl Supervisor {
         Ok(Runner {
             integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
             options: Options::default(),
-            feed: Arc::clone(&self.feed) as Arc<dyn DataSource>,
+            source: Arc::clone(&self.source) as Arc<dyn DataSource>,
             settings: RunSettings {
                 mode: self.mode,
                 slot: Slot::default(),
@@ -197,9 +201,14 @@ impl Supervisor {
     }
 
     fn looping(&self, once: bool) -> Loop {
-        let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
-        let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
-        Loop { pace, limits, carrier: Carrier::Thread, limiter: self.limiter.clone(), once }
+        let limits =
+            WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
+        let pace = Schedule {
+            interval: self.every,
+            initial_backoff: Duration::from_secs(1).min(self.every),
+            jitter: 0.1,
+        };
+        Loop { schedule: pace, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
     }
 
     /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
@@ -207,11 +216,11 @@ impl Supervisor {
     /// since.
     ///
     /// Returns the records of dry runs, by integration; `None` if it was interrupted.
-    pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Option<Vec<Record>>)> {
+    pub async fn once(&self, stop: &ShutdownSignal) -> anyhow::Result<(Exit, Option<Vec<RunRecord>>)> {
         let (ground, mut left): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| self.integrations.is_groundwork(name));
-        let mut worst = Ended::Ok;
-        let planned = Arc::<Planned>::default();
+        let mut worst = RunEnd::Ok;
+        let planned = Arc::<PlannedRecords>::default();
         let mut ends = self.pass(&ground, &planned, stop).await?;
         for pass in 1..=MAX_PASSES {
             let mut again = Vec::new();
@@ -220,9 +229,9 @@ impl Supervisor {
                 return Ok((Exit::Run(by.exit_code()), None));
             }
             for (name, ended) in std::mem::take(&mut ends) {
-                if ended == Ended::Transient && pass < MAX_PASSES {
+                if ended == RunEnd::Transient && pass < MAX_PASSES {
                     again.push(name);
-                } else if ended.code() > 0 && (worst.code() == 0 || ended != Ended::Transient) {
+                } else if ended.code() > 0 && (worst.code() == 0 || ended != RunEnd::Transient) {
                     worst = ended;
                 }
             }
@@ -231,8 +240,8 @@ impl Supervisor {
             }
             left = again;
         }
-        let records: Vec<Record> = std::mem::take(&mut *planned.lock()).into_values().collect();
-        let has_changes = |record: &Record| record.shards.values().any(|shard| !shard.changes.is_empty());
+        let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
+        let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
         let exit = match worst.code() {
             0 if records.iter().any(has_changes) => Exit::Changes,
             code => Exit::Run(code),
@@ -244,43 +253,45 @@ impl Supervisor {
     async fn pass(
         &self,
         names: &[String],
-        planned: &Arc<Planned>,
-        stop: &Stop,
-    ) -> anyhow::Result<Vec<(String, Ended)>> {
+        planned: &Arc<PlannedRecords>,
+        stop: &ShutdownSignal,
+    ) -> anyhow::Result<Vec<(String, RunEnd)>> {
         let (mut running, mut ends) = (Vec::new(), Vec::new());
-        for name in names.iter().filter(|_| !stop.is_asked()) {
+        for name in names.iter().filter(|_| !stop.is_requested()) {
             let reporter = self.reporter(name);
             let observer: Arc<dyn RunObserver> = match self.mode {
                 Mode::Real => Arc::clone(&reporter) as _,
-                Mode::DryRun => {
-                    Arc::new(Collector { reporter: Arc::clone(&reporter), planned: Arc::clone(planned) })
-                }
+                Mode::DryRun => Arc::new(RecordCollector {
+                    reporter: Arc::clone(&reporter),
+                    planned: Arc::clone(planned),
+                }),
             };
             let runner = match self.runner(name, observer) {
                 Ok(runner) => Arc::new(runner),
                 Err(error) if error.is::<SandboxUnsupported>() => {
-                    self.leave_out(name, &error.to_string());
+                    self.skip(name, &error.to_string());
                     continue;
                 }
                 Err(error) => {
-                    self.cannot_start(name, &error);
-                    ends.push((name.clone(), Ended::Failed));
+                    self.log_start_failure(name, &error);
+                    ends.push((name.clone(), RunEnd::Failed));
                     continue;
                 }
             };
-            let (looping, news, stop) = (self.looping(true), self.feed.news(), stop.clone());
+            let (looping, news, stop) = (self.looping(true), self.source.subscribe(), stop.clone());
             let task = tokio::spawn(async move {
-                let context = LoopContext { data: news, stop, random: fastrand::f64, observer: &*reporter };
-                let finish = looping.keep(runner, context).await;
+                let context =
+                    LoopContext { data: news, shutdown: stop, random: fastrand::f64, observer: &*reporter };
+                let finish = looping.run(runner, context).await;
                 (finish, reporter.status())
             });
             running.push((name.clone(), task));
         }
         for (name, task) in running {
             let (finish, status) = task.await?;
-            let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
+            let ended = if let LoopExit::Once(ended) = finish { ended } else { RunEnd::Failed };
             let changes = planned.counts(&name).unwrap_or(status.changes);
-            let line = Line::new(Level::Info, ended.as_str())
+            let line = LogLine::new(Level::Info, ended.as_str())
                 .with("integration", name.as_str())
                 .with("changes", changes.planned)
                 .with("held", changes.held);
@@ -292,11 +303,11 @@ impl Supervisor {
 
     /// Runs the loops until a shutdown. Starts integrations that new data defines, and ends those that it no
     /// longer defines.
-    pub async fn keep(&self, reporters: Arc<LoopRegistry>, stop: Stop) -> anyhow::Result<Exit> {
-        let mut news = self.feed.news();
+    pub async fn run(&self, reporters: Arc<LoopRegistry>, stop: ShutdownSignal) -> anyhow::Result<Exit> {
+        let mut news = self.source.subscribe();
         let fatal = Arc::new(Notify::new());
-        let mut running: BTreeMap<String, Running> = BTreeMap::new();
-        let mut ending: BTreeMap<String, Running> = BTreeMap::new();
+        let mut running: BTreeMap<String, RunningLoop> = BTreeMap::new();
+        let mut ending: BTreeMap<String, RunningLoop> = BTreeMap::new();
         loop {
             news.mark_unchanged();
             // If the list cannot be read, the running loops stay.
@@ -304,12 +315,12 @@ impl Supervisor {
                 let text = format!(
                     "cannot list the integrations of the data; the running loops continue: {error:#}"
                 );
-                self.log.write(&Line::new(Level::Error, text));
+                self.log.write(&LogLine::new(Level::Error, text));
                 running.keys().cloned().collect()
             });
             for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
                 if let Some(one) = running.remove(&name) {
-                    one.stopper.ask();
+                    one.stopper.request();
                     reporters.remove(&name);
                     ending.insert(name, one);
                 }
@@ -318,42 +329,42 @@ impl Supervisor {
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // An integration that cannot be started does not affect the others.
-                    let around = Around { reporters: &reporters, fatal: &fatal, stop: &stop };
+                    let around = LoopScope { reporters: &reporters, fatal: &fatal, stop: &stop };
                     match self.start(place.key(), around, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
                         Err(error) if error.is::<SandboxUnsupported>() => {
-                            self.leave_out(place.key(), &error.to_string());
+                            self.skip(place.key(), &error.to_string());
                         }
                         Err(error) => {
-                            self.cannot_start(place.key(), &error);
+                            self.log_start_failure(place.key(), &error);
                             missing.insert(place.into_key());
                         }
                     }
                 }
             }
             let is_complete = missing.is_empty();
-            reporters.miss(missing);
+            reporters.set_unstarted(missing);
             match wait(&mut news, (!is_complete).then_some(self.every), &stop, &fatal).await? {
-                Wake::NewData | Wake::Retry => {}
-                Wake::Stop => break,
-                Wake::LoopGaveUp => {
+                SupervisorEvent::NewData | SupervisorEvent::Retry => {}
+                SupervisorEvent::Stop => break,
+                SupervisorEvent::LoopGaveUp => {
                     let text =
                         "a loop stalled too often; exiting so that the process is restarted from outside";
-                    self.log.write(&Line::new(Level::Error, text));
+                    self.log.write(&LogLine::new(Level::Error, text));
                     return Ok(Exit::Failure);
                 }
             }
         }
         let by = stop.interruption().unwrap_or(Interruption::Terminate);
         let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
-        for Running { stopper, task } in running.into_values().chain(ending.into_values()) {
-            stopper.ask_by(by);
+        for RunningLoop { stopper, task } in running.into_values().chain(ending.into_values()) {
+            stopper.request_by(by);
             stoppers.push(stopper);
             tasks.push(task);
         }
         let force = async {
             stop.forced().await;
-            stoppers.iter().for_each(Stopper::force);
+            stoppers.iter().for_each(ShutdownTrigger::force);
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -365,25 +376,25 @@ impl Supervisor {
         Ok(Exit::Ok)
     }
 
-    fn cannot_start(&self, name: &str, error: &anyhow::Error) {
-        let line = Line::new(Level::Error, format!("cannot start the integration: {error:#}"))
+    fn log_start_failure(&self, name: &str, error: &anyhow::Error) {
+        let line = LogLine::new(Level::Error, format!("cannot start the integration: {error:#}"))
             .with("integration", name);
         let fault = error.chain().find_map(|cause| cause.downcast_ref::<Fault>());
-        self.log.write(&line.below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
+        self.log.write(&line.with_lines_below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
     }
 
     /// Starts a loop; `before` is an earlier loop of the same integration that is still ending.
     fn start(
         &self,
         name: &str,
-        Around { reporters, fatal, stop }: Around<'_>,
-        before: Option<Running>,
-    ) -> anyhow::Result<Running> {
+        LoopScope { reporters, fatal, stop }: LoopScope<'_>,
+        before: Option<RunningLoop>,
+    ) -> anyhow::Result<RunningLoop> {
         let reporter = self.reporter(name);
         let runner = Arc::new(self.runner(name, Arc::clone(&reporter) as _)?);
         reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
-        let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
+        let (looping, feed, log) = (self.looping(false), Arc::clone(&self.source), Arc::clone(&self.log));
         let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
         let task = tokio::spawn(async move {
@@ -393,33 +404,34 @@ impl Supervisor {
             }
             if !integrations.is_groundwork(&name) {
                 tokio::select! {
-                    () = known.ground(integrations) => {}
-                    () = stop.asked() => return,
+                    () = known.wait_for_groundwork(integrations) => {}
+                    () = stop.requested() => return,
                 }
             }
             let start = || {
-                let (data, stop) = (feed.news(), stop.clone());
-                let context = LoopContext { data, stop, random: fastrand::f64, observer: &*reporter };
-                looping.keep(Arc::clone(&runner) as _, context)
+                let (data, stop) = (feed.subscribe(), stop.clone());
+                let context =
+                    LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
+                looping.run(Arc::clone(&runner) as _, context)
             };
             let report = |why: &str| {
-                let line = Line::new(Level::Error, format!("{why}; restarting the loop"));
+                let line = LogLine::new(Level::Error, format!("{why}; restarting the loop"));
                 log.write(&line.with("integration", name.as_str()));
             };
-            if supervise(looping.pace.retry, start, report).await == Supervised::GaveUp {
+            if supervise(looping.schedule.initial_backoff, start, report).await == SuperviseResult::GaveUp {
                 fatal.notify_one();
             }
         });
-        Ok(Running { stopper, task })
+        Ok(RunningLoop { stopper, task })
     }
 }
 
 /// The records of dry runs, by integration.
 #[derive(Default)]
-struct Planned(Mutex<BTreeMap<String, Record>>);
+struct PlannedRecords(Mutex<BTreeMap<String, RunRecord>>);
 
-impl Planned {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
+impl PlannedRecords {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RunRecord>> {
         self.0.lock()
     }
 
@@ -432,27 +444,27 @@ impl Planned {
 }
 
 /// Collects the records of dry runs for the report at the end, instead of logging their changes.
-struct Collector {
+struct RecordCollector {
     reporter: Arc<LoopReporter>,
-    planned: Arc<Planned>,
+    planned: Arc<PlannedRecords>,
 }
 
-impl WriteObserver for Collector {
-    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
+impl WriteObserver for RecordCollector {
+    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>) {
         self.reporter.wrote(line, kind, since_commit);
     }
 
-    fn lost(&self, why: &str) {
-        self.reporter.lost(why);
+    fn audit_failed(&self, why: &str) {
+        self.reporter.audit_failed(why);
     }
 
-    fn unfinished(&self, warning: &str) {
-        self.reporter.unfinished(warning);
+    fn unfinished_run(&self, warning: &str) {
+        self.reporter.unfinished_run(warning);
     }
 }
 
-impl RunObserver for Collector {
-    fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>) {
+impl RunObserver for RecordCollector {
+    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>) {
         match run {
             Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
             Err(_) => self.reporter.ran(integration, run),
@@ -462,15 +474,15 @@ impl RunObserver for Collector {
 
 /// Shared context of the loops of `up`.
 #[derive(Clone, Copy)]
-struct Around<'a> {
+struct LoopScope<'a> {
     reporters: &'a Arc<LoopRegistry>,
     fatal: &'a Arc<Notify>,
     /// The shutdown of the process.
-    stop: &'a Stop,
+    stop: &'a ShutdownSignal,
 }
 
 /// A running loop.
-struct Running {
-    stopper: Stopper,
+struct RunningLoop {
+    stopper: ShutdownTrigger,
     task: JoinHandle<()>,
 }

@@ -13,17 +13,17 @@ use futures_util::future::BoxFuture;
 use kubeconfig::KubeconfigToken;
 use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
-use qontract_bundle::repo::{Bytes, MOST_BYTES, RepoError};
+use qontract_bundle::repo::{FileBytes, MAX_FILE_BYTES, RepoError};
 use qontract_bundle::{Layout, Repo};
 use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenError, TokenRef,
-    Tokens,
+    Cluster, ClusterSettings, ClusterSettingsMap, ClusterToken, Clusters, Kubernetes, Sandbox, TokenError,
+    TokenRef, TokenSource,
 };
 use qontract_client_promtool::{self as promtool, Promtool};
-use qontract_client_secrets::{Reader, SecretsError, Tables, Vault, VaultSettings};
+use qontract_client_secrets::{ConfigSecrets, SecretReader, SecretsError, Vault, VaultSettings};
 use qontract_config::{ClusterTable, Config, ConfigError, KubernetesTable, VaultTable};
-use qontract_objects::templates::Outside;
+use qontract_objects::templates::ExternalLookups;
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
 
@@ -33,7 +33,7 @@ use crate::program_log::ProgramLog;
 /// The target systems of this process, the sources that its templates read, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
-    outside: Arc<Outside>,
+    lookups: Arc<ExternalLookups>,
     promtool: Promtool,
     /// The sandbox folder, if there is one.
     sandbox: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Targets {
 
 /// The location of a sandbox, and the data repo that it is for.
 #[derive(Clone, Copy, Debug)]
-pub struct SandboxAt<'a> {
+pub struct SandboxLocation<'a> {
     /// The sandbox folder, if one is requested.
     pub folder: Option<&'a Path>,
     /// The data repo, which may contain made-up secrets for sandboxes.
@@ -51,31 +51,31 @@ pub struct SandboxAt<'a> {
 }
 
 /// File of made-up secrets in a sandbox folder.
-const SECRETS: &str = "secrets.toml";
+const SECRETS_FILE: &str = "secrets.toml";
 
 /// File of made-up secrets in a data repo.
-const REPO_SECRETS: &str = "sandbox/secrets.toml";
+const REPO_SECRETS_FILE: &str = "sandbox/secrets.toml";
 
 impl Targets {
     /// The targets of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
-    pub fn new(config: &Config, sandbox: SandboxAt<'_>, mode: Mode) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, sandbox: SandboxLocation<'_>, mode: Mode) -> anyhow::Result<Self> {
         let folder = config.sandbox_folder(sandbox.folder);
-        let mut secrets = secrets(config, mode)?;
+        let mut secrets = secret_store(config, mode)?;
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {
-                if config.vault.is_none() && config.tables().is_empty() {
-                    secrets = Arc::new(Tables::new(made_up(folder, sandbox.repo)?));
+                if config.vault.is_none() && config.secret_tables().is_empty() {
+                    secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(folder, sandbox.repo)?));
                 }
                 Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
             }
-            (None, Some(table)) => Some(Arc::new(real(table, mode, Arc::clone(&secrets))?)),
+            (None, Some(table)) => Some(Arc::new(real_clusters(table, mode, Arc::clone(&secrets))?)),
             (None, None) => None,
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
         let sandbox = folder.map(std::path::absolute).transpose().context("the working directory is gone")?;
-        let outside = Arc::new(outside(config, secrets, mode)?);
-        Ok(Self { kubernetes, outside, promtool, sandbox, stderr_log: None })
+        let outside = Arc::new(external_lookups(config, secrets, mode)?);
+        Ok(Self { kubernetes, lookups: outside, promtool, sandbox, stderr_log: None })
     }
 
     /// Logs the stderr of process integrations to this log.
@@ -97,17 +97,18 @@ impl Targets {
 
     /// The given clusters and promtool, with the made-up secrets of a data repo.
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
-        let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
-        let outside = Arc::new(Outside::secrets(secrets));
-        Ok(Self { kubernetes: Some(kubernetes), outside, promtool, sandbox: None, stderr_log: None })
+        let secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(Path::new("nowhere"), Some(repo))?));
+        let outside = Arc::new(ExternalLookups::secrets(secrets));
+        Ok(Self { kubernetes: Some(kubernetes), lookups: outside, promtool, sandbox: None, stderr_log: None })
     }
 
     /// Targets of commands that only read data: every use is an error.
     pub fn none() -> Self {
         let unused = "a command that only reads data does not use it".to_owned();
-        let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(unused)));
-        let outside = Arc::new(Outside::secrets(secrets));
-        Self { kubernetes: Some(Arc::new(NoClusters)), outside, promtool, sandbox: None, stderr_log: None }
+        let (secrets, promtool) =
+            (Arc::new(ConfigSecrets::new(toml::Table::new())), Promtool::new(Err(unused)));
+        let lookups = Arc::new(ExternalLookups::secrets(secrets));
+        Self { kubernetes: Some(Arc::new(NoClusters)), lookups, promtool, sandbox: None, stderr_log: None }
     }
 
     /// The program that checks Prometheus rules. If it is missing, its use fails.
@@ -116,8 +117,8 @@ impl Targets {
     }
 
     /// The sources that templates may read: secrets, and the allow-list of the configuration.
-    pub fn outside(&self) -> &Arc<Outside> {
-        &self.outside
+    pub fn lookups(&self) -> &Arc<ExternalLookups> {
+        &self.lookups
     }
 
     /// The clusters; an error if no target is configured.
@@ -132,27 +133,31 @@ impl Targets {
 }
 
 /// The first line of a PEM certificate.
-const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const PEM_HEADER: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// The real clusters of the configuration.
-fn real(table: &KubernetesTable, mode: Mode, secrets: Arc<dyn Reader>) -> anyhow::Result<Clusters> {
+fn real_clusters(
+    table: &KubernetesTable,
+    mode: Mode,
+    secrets: Arc<dyn SecretReader>,
+) -> anyhow::Result<Clusters> {
     let permit = ReadPermit::for_targets(mode);
-    let RealClusters { known, tokens } = RealClusters::new(table, secrets)?;
+    let RealClusters { settings: known, tokens } = RealClusters::new(table, secrets)?;
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))
 }
 
 /// The settings and tokens of the real clusters of the configuration.
 pub struct RealClusters {
     /// Their settings.
-    pub known: KnownClusters,
+    pub settings: ClusterSettingsMap,
     /// Their tokens.
-    pub tokens: Arc<dyn Tokens>,
+    pub tokens: Arc<dyn TokenSource>,
 }
 
 impl RealClusters {
     /// Reads the files that the configuration names.
-    pub fn new(table: &KubernetesTable, secrets: Arc<dyn Reader>) -> Result<Self, ConfigError> {
-        let usual = table.usual();
+    pub fn new(table: &KubernetesTable, secrets: Arc<dyn SecretReader>) -> Result<Self, ConfigError> {
+        let usual = table.defaults();
         let (mut named, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (name, cluster) in &table.clusters {
             let key = format!("kubernetes.clusters.{name}");
@@ -170,7 +175,7 @@ impl RealClusters {
         }
         let otherwise = cluster_settings(&ClusterTable::default(), &usual, "kubernetes")?;
         let tokens = Arc::new(StoredTokens { secrets, servers, logins });
-        Ok(Self { known: KnownClusters { named, otherwise }, tokens })
+        Ok(Self { settings: ClusterSettingsMap { by_name: named, default: otherwise }, tokens })
     }
 }
 
@@ -202,47 +207,51 @@ fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
     let wrong = |why: String| ConfigError::new(format!("`{key}`: {why}"));
     let pem =
         std::fs::read(file).map_err(|error| wrong(format!("cannot read `{}`: {error}", file.display())))?;
-    if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
+    if !pem.windows(PEM_HEADER.len()).any(|part| part == PEM_HEADER) {
         return Err(wrong(format!("`{}` has no PEM certificate", file.display())));
     }
     Ok(pem)
 }
 
 /// The secret store: Vault, or the tables of the configuration.
-pub fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
-    let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
-    let (http, server) = http_of_vault(table, mode, Settings::default())?;
+pub fn secret_store(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn SecretReader>> {
+    let Some(table) = &config.vault else { return Ok(Arc::new(ConfigSecrets::new(config.secret_tables()))) };
+    let (http, server) = vault_http(table, mode, Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
 /// The HTTP client for Vault, and its URL.
-pub fn http_of_vault(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
+pub fn vault_http(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
     let server = Url::parse(&table.server)
         .map_err(|error| ConfigError::new(format!("`vault.server` is not a URL: {error}")))?;
     Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
 }
 
 /// The sources that templates may read. The HTTP client is created only if the allow-list is not empty.
-fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Outside> {
+fn external_lookups(
+    config: &Config,
+    secrets: Arc<dyn SecretReader>,
+    mode: Mode,
+) -> anyhow::Result<ExternalLookups> {
     let allowed = config.templates.allowed()?;
     if allowed.is_empty() {
-        return Ok(Outside::secrets(secrets));
+        return Ok(ExternalLookups::secrets(secrets));
     }
     let deadline = allowed.limits.deadline;
     let settings = Settings {
         deadline,
-        attempt: deadline / 2,
+        attempt_timeout: deadline / 2,
         retries: 2,
-        largest_body: allowed.limits.largest,
+        max_body_bytes: allowed.limits.max_bytes,
         ..Settings::default()
     };
     let http = Http::new(&ReadPermit::for_targets(mode), settings)?;
-    Ok(Outside::allowed(secrets, allowed, http))
+    Ok(ExternalLookups::with_allow_list(secrets, allowed, http))
 }
 
 /// The made-up secrets of a sandbox: its own, else those of the data repo.
-fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
-    let own = folder.join(SECRETS);
+fn sandbox_secrets(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
+    let own = folder.join(SECRETS_FILE);
     let (file, text) = if own.is_file() {
         let text =
             std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
@@ -250,7 +259,7 @@ fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
     } else {
         let Some(repo) = repo else { return Ok(toml::Table::new()) };
         let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
-        (repo.join(REPO_SECRETS), text)
+        (repo.join(REPO_SECRETS_FILE), text)
     };
     // The content is not quoted: the file might hold real secrets by mistake.
     text.parse().map_err(|_| anyhow::anyhow!("`{}` is not valid TOML", file.display()))
@@ -259,38 +268,43 @@ fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
 /// The made-up secrets of a data repo, if there are any. The file is read as every file of a data repo: a
 /// link that leaves the data repo and a file that is too large are refused.
 fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
-    let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS).display());
-    let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS) {
+    let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS_FILE).display());
+    let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS_FILE) {
         Err(RepoError::Missing { .. }) => return Ok(None),
         Err(error) => return Err(error).with_context(cannot),
         Ok(Err(finding)) => bail!("{}: {}", cannot(), finding.message),
         Ok(Ok(file)) => file,
     };
     let bytes = match file.read().with_context(cannot)? {
-        Bytes::Whole(bytes) => bytes.into_owned(),
-        Bytes::TooLarge(size) => bail!("{}: it has {size} bytes; the maximum is {MOST_BYTES}", cannot()),
+        FileBytes::Whole(bytes) => bytes.into_owned(),
+        FileBytes::TooLarge(size) => {
+            bail!("{}: it has {size} bytes; the maximum is {MAX_FILE_BYTES}", cannot())
+        }
     };
     String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
 }
 
 /// Cluster tokens from kubeconfigs and the secret store.
 struct StoredTokens {
-    secrets: Arc<dyn Reader>,
+    secrets: Arc<dyn SecretReader>,
     /// Servers of the configuration, by cluster.
     servers: BTreeMap<String, String>,
     /// Tokens of kubeconfigs, by cluster.
     logins: BTreeMap<String, KubeconfigToken>,
 }
 
-impl Tokens for StoredTokens {
+impl TokenSource for StoredTokens {
     fn token<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-    ) -> BoxFuture<'a, Result<Token, TokenError>> {
+    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
         async move {
             if let Some(token) = self.logins.get(&cluster.name) {
-                return Ok(Token { secret: token.read()?, server: self.servers.get(&cluster.name).cloned() });
+                return Ok(ClusterToken {
+                    secret: token.read()?,
+                    server: self.servers.get(&cluster.name).cloned(),
+                });
             }
             let TokenRef { path, field, version } =
                 cluster.token.as_ref().ok_or("the cluster has no `automationToken` in the data")?;
@@ -302,7 +316,7 @@ impl Tokens for StoredTokens {
                 fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
             let beside = || fields.get("server").map(|server| server.expose().to_owned());
             let server = self.servers.get(&cluster.name).cloned().or_else(beside);
-            Ok(Token { secret, server })
+            Ok(ClusterToken { secret, server })
         }
         .boxed()
     }

@@ -7,19 +7,19 @@ pub mod templates;
 
 use std::collections::BTreeSet;
 
-use qontract_bundle::build::Outcome;
-use qontract_bundle::repo::{Bytes, File, Names};
+use qontract_bundle::build::BuildOutcome;
+use qontract_bundle::repo::{FileBytes, NameFilter, RepoFile};
 use qontract_bundle::{Bundle, Layout, Repo};
 use qontract_diagnostics::{Diagnostic, Severity, code};
 use qontract_graphql::Schema;
-pub use qontract_validate::Known;
+pub use qontract_validate::ValidationCache;
 pub use qontract_validate::schema::Formats;
-use qontract_validate::{Options, locate, validate_again};
+use qontract_validate::{Options, locate, validate_incremental};
 use rayon::prelude::*;
 
 /// The depth of validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum ValidationDepth {
     /// Errors only.
     Errors,
     /// Errors and warnings, including those that need the texts of files.
@@ -32,30 +32,30 @@ pub fn validate(
     bundle: &Bundle,
     repo: &Repo,
     unread: BTreeSet<String>,
-    depth: Depth,
-    known: &mut Known,
+    depth: ValidationDepth,
+    known: &mut ValidationCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
     let (only_errors, formats) = match depth {
-        Depth::Errors => (true, Formats::default()),
-        Depth::All(formats) => (false, formats),
+        ValidationDepth::Errors => (true, Formats::default()),
+        ValidationDepth::All(formats) => (false, formats),
     };
     let options = Options { layout: repo.layout().clone(), unread, only_errors, formats };
-    let mut findings = validate_again(bundle, &options, known);
-    findings.extend(types(bundle, &options, &findings));
-    if depth == Depth::Errors {
+    let mut findings = validate_incremental(bundle, &options, known);
+    findings.extend(graphql_types(bundle, &options, &findings));
+    if depth == ValidationDepth::Errors {
         findings.retain(Diagnostic::is_error);
         locate(&mut findings, repo);
         return Ok(findings);
     }
     findings.extend(approvals(bundle, repo.layout()));
     locate(&mut findings, repo);
-    findings.extend(scalars(repo)?);
+    findings.extend(ambiguous_scalars(repo)?);
     Ok(findings)
 }
 
 /// Turns empty files into errors, so that there is no bundle. Bundling leaves them out with a warning, as the
 /// peer does; a plan or a run would then remove everything that the file declared.
-pub fn reject_empty_files(outcome: &mut Outcome) {
+pub fn reject_empty_files(outcome: &mut BuildOutcome) {
     let mut is_complete = true;
     for finding in outcome.findings.iter_mut().filter(|finding| finding.code == code::EMPTY_FILE) {
         finding.severity = Severity::Error;
@@ -72,16 +72,16 @@ pub fn reject_empty_files(outcome: &mut Outcome) {
 /// repeated.
 pub fn validate_outcome(
     repo: &Repo,
-    outcome: &Outcome,
-    depth: Depth,
-    known: &mut Known,
+    outcome: &BuildOutcome,
+    depth: ValidationDepth,
+    known: &mut ValidationCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
-    let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
+    let unread: BTreeSet<String> = errors.map(|finding| finding.location.file.clone()).collect();
     match outcome.built.as_ref().or(outcome.partial.as_ref()) {
         Some(bundle) => validate(bundle, repo, unread, depth, known),
-        None if depth == Depth::Errors => Ok(Vec::new()),
-        None => scalars(repo),
+        None if depth == ValidationDepth::Errors => Ok(Vec::new()),
+        None => ambiguous_scalars(repo),
     }
 }
 
@@ -90,19 +90,19 @@ pub fn validate_outcome(
 pub fn require_valid(
     bundle: &Bundle,
     repo: &Repo,
-    known: &mut Known,
+    known: &mut ValidationCache,
 ) -> anyhow::Result<Result<(), Vec<Diagnostic>>> {
-    if validate(bundle, repo, BTreeSet::new(), Depth::Errors, known)?.is_empty() {
+    if validate(bundle, repo, BTreeSet::new(), ValidationDepth::Errors, known)?.is_empty() {
         return Ok(Ok(()));
     }
-    validate(bundle, repo, BTreeSet::new(), Depth::All(Formats::default()), known).map(Err)
+    validate(bundle, repo, BTreeSet::new(), ValidationDepth::All(Formats::default()), known).map(Err)
 }
 
 /// The bundle, if it is valid and no file is empty; else all findings.
 pub fn validated_bundle(
     repo: &Repo,
-    mut outcome: Outcome,
-    known: &mut Known,
+    mut outcome: BuildOutcome,
+    known: &mut ValidationCache,
 ) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
     reject_empty_files(&mut outcome);
     let findings = match outcome.built.take() {
@@ -110,7 +110,7 @@ pub fn validated_bundle(
             Ok(()) => return Ok(Ok(built)),
             Err(findings) => findings,
         },
-        None => validate_outcome(repo, &outcome, Depth::All(Formats::default()), known)?,
+        None => validate_outcome(repo, &outcome, ValidationDepth::All(Formats::default()), known)?,
     };
     Ok(Err(findings.into_iter().chain(outcome.findings).collect()))
 }
@@ -123,10 +123,10 @@ pub fn approvals(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
 
 /// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
 /// in the same file is taken for the reason, and replaces it.
-pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option<Diagnostic> {
+pub fn graphql_types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option<Diagnostic> {
     let file = &options.layout.graphql;
     let is_known = options.unread.contains(file)
-        || found.iter().any(|finding| finding.is_error() && finding.place.file == *file);
+        || found.iter().any(|finding| finding.is_error() && finding.location.file == *file);
     if is_known {
         return None;
     }
@@ -135,14 +135,14 @@ pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option
 }
 
 /// Warnings about scalars that YAML parsers read differently, in all YAML files.
-fn scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
+fn ambiguous_scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
     let Layout { data, schemas, graphql, .. } = repo.layout();
-    let mut files: Vec<File> = repo.list(data, Names::Documents)?.files;
-    files.extend(repo.list(schemas, Names::Documents)?.files);
+    let mut files: Vec<RepoFile> = repo.list(data, NameFilter::Documents)?.files;
+    files.extend(repo.list(schemas, NameFilter::Documents)?.files);
     files.extend(repo.file(graphql)?);
-    let is_yaml = |file: &&File| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
+    let is_yaml = |file: &&RepoFile| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
     let found = files.par_iter().filter(is_yaml).flat_map_iter(|file| {
-        let Ok(Bytes::Whole(bytes)) = file.read() else { return Vec::new() };
+        let Ok(FileBytes::Whole(bytes)) = file.read() else { return Vec::new() };
         let Ok(text) = str::from_utf8(&bytes) else { return Vec::new() };
         let found = qontract_yaml::lint::dialect(text).into_iter();
         found.map(|finding| finding.in_file(&file.name)).collect::<Vec<_>>()

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether this process is the watchdog of another one.
-pub fn is_asked_for() -> bool {
+pub fn is_requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == qontract_child::WATCHDOG_ARGUMENT)
 }
 

@@ -13,7 +13,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Minimum interval of polls despite watches: changes on network file systems, and behind links, are not
 /// reported.
-const MIN_PATIENCE: Duration = Duration::from_secs(10);
+const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time without events after which a change counts as complete.
@@ -38,7 +38,7 @@ pub enum WakeReason {
 }
 
 /// The files of an event; `None` if they are unknown.
-type Told = Option<Vec<PathBuf>>;
+type ChangedFiles = Option<Vec<PathBuf>>;
 
 /// Watches some folders and everything below them.
 ///
@@ -49,15 +49,15 @@ pub struct RepoWatcher {
     /// The watched folders, in the same order; `None` for a folder that does not exist.
     watched: Vec<Option<FolderId>>,
     /// Events of the operating system; `None` if it cannot watch.
-    told: Option<(Receiver<Told>, RecommendedWatcher)>,
-    gaps: Arc<Gaps>,
+    events: Option<(Receiver<ChangedFiles>, RecommendedWatcher)>,
+    gaps: Arc<WatchGaps>,
     /// Number of the next checks that poll all files.
     rechecks: u32,
 }
 
 /// Gaps in the events of a watcher.
 #[derive(Default)]
-struct Gaps {
+struct WatchGaps {
     /// Events were lost, so that the changed files are unknown.
     has_lost: AtomicBool,
     /// A watched folder was removed or replaced.
@@ -79,15 +79,15 @@ impl RepoWatcher {
     /// Watches these folders and everything below them.
     pub fn new(folders: &[PathBuf]) -> Self {
         let (folders, watched) = (folders.to_vec(), Vec::new());
-        let mut watcher = Self { folders, watched, told: None, gaps: Arc::default(), rechecks: 0 };
+        let mut watcher = Self { folders, watched, events: None, gaps: Arc::default(), rechecks: 0 };
         watcher.renew();
         watcher.rechecks = 0;
         watcher
     }
 
     /// The interval of polls despite watches. `took` is the duration of a poll.
-    pub fn patience(took: Duration) -> Duration {
-        MIN_PATIENCE.max(took * 100)
+    pub fn full_poll_interval(took: Duration) -> Duration {
+        MIN_FULL_POLL_INTERVAL.max(took * 100)
     }
 
     /// Sets up the watches again if a folder was replaced; returns whether it did.
@@ -100,19 +100,19 @@ impl RepoWatcher {
         self.gaps = Arc::default();
         self.gaps.has_lost.store(now.contains(&None), Ordering::Relaxed);
         self.watched = now;
-        self.told = listen(&self.folders, &self.gaps).ok();
+        self.events = watch_folders(&self.folders, &self.gaps).ok();
         self.rechecks = RECHECKS;
         true
     }
 
     /// Waits for a change or the poll interval. `took` is the duration of a poll.
     pub fn wait(&mut self, took: Duration) -> WakeReason {
-        let deadline = Instant::now() + Self::patience(took);
+        let deadline = Instant::now() + Self::full_poll_interval(took);
         loop {
             if self.renew() {
                 return WakeReason::Changed(None);
             }
-            let Some((events, _)) = &self.told else {
+            let Some((events, _)) = &self.events else {
                 std::thread::sleep((took * 10).max(MIN_POLL_INTERVAL));
                 return WakeReason::Elapsed;
             };
@@ -132,7 +132,7 @@ impl RepoWatcher {
                     let next = |pause| {
                         events.recv_timeout(pause).ok().into_iter().chain(events.try_iter()).collect()
                     };
-                    let files = debounced(first, next);
+                    let files = debounce(first, next);
                     return WakeReason::Changed(
                         files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)),
                     );
@@ -144,9 +144,12 @@ impl RepoWatcher {
 
 /// Collects the changed files of a burst of events; `None` if they are unknown. `next` returns the events
 /// that arrive within a period.
-fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option<BTreeSet<PathBuf>> {
+fn debounce(
+    first: ChangedFiles,
+    mut next: impl FnMut(Duration) -> Vec<ChangedFiles>,
+) -> Option<BTreeSet<PathBuf>> {
     let mut files = Some(BTreeSet::new());
-    let mut add = |event: Told| {
+    let mut add = |event: ChangedFiles| {
         if let (Some(all), Some(more)) = (&mut files, event) {
             all.extend(more);
         } else {
@@ -165,7 +168,10 @@ fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option
     files
 }
 
-fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
+fn watch_folders(
+    folders: &[PathBuf],
+    gaps: &Arc<WatchGaps>,
+) -> notify::Result<(Receiver<ChangedFiles>, RecommendedWatcher)> {
     let (sender, events) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -203,19 +209,19 @@ mod tests {
     use super::*;
 
     #[expect(clippy::unnecessary_wraps, reason = "`None` is an event without names")]
-    fn event(files: &[&str]) -> Told {
+    fn event(files: &[&str]) -> ChangedFiles {
         Some(files.iter().map(PathBuf::from).collect())
     }
 
     /// Checks the files of a first event and the events of each period, and the number of periods.
-    fn check(first: Told, follows: &[&[Told]], expect: Option<&[&str]>, pauses: u32) {
+    fn check(first: ChangedFiles, follows: &[&[ChangedFiles]], expect: Option<&[&str]>, pauses: u32) {
         let mut count = 0;
         let next = |pause| {
             assert_eq!(pause, DEBOUNCE);
             count += 1;
             follows.get(count - 1).map(|events| events.to_vec()).unwrap_or_default()
         };
-        let files = debounced(first, next);
+        let files = debounce(first, next);
         assert_eq!(files, expect.map(|files| files.iter().map(PathBuf::from).collect()));
         assert_eq!(u32::try_from(count).unwrap(), pauses);
     }
@@ -240,14 +246,14 @@ mod tests {
     fn too_many_files_are_not_tracked_one_by_one() {
         let names: Vec<PathBuf> = (0..=MAX_FILES).map(|number| PathBuf::from(number.to_string())).collect();
         let known =
-            |count: usize| debounced(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
+            |count: usize| debounce(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
         assert_eq!(known(MAX_FILES), Some(MAX_FILES));
         assert_eq!(known(MAX_FILES + 1), None);
     }
 
     #[test]
     fn the_poll_interval_grows_with_the_duration_of_a_poll() {
-        let check = |took, expect| assert_eq!(RepoWatcher::patience(took), expect);
+        let check = |took, expect| assert_eq!(RepoWatcher::full_poll_interval(took), expect);
         check(Duration::ZERO, Duration::from_secs(10));
         check(Duration::from_millis(100), Duration::from_secs(10));
         check(Duration::from_millis(101), Duration::from_millis(10_100));

@@ -22,7 +22,7 @@ pub struct Code(u16);
 
 /// A row of the table.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
     /// The default severity of its findings.
@@ -31,7 +31,7 @@ pub struct Entry {
     pub text: &'static str,
 }
 
-impl Entry {
+impl CodeEntry {
     /// The first line of the long text, without the heading mark.
     pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
@@ -40,7 +40,7 @@ impl Entry {
 
 impl Code {
     /// The row of this code.
-    pub fn entry(self) -> &'static Entry {
+    pub fn entry(self) -> &'static CodeEntry {
         let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
         &TABLE[row.expect("only the table makes codes")]
     }
@@ -70,8 +70,8 @@ macro_rules! table {
         $($(#[$doc])+ pub const $name: Code = Code($number);)+
 
         /// Every code, by number.
-        pub static TABLE: &[Entry] = &[
-            $(Entry {
+        pub static TABLE: &[CodeEntry] = &[
+            $(CodeEntry {
                 code: $name,
                 severity: Severity::$severity,
                 text: include_str!(concat!("../codes/Q", $number, ".md")),
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn every_long_text_has_a_title_an_example_and_a_way_out() {
-        for Entry { code, text, .. } in TABLE {
+        for CodeEntry { code, text, .. } in TABLE {
             let lines: Vec<&str> = text.lines().collect();
             assert!(lines[0].starts_with("# ") && !lines[0].ends_with('.'), "{code}: title");
             assert!(lines.contains(&"## Example"), "{code}: example");

@@ -1,7 +1,7 @@
 //! One finding.
 
 use crate::code::Code;
-use crate::place::{Place, Span};
+use crate::location::{DiagnosticLocation, Span};
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub enum Severity {
 
 impl Severity {
     /// The word before the code in messages.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -28,7 +28,7 @@ pub struct Note {
     /// The information, one sentence.
     pub text: String,
     /// Its location, if it is not that of the finding.
-    pub place: Option<Place>,
+    pub location: Option<DiagnosticLocation>,
 }
 
 /// A finding about data: what is wrong, where, why, and how to fix it.
@@ -52,7 +52,7 @@ pub struct Diagnostic {
     /// A few words below the marked text.
     pub label: String,
     /// Its location.
-    pub place: Place,
+    pub location: DiagnosticLocation,
     /// Additional information.
     pub notes: Vec<Note>,
     /// How to fix it.
@@ -67,7 +67,7 @@ impl Diagnostic {
             severity: code.entry().severity,
             message: message.into(),
             label: String::new(),
-            place: Place::default(),
+            location: DiagnosticLocation::default(),
             notes: Vec::new(),
             hint: None,
         }
@@ -76,19 +76,19 @@ impl Diagnostic {
     /// Sets the span.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
-        self.place.span = Some(span);
+        self.location.span = Some(span);
         self
     }
 
     /// Sets the file, also for notes at another span of the same file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
-        self.place.file = file.into();
+        self.location.file = file.into();
         for note in &mut self.notes {
-            if let Some(place) = &mut note.place
+            if let Some(place) = &mut note.location
                 && place.file.is_empty()
             {
-                place.file.clone_from(&self.place.file);
+                place.file.clone_from(&self.location.file);
             }
         }
         self
@@ -96,8 +96,8 @@ impl Diagnostic {
 
     /// Sets the JSON pointer of the value.
     #[must_use]
-    pub fn about(mut self, pointer: impl Into<String>) -> Self {
-        self.place.pointer = Some(pointer.into());
+    pub fn at_pointer(mut self, pointer: impl Into<String>) -> Self {
+        self.location.pointer = Some(pointer.into());
         self
     }
 
@@ -111,22 +111,22 @@ impl Diagnostic {
     /// Adds a note.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
-        self.notes.push(Note { text: text.into(), place: None });
+        self.notes.push(Note { text: text.into(), location: None });
         self
     }
 
     /// Adds a note at another span of the same file.
     #[must_use]
     pub fn note_at(mut self, text: impl Into<String>, span: Span) -> Self {
-        let place = Place { span: Some(span), ..Place::default() };
-        self.notes.push(Note { text: text.into(), place: Some(place) });
+        let place = DiagnosticLocation { span: Some(span), ..DiagnosticLocation::default() };
+        self.notes.push(Note { text: text.into(), location: Some(place) });
         self
     }
 
     /// Adds a note at any location.
     #[must_use]
-    pub fn note_in(mut self, text: impl Into<String>, place: Place) -> Self {
-        self.notes.push(Note { text: text.into(), place: Some(place) });
+    pub fn note_in(mut self, text: impl Into<String>, place: DiagnosticLocation) -> Self {
+        self.notes.push(Note { text: text.into(), location: Some(place) });
         self
     }
 

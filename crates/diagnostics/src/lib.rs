@@ -9,19 +9,19 @@
 pub mod code;
 mod diagnostic;
 pub mod human;
+mod location;
 mod messages;
-mod place;
 pub mod record;
 pub mod render;
 mod report;
-mod shown;
-mod styled;
+mod sanitize;
+mod styled_text;
 pub mod suggest;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
+pub use location::{DiagnosticLocation, LineIndex, Position, Span, position};
 pub use messages::MessageSink;
-pub use place::{LineIndex, Place, Position, Span, position};
-pub use report::{MAX_PER_FILE, NoSources, Omitted, Report, Sources, counted};
-pub use shown::{is_safe, shown, shown_json, shown_lines, shown_yaml};
-pub use styled::{Style, Styled};
+pub use report::{MAX_PER_FILE, NoSources, OmittedFindings, Report, Sources, pluralize};
+pub use sanitize::{is_safe, sanitize, sanitize_json, sanitize_lines, sanitize_yaml};
+pub use styled_text::{StyledText, TextStyle};

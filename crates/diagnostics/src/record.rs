@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
-use crate::place::Place;
-use crate::report::{Omitted, Remembered, Report, Sources};
+use crate::location::DiagnosticLocation;
+use crate::report::{CachedSources, OmittedFindings, Report, Sources};
 
 /// A finding with line numbers.
 #[derive(Debug, Serialize)]
@@ -17,7 +17,7 @@ pub struct Record {
     pub message: String,
     /// Its location.
     #[serde(flatten)]
-    pub place: PlaceRecord,
+    pub location: LocationRecord,
     /// Words below the marked text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
@@ -31,7 +31,7 @@ pub struct Record {
 
 /// A location with line numbers; they are absent if the text is not available.
 #[derive(Debug, Serialize)]
-pub struct PlaceRecord {
+pub struct LocationRecord {
     /// Path relative to the data repo.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
@@ -59,12 +59,12 @@ pub struct NoteRecord {
     pub text: String,
     /// Its location, if it is not that of the finding.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub place: Option<PlaceRecord>,
+    pub location: Option<LocationRecord>,
 }
 
 /// The first `max` findings of a report as records.
 pub fn records(report: &Report, max: usize, sources: &dyn Sources) -> Vec<Record> {
-    let sources = Remembered::new(sources);
+    let sources = CachedSources::new(sources);
     report.findings().iter().take(max).map(|finding| record(finding, &sources)).collect()
 }
 
@@ -81,7 +81,7 @@ pub struct OmittedRecord {
 
 /// The files with more findings than a report holds, as records.
 pub fn omitted(report: &Report) -> Vec<OmittedRecord> {
-    let record = |Omitted { file, errors, warnings }: &Omitted| OmittedRecord {
+    let record = |OmittedFindings { file, errors, warnings }: &OmittedFindings| OmittedRecord {
         file: file.clone(),
         errors: *errors,
         warnings: *warnings,
@@ -89,30 +89,30 @@ pub fn omitted(report: &Report) -> Vec<OmittedRecord> {
     report.omitted().iter().map(record).collect()
 }
 
-fn record(finding: &Diagnostic, sources: &Remembered<'_>) -> Record {
-    let Diagnostic { code, severity, message, label, place, notes, hint } = finding;
+fn record(finding: &Diagnostic, sources: &CachedSources<'_>) -> Record {
+    let Diagnostic { code, severity, message, label, location: place, notes, hint } = finding;
     let notes = notes.iter().map(|note| NoteRecord {
         text: note.text.clone(),
-        place: note.place.as_ref().map(|place| place_record(place, sources)),
+        location: note.location.as_ref().map(|place| location_record(place, sources)),
     });
     Record {
         code: code.to_string(),
-        severity: severity.word(),
+        severity: severity.as_str(),
         message: message.clone(),
-        place: place_record(place, sources),
+        location: location_record(place, sources),
         label: label.clone(),
         notes: notes.collect(),
         hint: hint.clone(),
     }
 }
 
-fn place_record(place: &Place, sources: &Remembered<'_>) -> PlaceRecord {
+fn location_record(place: &DiagnosticLocation, sources: &CachedSources<'_>) -> LocationRecord {
     let lines = place.span.and_then(|span| {
         let text = sources.text(&place.file)?;
         let position = |offset: u32| text.lines.position(&text.text, offset as usize);
         Some((position(span.start), position(span.end)))
     });
-    PlaceRecord {
+    LocationRecord {
         file: place.file.clone(),
         line: lines.map(|(start, _)| start.line),
         column: lines.map(|(start, _)| start.column),
@@ -126,13 +126,13 @@ fn place_record(place: &Place, sources: &Remembered<'_>) -> PlaceRecord {
 mod tests {
     use super::*;
     use crate::code;
-    use crate::place::Span;
-    use crate::report::{NoSources, One};
+    use crate::location::Span;
+    use crate::report::{NoSources, SingleSource};
 
     fn check(sources: &dyn Sources, expect: &str) {
         let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
             .at(Span::new(5, 6))
-            .about("/a")
+            .at_pointer("/a")
             .note_at("first given here", Span::new(0, 1))
             .in_file("data/a.yml")
             .hint("remove one");
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_record_has_lines_and_columns() {
         check(
-            &One("a: 1\na: 2\n"),
+            &SingleSource("a: 1\na: 2\n"),
             concat!(
                 r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is given twice","file":"data/a.yml","#,
                 r#""line":2,"column":1,"end_line":2,"end_column":2,"pointer":"/a","#,

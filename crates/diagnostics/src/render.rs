@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::place::{Place, Span, char_boundary};
-use crate::report::{Remembered, Report, Sources, Text};
-use crate::shown::{shown, shown_lines};
+use crate::location::{DiagnosticLocation, Span, char_boundary};
+use crate::report::{CachedSources, Report, SourceText, Sources};
+use crate::sanitize::{sanitize, sanitize_lines};
 
 /// Longer lines are not shown in a frame: they would hide the message.
-const LONGEST_LINE: usize = 1_000;
+const MAX_LINE_BYTES: usize = 1_000;
 /// Maximum number of lines of a span in a frame.
-const MOST_LINES: usize = 6;
+const MAX_FRAME_LINES: usize = 6;
 
 /// Whether the text has terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,24 +26,27 @@ pub enum Colour {
 
 /// Renders all findings, with an empty line after each. For a file with more findings than a report holds,
 /// adds the number of the others.
-pub fn text(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
-    first(report, usize::MAX, sources, colour)
+pub fn render_all(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
+    render_first(report, usize::MAX, sources, colour)
 }
 
 /// Renders the first `max` findings, with an empty line after each. For a file with more findings than a
 /// report holds, adds the number of the others.
-pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
-    let sources = Remembered::new(sources);
+pub fn render_first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
+    let sources = CachedSources::new(sources);
     let (mut out, mut left) = (String::new(), max);
     for findings in report.by_file() {
         for finding in findings.iter().take(left) {
             out.push_str(&render(finding, &sources, colour));
             out.push_str("\n\n");
         }
-        let more = report.omitted_of(&findings[0].place.file);
+        let more = report.omitted_of(&findings[0].location.file);
         if more > 0 && left >= findings.len() {
-            let _ =
-                write!(out, "… and {more} more in {}\n\n", shown(&sources.display(&findings[0].place.file)));
+            let _ = write!(
+                out,
+                "… and {more} more in {}\n\n",
+                sanitize(&sources.display(&findings[0].location.file))
+            );
         }
         left = left.saturating_sub(findings.len());
         if left == 0 {
@@ -54,23 +57,28 @@ pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour)
 }
 
 /// Renders one finding, without a final newline.
-pub fn one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> String {
-    render(finding, &Remembered::new(sources), colour)
+pub fn render_one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> String {
+    render(finding, &CachedSources::new(sources), colour)
 }
 
-fn render(finding: &Diagnostic, sources: &Remembered<'_>, colour: Colour) -> String {
+fn render(finding: &Diagnostic, sources: &CachedSources<'_>, colour: Colour) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let code = finding.code.to_string();
-    let title = level.primary_title(shown(&finding.message)).id(code.as_str());
-    let mut group =
-        framed(Group::with_title(title), &finding.place, &finding.label, sources, AnnotationKind::Primary);
+    let title = level.primary_title(sanitize(&finding.message)).id(code.as_str());
+    let mut group = add_frame(
+        Group::with_title(title),
+        &finding.location,
+        &finding.label,
+        sources,
+        AnnotationKind::Primary,
+    );
     for note in &finding.notes {
-        group = group.element(Level::NOTE.message(shown(&note.text)));
-        if let Some(place) = &note.place {
-            group = framed(group, place, "", sources, AnnotationKind::Context);
+        group = group.element(Level::NOTE.message(sanitize(&note.text)));
+        if let Some(place) = &note.location {
+            group = add_frame(group, place, "", sources, AnnotationKind::Context);
         }
     }
     let renderer = match colour {
@@ -79,55 +87,55 @@ fn render(finding: &Diagnostic, sources: &Remembered<'_>, colour: Colour) -> Str
     };
     let mut out = renderer.render(&[group]);
     if let Some(hint) = &finding.hint {
-        let _ = write!(out, "\nhint: {}", shown(hint));
+        let _ = write!(out, "\nhint: {}", sanitize(hint));
     }
     out
 }
 
 /// Adds the code frame of `place`, or only its file if the lines cannot be shown.
-fn framed<'a>(
+fn add_frame<'a>(
     group: Group<'a>,
-    place: &'a Place,
+    place: &'a DiagnosticLocation,
     label: &'a str,
-    sources: &Remembered<'_>,
+    sources: &CachedSources<'_>,
     kind: AnnotationKind,
 ) -> Group<'a> {
     if place.file.is_empty() {
         return group;
     }
-    let file = Cow::Owned(shown(&sources.display(&place.file)).into_owned());
+    let file = Cow::Owned(sanitize(&sources.display(&place.file)).into_owned());
     let text = place.span.and_then(|_| sources.text(&place.file));
     let (Some(span), Some(text)) = (place.span, text) else {
         let path = match &place.pointer {
-            Some(pointer) if !pointer.is_empty() => Cow::Owned(format!("{file} at {}", shown(pointer))),
+            Some(pointer) if !pointer.is_empty() => Cow::Owned(format!("{file} at {}", sanitize(pointer))),
             _ => file,
         };
         return group.element(Origin::path(path));
     };
-    let Some(frame) = Frame::cut(&text, span) else {
+    let Some(frame) = CodeFrame::around(&text, span) else {
         let at = text.lines.position(&text.text, span.start as usize);
         return group.element(Origin::path(file).line(at.line as usize).char_column(at.column as usize));
     };
-    let label = Some(label).filter(|label| !label.is_empty()).map(shown);
+    let label = Some(label).filter(|label| !label.is_empty()).map(sanitize);
     let annotation = kind.span(frame.mark).label(label);
     let snippet = Snippet::source(Cow::Owned(frame.text)).line_start(frame.first_line);
     group.element(snippet.path(file).annotation(annotation))
 }
 
 /// The lines of a file in a code frame.
-struct Frame {
+struct CodeFrame {
     text: String,
     first_line: usize,
     mark: std::ops::Range<usize>,
 }
 
-impl Frame {
+impl CodeFrame {
     /// The lines of `span`, or `None` if they are too long to show.
-    fn cut(Text { text, lines }: &Text, span: Span) -> Option<Self> {
+    fn around(SourceText { text, lines }: &SourceText, span: Span) -> Option<Self> {
         let (start, end) = (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let mut to = start;
-        for _ in 0..MOST_LINES {
+        for _ in 0..MAX_FRAME_LINES {
             to = text[to..].find('\n').map_or(text.len(), |newline| to + newline);
             if to >= end || to == text.len() {
                 break;
@@ -135,7 +143,7 @@ impl Frame {
             to += 1;
         }
         let shown = text.get(from..to)?;
-        if shown.lines().any(|line| line.len() > LONGEST_LINE) {
+        if shown.lines().any(|line| line.len() > MAX_LINE_BYTES) {
             return None;
         }
         let first_line = lines.line(from) + 1;
@@ -143,7 +151,7 @@ impl Frame {
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]
-                .map(shown_lines);
+                .map(sanitize_lines);
         let mark = before.len()..before.len() + marked.len();
         Some(Self { text: [before, marked, after].concat(), first_line, mark })
     }
@@ -153,10 +161,10 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::code;
-    use crate::report::One;
+    use crate::report::SingleSource;
 
     fn check(finding: &Diagnostic, text: &'static str, expect: &str) {
-        assert_eq!(one(finding, &One(text), Colour::Plain), expect.trim_matches('\n'));
+        assert_eq!(render_one(finding, &SingleSource(text), Colour::Plain), expect.trim_matches('\n'));
     }
 
     #[test]
@@ -230,7 +238,7 @@ error[Q1001]: odd
 
     #[test]
     fn without_a_text_only_the_file_is_named() {
-        let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").about("/a/0").in_file("data/a.yml");
+        let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at_pointer("/a/0").in_file("data/a.yml");
         check(&finding, "", "error[Q1001]: odd\n--> data/a.yml at /a/0");
     }
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::place::LineIndex;
+use crate::location::LineIndex;
 
 /// Provides the texts of files for rendering findings.
 pub trait Sources {
@@ -20,27 +20,27 @@ pub trait Sources {
 }
 
 /// Caches the text and line index of the last file, because findings are sorted by file.
-pub(crate) struct Remembered<'a> {
+pub(crate) struct CachedSources<'a> {
     sources: &'a dyn Sources,
-    last: RefCell<Option<(String, Option<Rc<Text>>)>>,
+    last: RefCell<Option<(String, Option<Rc<SourceText>>)>>,
 }
 
 /// The text of a file and its line index.
-pub(crate) struct Text {
+pub(crate) struct SourceText {
     pub text: String,
     pub lines: LineIndex,
 }
 
-impl<'a> Remembered<'a> {
+impl<'a> CachedSources<'a> {
     pub(crate) fn new(sources: &'a dyn Sources) -> Self {
         Self { sources, last: RefCell::new(None) }
     }
 
-    pub(crate) fn text(&self, file: &str) -> Option<Rc<Text>> {
+    pub(crate) fn text(&self, file: &str) -> Option<Rc<SourceText>> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|(known, _)| known != file) {
             let text = self.sources.text(file).map(Cow::into_owned);
-            let text = text.map(|text| Rc::new(Text { lines: LineIndex::new(&text), text }));
+            let text = text.map(|text| Rc::new(SourceText { lines: LineIndex::new(&text), text }));
             *last = Some((file.to_owned(), text));
         }
         last.as_ref().and_then(|(_, text)| text.clone())
@@ -54,10 +54,10 @@ impl<'a> Remembered<'a> {
 
 /// A source with the same text for every file, for tests.
 #[cfg(test)]
-pub(crate) struct One(pub &'static str);
+pub(crate) struct SingleSource(pub &'static str);
 
 #[cfg(test)]
-impl Sources for One {
+impl Sources for SingleSource {
     fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
         Some(Cow::Borrowed(self.0))
     }
@@ -77,7 +77,7 @@ pub const MAX_PER_FILE: usize = 100;
 
 /// Findings of one file that a report omits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Omitted {
+pub struct OmittedFindings {
     /// The file.
     pub file: String,
     /// Number of errors.
@@ -86,7 +86,7 @@ pub struct Omitted {
     pub warnings: usize,
 }
 
-impl Omitted {
+impl OmittedFindings {
     /// Number of findings.
     pub fn count(&self) -> usize {
         self.errors + self.warnings
@@ -101,22 +101,22 @@ impl Omitted {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Diagnostic>,
-    omitted: Vec<Omitted>,
+    omitted: Vec<OmittedFindings>,
 }
 
 impl Report {
     /// Creates the report of `findings`.
     pub fn new(mut findings: Vec<Diagnostic>) -> Self {
-        findings.sort_by(|a, b| order(a).cmp(&order(b)));
+        findings.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         findings.dedup();
         let mut report = Self::default();
         let mut rest = findings.into_iter().peekable();
         while let Some(first) = rest.next() {
             let mut of_file = vec![first];
-            while let Some(next) = rest.next_if(|next| next.place.file == of_file[0].place.file) {
+            while let Some(next) = rest.next_if(|next| next.location.file == of_file[0].location.file) {
                 of_file.push(next);
             }
-            report.omitted.extend(cap(&mut of_file));
+            report.omitted.extend(limit_findings(&mut of_file));
             report.findings.append(&mut of_file);
         }
         report
@@ -128,18 +128,18 @@ impl Report {
     }
 
     /// The files with more findings than the report holds, in order.
-    pub fn omitted(&self) -> &[Omitted] {
+    pub fn omitted(&self) -> &[OmittedFindings] {
         &self.omitted
     }
 
     /// Number of findings of a file that the report omits.
     pub fn omitted_of(&self, file: &str) -> usize {
-        self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, Omitted::count)
+        self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, OmittedFindings::count)
     }
 
     /// Number of findings, including omitted ones.
     pub fn len(&self) -> usize {
-        self.findings.len() + self.omitted.iter().map(Omitted::count).sum::<usize>()
+        self.findings.len() + self.omitted.iter().map(OmittedFindings::count).sum::<usize>()
     }
 
     /// Number of findings with this severity, including omitted ones.
@@ -163,39 +163,40 @@ impl Report {
 
     /// The findings, file by file.
     pub fn by_file(&self) -> impl Iterator<Item = &[Diagnostic]> {
-        self.findings.chunk_by(|a, b| a.place.file == b.place.file)
+        self.findings.chunk_by(|a, b| a.location.file == b.location.file)
     }
 
     /// One line with the counts: `2 errors, 1 warning in 3 files`.
     pub fn summary(&self) -> String {
-        let mut files: Vec<&str> = self.findings.iter().map(|finding| finding.place.file.as_str()).collect();
+        let mut files: Vec<&str> =
+            self.findings.iter().map(|finding| finding.location.file.as_str()).collect();
         files.dedup();
         let mut parts = Vec::new();
         for severity in [Severity::Error, Severity::Warning] {
             let count = self.count(severity);
             if count > 0 {
-                parts.push(counted(count, severity.word()));
+                parts.push(pluralize(count, severity.as_str()));
             }
         }
         if parts.is_empty() {
             return "no findings".to_owned();
         }
-        format!("{} in {}", parts.join(", "), counted(files.len(), "file"))
+        format!("{} in {}", parts.join(", "), pluralize(files.len(), "file"))
     }
 }
 
 /// A count with its noun: `1 file`, `2 files`.
-pub fn counted(count: usize, noun: &str) -> String {
+pub fn pluralize(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Removes findings of one file until it has at most [`MAX_PER_FILE`]: the last warnings first, then the last
 /// errors. Returns the number of removed findings.
-fn cap(findings: &mut Vec<Diagnostic>) -> Option<Omitted> {
+fn limit_findings(findings: &mut Vec<Diagnostic>) -> Option<OmittedFindings> {
     if findings.len() <= MAX_PER_FILE {
         return None;
     }
-    let file = findings[0].place.file.clone();
+    let file = findings[0].location.file.clone();
     let total = |findings: &[Diagnostic]| {
         let errors = findings.iter().filter(|finding| finding.is_error()).count();
         (errors, findings.len() - errors)
@@ -210,12 +211,12 @@ fn cap(findings: &mut Vec<Diagnostic>) -> Option<Omitted> {
         is_kept
     });
     let (kept_errors, kept_warnings) = total(findings);
-    Some(Omitted { file, errors: errors - kept_errors, warnings: warnings - kept_warnings })
+    Some(OmittedFindings { file, errors: errors - kept_errors, warnings: warnings - kept_warnings })
 }
 
 /// Sorts by file, then position; findings about the whole file come first.
-fn order(finding: &Diagnostic) -> impl Ord + '_ {
-    let place = &finding.place;
+fn sort_key(finding: &Diagnostic) -> impl Ord + '_ {
+    let place = &finding.location;
     (
         place.file.as_str(),
         place.span,
@@ -230,7 +231,7 @@ fn order(finding: &Diagnostic) -> impl Ord + '_ {
 mod tests {
     use super::*;
     use crate::code;
-    use crate::place::Span;
+    use crate::location::Span;
 
     #[test]
     fn findings_are_sorted_by_file_for_every_input_order() {
@@ -253,7 +254,11 @@ mod tests {
         findings.push(Diagnostic::new(code::YAML_SYNTAX, "x").in_file("b"));
         let report = Report::new(findings);
         let held = |severity| {
-            report.findings().iter().filter(|one| one.place.file == "a" && one.severity == severity).count()
+            report
+                .findings()
+                .iter()
+                .filter(|one| one.location.file == "a" && one.severity == severity)
+                .count()
         };
         assert_eq!((held(Severity::Error), held(Severity::Warning)), kept, "{errors} {warnings}");
         let left_out: Vec<_> = report.omitted().iter().map(|one| (one.errors, one.warnings)).collect();
@@ -262,7 +267,7 @@ mod tests {
         assert_eq!((report.len(), report.omitted_of("a"), report.omitted_of("b")), (total, counted, 0));
         assert_eq!(report.count(Severity::Error), errors + 1);
         assert_eq!(report.count(Severity::Warning), warnings);
-        assert!(report.findings().is_sorted_by_key(|finding| finding.place.clone()));
+        assert!(report.findings().is_sorted_by_key(|finding| finding.location.clone()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 /// Maximum length of a word, in bytes, for which a suggestion is searched.
-const LONGEST: usize = 1_000;
+const MAX_WORD_BYTES: usize = 1_000;
 
 /// Maximum edit distance of a typing error.
 const MAX_TYPING_ERROR: usize = 2;
@@ -12,16 +12,16 @@ const MAX_TYPING_ERROR: usize = 2;
 /// Budget of word comparisons. When it is used up, no more suggestions are made: a long list of them helps no
 /// reader.
 #[derive(Debug)]
-pub struct Patience(Cell<usize>);
+pub struct ComparisonBudget(Cell<usize>);
 
-impl Patience {
+impl ComparisonBudget {
     /// Creates a budget for this many comparisons.
     pub fn new(words: usize) -> Self {
         Self(Cell::new(words))
     }
 
     /// Calls `find`, which compares `words` words, if the budget allows it.
-    pub fn lasts<T>(&self, words: usize, find: impl FnOnce() -> Option<T>) -> Option<T> {
+    pub fn spend<T>(&self, words: usize, find: impl FnOnce() -> Option<T>) -> Option<T> {
         let left = self.0.get().checked_sub(words);
         self.0.set(left.unwrap_or_default());
         left.and_then(|_| find())
@@ -44,16 +44,16 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let most = max_distance(written);
-    within(most.min(MAX_TYPING_ERROR), written, candidates.iter().copied())
+    nearest_within(most.min(MAX_TYPING_ERROR), written, candidates.iter().copied())
         .or_else(|| with_words_of(written, &candidates))
-        .or_else(|| within(most, written, candidates.iter().copied()))
+        .or_else(|| nearest_within(most, written, candidates.iter().copied()))
 }
 
 /// The shortest candidate that contains every word of a name of several words.
 fn with_words_of<'c>(written: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let lower = written.to_lowercase();
     let words: Vec<&str> = lower.split(['-', '_', '.', ' ']).filter(|word| !word.is_empty()).collect();
-    if written.len() > LONGEST || words.len() < 2 {
+    if written.len() > MAX_WORD_BYTES || words.len() < 2 {
         return None;
     }
     let has_all = |candidate: &&&str| {
@@ -66,7 +66,7 @@ fn with_words_of<'c>(written: &str, candidates: &[&'c str]) -> Option<&'c str> {
 
 /// The candidate closest to `written`, if one is close enough to be meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    within(max_distance(written), written, candidates)
+    nearest_within(max_distance(written), written, candidates)
 }
 
 /// Maximum edit distance of a candidate that may be meant.
@@ -74,8 +74,12 @@ fn max_distance(written: &str) -> usize {
     (written.chars().count() / 3).clamp(1, 6)
 }
 
-fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    if written.len() > LONGEST {
+fn nearest_within<'c>(
+    most: usize,
+    written: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
+    if written.len() > MAX_WORD_BYTES {
         return None;
     }
     let mut best: Option<(usize, &str)> = None;
@@ -84,7 +88,7 @@ fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &
             continue;
         }
         let same = candidate.eq_ignore_ascii_case(written);
-        let distance = if same { Some(0) } else { distance(most, written, candidate) };
+        let distance = if same { Some(0) } else { edit_distance(most, written, candidate) };
         if let Some(distance) = distance
             && best.is_none_or(|(least, _)| distance < least)
         {
@@ -103,7 +107,7 @@ pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Cl
     let last = written.rsplit('/').next().unwrap_or(written);
     // Most of a path is its folders, so the limit depends on the file name only.
     let most = (last.chars().count() / 5).clamp(1, 4);
-    within(most, written, paths.clone()).or_else(|| {
+    nearest_within(most, written, paths.clone()).or_else(|| {
         let mut same = paths.filter(|path| path.rsplit('/').next() == Some(last) && !last.is_empty());
         same.next().filter(|_| same.next().is_none())
     })
@@ -121,7 +125,7 @@ fn is_same_but_ending(written: &str, path: &str) -> bool {
 }
 
 /// The edit distance (additions, deletions, changes and swaps of neighbours), if it is at most `most`.
-fn distance(most: usize, a: &str, b: &str) -> Option<usize> {
+fn edit_distance(most: usize, a: &str, b: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     // A common prefix and suffix cost nothing, and are most of two paths.
     let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
@@ -220,9 +224,9 @@ mod tests {
     #[test]
     fn a_distance_is_none_only_above_the_limit() {
         let check = |a: &str, b: &str, expect: usize| {
-            assert_eq!(distance(expect, a, b), Some(expect), "{a} {b}");
-            assert_eq!(distance(expect - 1, a, b), None, "{a} {b}");
-            assert_eq!(distance(expect + 3, b, a), Some(expect), "{b} {a}");
+            assert_eq!(edit_distance(expect, a, b), Some(expect), "{a} {b}");
+            assert_eq!(edit_distance(expect - 1, a, b), None, "{a} {b}");
+            assert_eq!(edit_distance(expect + 3, b, a), Some(expect), "{b} {a}");
         };
         check("abcd", "badc", 2);
         check("kitten", "sitting", 3);
@@ -232,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_spent_budget_makes_no_suggestions() {
-        let patience = Patience::new(5);
-        assert_eq!(patience.lasts(3, || Some(1)), Some(1));
-        assert_eq!(patience.lasts(3, || Some(1)), None);
-        assert_eq!(patience.lasts(1, || Some(1)), None);
+        let patience = ComparisonBudget::new(5);
+        assert_eq!(patience.spend(3, || Some(1)), Some(1));
+        assert_eq!(patience.spend(3, || Some(1)), None);
+        assert_eq!(patience.spend(1, || Some(1)), None);
     }
 
     #[test]

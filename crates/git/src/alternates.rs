@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::location::{Location, refused};
+use crate::location::{RepositoryLocation, refused};
 use crate::{GitError, file};
 
 /// Fails if the object store of a repository, or one of its alternates, is outside of its common directory.
-pub fn check(location: &Location) -> Result<(), GitError> {
-    let Location { common_dir, .. } = location;
+pub fn check(location: &RepositoryLocation) -> Result<(), GitError> {
+    let RepositoryLocation { common_dir, .. } = location;
     let refuse = |reason: String| refused(common_dir.clone(), &reason);
     let inside = common_dir.canonicalize().map_err(|error| refuse(error.to_string()))?;
     let (mut stores, mut seen) = (vec![common_dir.join("objects")], BTreeSet::new());

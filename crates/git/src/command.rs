@@ -6,15 +6,15 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use qontract_child::{DeadlineReader, Group};
+use qontract_child::{DeadlineReader, ProcessGroup};
 
-use crate::location::Location;
+use crate::location::RepositoryLocation;
 use crate::private_dir::PrivateDir;
-use crate::{GitError, Limits, alternates};
+use crate::{GitError, GitLimits, alternates};
 
 /// Settings on the command line. The private directory has the same effect, except for files among the
 /// objects.
-const SETTINGS: [&str; 8] = [
+const CONFIG_OVERRIDES: [&str; 8] = [
     // No program is run on behalf of the repository.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -52,27 +52,27 @@ const MAX_ERROR_BYTES: u64 = 16 << 10;
 /// Maximum number of bytes of standard error in an error message.
 const MAX_SHOWN_BYTES: usize = 500;
 /// Time to wait for standard error after the process has ended.
-const LAST_ERRORS: Duration = Duration::from_secs(1);
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs `git` on one repository.
 #[derive(Clone, Debug)]
 pub struct Git {
     private_dir: Arc<PrivateDir>,
-    limits: Limits,
+    limits: GitLimits,
 }
 
 /// The standard output of a running `git`.
-pub type Output = BufReader<DeadlineReader<ChildStdout>>;
+pub type GitOutput = BufReader<DeadlineReader<ChildStdout>>;
 
 impl Git {
     /// Prepares the repository at a location; fails if it must not be used.
-    pub fn new(location: &Location, limits: Limits) -> Result<Self, GitError> {
+    pub fn new(location: &RepositoryLocation, limits: GitLimits) -> Result<Self, GitError> {
         alternates::check(location)?;
         Ok(Self { private_dir: Arc::new(PrivateDir::new(location)?), limits })
     }
 
     /// The limits.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &GitLimits {
         &self.limits
     }
 
@@ -84,7 +84,7 @@ impl Git {
         subcommand: &'static str,
         arguments: &[&str],
         input: String,
-        read: impl FnOnce(&mut Output) -> Result<T, ReadError>,
+        read: impl FnOnce(&mut GitOutput) -> Result<T, OutputError>,
     ) -> Result<T, GitError> {
         let deadline = Instant::now() + self.limits.deadline;
         let mut group = self.start(subcommand, arguments).map_err(GitError::Start)?;
@@ -104,8 +104,8 @@ impl Git {
         let timed_out = || GitError::TimedOut { command: subcommand, deadline: self.limits.deadline };
         let mut output = BufReader::new(DeadlineReader::new(stdout, deadline));
         let read = match read(&mut output) {
-            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return Err(timed_out()),
-            Err(ReadError::TooLarge(what)) => return Err(GitError::TooLarge(what)),
+            Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return Err(timed_out()),
+            Err(OutputError::TooLarge(what)) => return Err(GitError::TooLarge(what)),
             read => read,
         };
         drop(output);
@@ -113,24 +113,24 @@ impl Git {
         match read {
             Ok(value) if status.success() => Ok(value),
             _ if !status.success() => {
-                let errors = errors.recv_timeout(LAST_ERRORS).unwrap_or_default();
+                let errors = errors.recv_timeout(STDERR_TIMEOUT).unwrap_or_default();
                 Err(GitError::Failed { command: subcommand, message: message(&errors) })
             }
             _ => Err(GitError::Answer(subcommand)),
         }
     }
 
-    fn start(&self, subcommand: &str, arguments: &[&str]) -> io::Result<Group> {
+    fn start(&self, subcommand: &str, arguments: &[&str]) -> io::Result<ProcessGroup> {
         let private_dir = self.private_dir.path();
         let mut command = Command::new("git");
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(ENVIRONMENT);
         command.env("HOME", private_dir).env("GIT_DIR", private_dir);
         command.env("GIT_OBJECT_DIRECTORY", self.private_dir.objects());
         command.current_dir(private_dir);
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        command.args(CONFIG_OVERRIDES.iter().flat_map(|setting| ["-c", setting]));
         command.arg("--no-pager").arg(subcommand).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let group = Group::start(&mut command)?;
+        let group = ProcessGroup::start(&mut command)?;
         // Where memory cannot be limited, the other limits still hold.
         let _ = group.limit_memory(self.limits.memory);
         Ok(group)
@@ -139,16 +139,16 @@ impl Git {
 
 /// The reason why output was not read to its end.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum OutputError {
     /// The pipe failed, or the deadline passed.
     Io(io::Error),
     /// It is not in the documented format of the subcommand.
-    Form,
+    Format,
     /// It is more than a limit allows.
     TooLarge(String),
 }
 
-impl From<io::Error> for ReadError {
+impl From<io::Error> for OutputError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }

@@ -27,14 +27,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use command::Git;
-use location::Location;
+use location::RepositoryLocation;
 
 pub use object::{Commit, ObjectId};
 pub use tree::{EntryKind, TreeEntry, TreePath};
 
 /// Limits of `git` commands and their output.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct GitLimits {
     /// Time limit of one command.
     pub deadline: Duration,
     /// Maximum number of bytes of a commit object.
@@ -49,7 +49,7 @@ pub struct Limits {
     pub memory: u64,
 }
 
-impl Default for Limits {
+impl Default for GitLimits {
     fn default() -> Self {
         Self {
             deadline: Duration::from_mins(1),
@@ -128,7 +128,7 @@ pub struct Repository {
 impl Repository {
     /// The repository whose work tree contains `folder`. A bare repository is never found this way.
     pub fn discover(folder: &Path) -> Result<Self, GitError> {
-        Self::at(&location::discover(folder)?, Limits::default())
+        Self::at(&location::discover(folder)?, GitLimits::default())
     }
 
     /// The repository whose work tree contains `folder`, or the bare repository that `folder` itself is.
@@ -136,18 +136,18 @@ impl Repository {
     /// A folder in a work tree is part of that work tree, even if it looks like a bare repository: a commit
     /// can contain such a folder.
     pub fn open(folder: &Path) -> Result<Self, GitError> {
-        Self::open_within(folder, Limits::default())
+        Self::open_within(folder, GitLimits::default())
     }
 
     /// Like [`Self::open`], with these limits.
-    pub fn open_within(folder: &Path, limits: Limits) -> Result<Self, GitError> {
+    pub fn open_within(folder: &Path, limits: GitLimits) -> Result<Self, GitError> {
         match location::discover(folder) {
             Err(GitError::NoRepository(_)) => Self::at(&location::bare(folder)?, limits),
             found => Self::at(&found?, limits),
         }
     }
 
-    fn at(location: &Location, limits: Limits) -> Result<Self, GitError> {
+    fn at(location: &RepositoryLocation, limits: GitLimits) -> Result<Self, GitError> {
         Ok(Self { git: Git::new(location, limits)?, prefix: location.prefix.clone() })
     }
 

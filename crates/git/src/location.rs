@@ -10,7 +10,7 @@ use crate::{GitError, file, settings};
 
 /// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct RepositoryLocation {
     /// The directory with `HEAD`; of a linked work tree its own.
     pub git_dir: PathBuf,
     /// The directory with the refs, the objects and the configuration.
@@ -23,7 +23,7 @@ pub struct Location {
 ///
 /// As in `git`, the search stops at the boundary of a file system and at the folders that
 /// `GIT_CEILING_DIRECTORIES` lists.
-pub fn discover(folder: &Path) -> Result<Location, GitError> {
+pub fn discover(folder: &Path) -> Result<RepositoryLocation, GitError> {
     let none = || GitError::NoRepository(folder.to_owned());
     let folder = folder.canonicalize().map_err(|_| none())?;
     let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
@@ -42,19 +42,19 @@ pub fn discover(folder: &Path) -> Result<Location, GitError> {
         let Some(prefix) = prefix else {
             return Err(refused(git_dir, "the path of the folder is not UTF-8"));
         };
-        return Ok(Location { git_dir, common_dir, prefix: prefix.to_owned() });
+        return Ok(RepositoryLocation { git_dir, common_dir, prefix: prefix.to_owned() });
     }
     Err(none())
 }
 
 /// The bare repository that `folder` itself is.
-pub fn bare(folder: &Path) -> Result<Location, GitError> {
+pub fn bare(folder: &Path) -> Result<RepositoryLocation, GitError> {
     let none = || GitError::NoRepository(folder.to_owned());
     let git_dir = folder.canonicalize().map_err(|_| none())?;
     if !is_git_dir(&git_dir, &git_dir) {
         return Err(none());
     }
-    Ok(Location { common_dir: git_dir.clone(), git_dir, prefix: String::new() })
+    Ok(RepositoryLocation { common_dir: git_dir.clone(), git_dir, prefix: String::new() })
 }
 
 /// The Git directory and the common directory of the work tree at `top`, if there is a `.git` in it.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{BufRead, Read as _};
 
-use crate::command::{Git, ReadError};
+use crate::command::{Git, OutputError};
 use crate::tree::TreeEntry;
 use crate::{EntryKind, GitError};
 
@@ -49,7 +49,7 @@ pub struct Commit {
 
 /// The header that `git cat-file` prints before the bytes of an object.
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
+struct ObjectHeader {
     id: ObjectId,
     kind: String,
     size: u64,
@@ -70,7 +70,10 @@ pub fn commit(git: &Git, revision: &str) -> Result<Commit, GitError> {
     let found = git.run(CAT_FILE, &["--batch"], format!("{revision}^{{commit}}\n"), |output| {
         let Some(header) = header(output)? else { return Ok(None) };
         if header.size > limit {
-            return Err(ReadError::TooLarge(format!("the commit `{}` has {} bytes", header.id, header.size)));
+            return Err(OutputError::TooLarge(format!(
+                "the commit `{}` has {} bytes",
+                header.id, header.size
+            )));
         }
         let text = content(output, header.size)?;
         Ok(Some((header, text)))
@@ -116,39 +119,39 @@ pub fn blobs(git: &Git, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError
     let request = entries.iter().flat_map(|entry| [entry.id.as_str(), "\n"]).collect();
     git.run(CAT_FILE, &["--batch"], request, |output| {
         let blob = |entry: &&TreeEntry| {
-            let expected = Header { id: entry.id.clone(), kind: "blob".to_owned(), size: entry.size };
+            let expected = ObjectHeader { id: entry.id.clone(), kind: "blob".to_owned(), size: entry.size };
             let is_expected = entry.kind != EntryKind::Submodule && header(output)? == Some(expected);
-            if is_expected { content(output, entry.size) } else { Err(ReadError::Form) }
+            if is_expected { content(output, entry.size) } else { Err(OutputError::Format) }
         };
         entries.iter().map(blob).collect()
     })
 }
 
 /// The line before an object; `None` if there is no such object.
-fn header(output: &mut impl BufRead) -> Result<Option<Header>, ReadError> {
+fn header(output: &mut impl BufRead) -> Result<Option<ObjectHeader>, OutputError> {
     let mut line = Vec::new();
     output.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
-    let line = str::from_utf8(&line).map_err(|_| ReadError::Form)?;
-    let line = line.strip_suffix('\n').ok_or(ReadError::Form)?;
+    let line = str::from_utf8(&line).map_err(|_| OutputError::Format)?;
+    let line = line.strip_suffix('\n').ok_or(OutputError::Format)?;
     if line.ends_with(" missing") || line.ends_with(" ambiguous") {
         return Ok(None);
     }
     let mut words = line.split(' ');
     let (Some(id), Some(kind), Some(size), None) = (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err(ReadError::Form);
+        return Err(OutputError::Format);
     };
-    let (id, size) = (ObjectId::parse(id).ok_or(ReadError::Form)?, size.parse());
-    Ok(Some(Header { id, kind: kind.to_owned(), size: size.map_err(|_| ReadError::Form)? }))
+    let (id, size) = (ObjectId::parse(id).ok_or(OutputError::Format)?, size.parse());
+    Ok(Some(ObjectHeader { id, kind: kind.to_owned(), size: size.map_err(|_| OutputError::Format)? }))
 }
 
 /// The bytes of an object, and the newline after them. `size` is within a limit.
-fn content(output: &mut impl BufRead, size: u64) -> Result<Vec<u8>, ReadError> {
-    let mut bytes = vec![0; usize::try_from(size).map_err(|_| ReadError::Form)?];
+fn content(output: &mut impl BufRead, size: u64) -> Result<Vec<u8>, OutputError> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| OutputError::Format)?];
     output.read_exact(&mut bytes)?;
     let mut end = [0];
     output.read_exact(&mut end)?;
-    if end == *b"\n" { Ok(bytes) } else { Err(ReadError::Form) }
+    if end == *b"\n" { Ok(bytes) } else { Err(OutputError::Format) }
 }
 
 /// The time in the `committer` line of a commit.
@@ -162,7 +165,7 @@ fn committer_time(commit: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Header, MAX_HEADER_BYTES, ObjectId, committer_time, content, header};
+    use super::{MAX_HEADER_BYTES, ObjectHeader, ObjectId, committer_time, content, header};
 
     const ID: &str = "ce916bdaf12a8f1b50b037570ede571e9f7fa09f";
 
@@ -182,7 +185,7 @@ mod tests {
     fn headers_are_read() {
         let check = |line: &str, expect: Option<Option<u64>>| {
             let read = header(&mut line.as_bytes()).ok();
-            assert_eq!(read.map(|found| found.map(|Header { size, .. }| size)), expect, "{line:?}");
+            assert_eq!(read.map(|found| found.map(|ObjectHeader { size, .. }| size)), expect, "{line:?}");
         };
         check(&format!("{ID} blob 12\nrest"), Some(Some(12)));
         check("HEAD^{commit} missing\n", Some(None));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::location::{Location, refused};
+use crate::location::{RepositoryLocation, refused};
 use crate::settings::{self, Settings};
 use crate::{GitError, file};
 
@@ -29,8 +29,8 @@ pub struct PrivateDir {
 
 impl PrivateDir {
     /// Creates a directory for the repository.
-    pub fn new(location: &Location) -> Result<Self, GitError> {
-        let Location { git_dir, common_dir, .. } = location;
+    pub fn new(location: &RepositoryLocation) -> Result<Self, GitError> {
+        let RepositoryLocation { git_dir, common_dir, .. } = location;
         let settings = read_settings(common_dir)?;
         let is_reftable = settings.ref_storage.as_deref() == Some("reftable");
         if is_reftable && git_dir != common_dir {
@@ -54,8 +54,13 @@ impl PrivateDir {
         &self.objects
     }
 
-    fn fill(&self, location: &Location, settings: &Settings, is_reftable: bool) -> Result<(), GitError> {
-        let Location { git_dir, common_dir, .. } = location;
+    fn fill(
+        &self,
+        location: &RepositoryLocation,
+        settings: &Settings,
+        is_reftable: bool,
+    ) -> Result<(), GitError> {
+        let RepositoryLocation { git_dir, common_dir, .. } = location;
         let to = |name: &str| self.folder.path().join(name);
         fs::write(to("config"), config(settings)).map_err(GitError::PrivateDir)?;
         for name in PSEUDO_REFS {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read as _};
 
 use crate::GitError;
-use crate::command::{Git, ReadError};
+use crate::command::{Git, OutputError};
 use crate::object::ObjectId;
 
 /// Maximum number of bytes of one line: file systems do not have longer paths.
@@ -46,17 +46,17 @@ pub fn list(git: &Git, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, Gi
                 return Ok(entries);
             }
             if line.pop() != Some(0) {
-                return Err(ReadError::TooLarge(format!("a path has more than {MAX_LINE_BYTES} bytes")));
+                return Err(OutputError::TooLarge(format!("a path has more than {MAX_LINE_BYTES} bytes")));
             }
             if entries.len() >= max_entries {
-                return Err(ReadError::TooLarge(format!("a tree has more than {max_entries} files")));
+                return Err(OutputError::TooLarge(format!("a tree has more than {max_entries} files")));
             }
             if read > max_bytes {
-                return Err(ReadError::TooLarge(format!(
+                return Err(OutputError::TooLarge(format!(
                     "the listing of a tree has more than {max_bytes} bytes"
                 )));
             }
-            entries.push(parse(&line).ok_or(ReadError::Form)?);
+            entries.push(parse(&line).ok_or(OutputError::Format)?);
         }
     })
 }

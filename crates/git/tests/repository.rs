@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use qontract_git::{EntryKind, GitError, Limits, Repository};
+use qontract_git::{EntryKind, GitError, GitLimits, Repository};
 use qontract_testkit::Scratch;
 
 /// A repository with one file and one commit; its id.
@@ -207,7 +207,7 @@ fn a_command_that_waits_ends_with_its_deadline() {
     let main = scratch.path().join(".git/refs/heads/main");
     std::fs::remove_file(&main).unwrap();
     fifo(&main);
-    let limits = Limits { deadline: Duration::from_millis(300), ..Limits::default() };
+    let limits = GitLimits { deadline: Duration::from_millis(300), ..GitLimits::default() };
     let error = Repository::open_within(scratch.path(), limits).unwrap().commit("HEAD").unwrap_err();
     assert!(matches!(error, GitError::TimedOut { .. }), "{error:?}");
 }
@@ -218,7 +218,7 @@ fn a_repository_above_a_limit_is_refused() {
     scratch.write("a", "12345");
     scratch.write("b", "12345");
     scratch.commit_all("first");
-    let with = |limits: Limits| -> Result<(), GitError> {
+    let with = |limits: GitLimits| -> Result<(), GitError> {
         let repository = Repository::open_within(scratch.path(), limits)?;
         let commit = repository.commit("HEAD")?;
         let tree = repository.tree(&commit, "", "HEAD")?;
@@ -227,19 +227,19 @@ fn a_repository_above_a_limit_is_refused() {
     };
     let size: u64 = scratch.git(&["cat-file", "-s", "HEAD"]).parse().unwrap();
     let listing = scratch.git(&["ls-tree", "-r", "-z", "-l", "HEAD"]).len() as u64;
-    let exact = Limits {
+    let exact = GitLimits {
         commit_bytes: size,
         entries: 2,
         listing_bytes: listing,
         total_bytes: 10,
-        ..Limits::default()
+        ..GitLimits::default()
     };
     with(exact).unwrap();
     for limits in [
-        Limits { commit_bytes: size - 1, ..exact },
-        Limits { entries: 1, ..exact },
-        Limits { listing_bytes: listing - 1, ..exact },
-        Limits { total_bytes: 9, ..exact },
+        GitLimits { commit_bytes: size - 1, ..exact },
+        GitLimits { entries: 1, ..exact },
+        GitLimits { listing_bytes: listing - 1, ..exact },
+        GitLimits { total_bytes: 9, ..exact },
     ] {
         let error = with(limits).unwrap_err();
         assert!(matches!(error, GitError::TooLarge(_)), "{error:?}");

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_graphql::generate::{self, SharedFragments};
 use qontract_graphql::{Failure, Schema};
 use qontract_testkit::{Scratch, example, public_schemas};
@@ -142,7 +142,8 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) {
 
 fn schema_of(folder: &Path) -> Result<Schema, String> {
     let repo = Repo::directory(folder, Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).map_err(|error| error.to_string())?;
+    let outcome =
+        build(&repo, CommitStamp::default(), &Pool::default()).map_err(|error| error.to_string())?;
     let built = outcome.built.ok_or("the example cannot be bundled")?;
     Schema::build(&built.graphql().value).map_err(|error| error.to_string())
 }

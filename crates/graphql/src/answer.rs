@@ -1,15 +1,15 @@
 //! The answer to a request: an HTTP status and a body.
 
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 
-use crate::execute::Outcome;
+use crate::execute::ExecutionOutcome;
 use crate::failure::Failure;
-use crate::provenance::{Origin, Provenance};
-use crate::sink::Bytes;
-use crate::touched::Touched;
+use crate::provenance::{ObjectOrigin, Provenance};
+use crate::read_set::ReadSet;
+use crate::sink::JsonBytes;
 
 /// The result of an execution.
-pub type Executed<S> = Outcome<S>;
+pub type Execution<S> = ExecutionOutcome<S>;
 
 /// The answer to a request.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Answer {
     /// Origins of its objects, if requested. Not part of the body: see [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
     /// The files that were read, if requested.
-    pub touched: Option<Touched>,
+    pub touched: Option<ReadSet>,
 }
 
 impl Answer {
@@ -47,15 +47,15 @@ impl Answer {
     }
 
     /// The buffer for an answer of about `size` bytes; its beginning is already written.
-    pub(crate) fn begin(size: usize) -> Bytes {
+    pub(crate) fn begin(size: usize) -> JsonBytes {
         let mut body = Vec::with_capacity(size + 256);
         body.extend_from_slice(b"{\"data\":");
-        Bytes(body)
+        JsonBytes(body)
     }
 
     /// The answer of an execution that wrote into the buffer of [`Answer::begin`].
-    pub(crate) fn executed(executed: Outcome<Bytes>) -> Self {
-        let Outcome { data: Bytes(mut body), failures, schemas, record } = executed;
+    pub(crate) fn from_execution(executed: ExecutionOutcome<JsonBytes>) -> Self {
+        let ExecutionOutcome { data: JsonBytes(mut body), failures, schemas, record } = executed;
         if !failures.is_empty() {
             let data = std::mem::replace(&mut body, vec![b'{']);
             write_failures(&failures, &mut body);
@@ -70,7 +70,7 @@ impl Answer {
 
     /// The body with `extensions.provenance`: for each object of the answer its file, the JSON pointer into
     /// it and, where `place` finds one, the line.
-    pub fn with_provenance(&self, place: &dyn Fn(&Origin) -> Option<String>) -> Vec<u8> {
+    pub fn with_provenance(&self, place: &dyn Fn(&ObjectOrigin) -> Option<String>) -> Vec<u8> {
         const END: &[u8] = b"}}\n";
         let mut body = self.body.clone();
         if let Some(provenance) = &self.provenance
@@ -102,7 +102,7 @@ fn finish(schemas: &[Box<str>], body: &mut Vec<u8>) {
         if index > 0 {
             body.push(b',');
         }
-        JavaScript(body).str(schema);
+        JavaScriptWriter(body).str(schema);
     }
     body.extend_from_slice(b"]}}\n");
 }

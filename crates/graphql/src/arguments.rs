@@ -1,6 +1,6 @@
 //! The values of a field's arguments.
 
-use crate::filter::{Filter, FilterFault};
+use crate::filter::{Filter, FilterError};
 use crate::input::Input;
 use crate::plan::Argument;
 use crate::schema::Schema;
@@ -12,7 +12,7 @@ pub struct Arguments {
     /// Texts by name; null values are left out.
     pub texts: Vec<(Box<str>, Box<str>)>,
     /// The filter, or the reason why it is invalid.
-    pub filter: Option<Result<Filter, FilterFault>>,
+    pub filter: Option<Result<Filter, FilterError>>,
 }
 
 impl Arguments {

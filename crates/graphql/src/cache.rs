@@ -12,31 +12,31 @@ use parking_lot::{Mutex, MutexGuard};
 pub struct Cache<K, V> {
     generations: Mutex<[Generation<K, V>; 2]>,
     /// Maximum cost of one generation.
-    most: usize,
+    max_generation_cost: usize,
 }
 
 #[derive(Debug)]
 struct Generation<K, V> {
     /// Values with their cost.
-    kept: HashMap<K, (V, usize)>,
+    entries: HashMap<K, (V, usize)>,
     cost: usize,
 }
 
 impl<K, V> Default for Generation<K, V> {
     fn default() -> Self {
-        Self { kept: HashMap::new(), cost: 0 }
+        Self { entries: HashMap::new(), cost: 0 }
     }
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     /// An empty cache whose entries together cost at most `budget`; with 0, nothing is cached.
     pub fn new(budget: usize) -> Self {
-        Self { generations: Mutex::default(), most: budget / 2 }
+        Self { generations: Mutex::default(), max_generation_cost: budget / 2 }
     }
 
     /// Whether nothing is ever cached.
     pub fn is_off(&self) -> bool {
-        self.most == 0
+        self.max_generation_cost == 0
     }
 
     /// The value cached under `key`.
@@ -45,10 +45,10 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         K: Borrow<Q>,
     {
         let mut generations = self.lock();
-        if let Some((value, _)) = generations[0].kept.get(key) {
+        if let Some((value, _)) = generations[0].entries.get(key) {
             return Some(value.clone());
         }
-        let (key, (value, cost)) = generations[1].kept.remove_entry(key)?;
+        let (key, (value, cost)) = generations[1].entries.remove_entry(key)?;
         generations[1].cost -= cost;
         self.put(&mut generations, key, value.clone(), cost);
         Some(value)
@@ -57,7 +57,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     /// Caches a value of this cost, unless it costs more than a quarter of a generation: it would evict too
     /// much.
     pub fn insert(&self, key: K, value: V, cost: usize) {
-        if cost <= self.most / 4 {
+        if cost <= self.max_generation_cost / 4 {
             self.put(&mut self.lock(), key, value, cost);
         }
     }
@@ -68,12 +68,12 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 
     fn put(&self, generations: &mut [Generation<K, V>; 2], key: K, value: V, cost: usize) {
-        if generations[0].cost + cost > self.most {
+        if generations[0].cost + cost > self.max_generation_cost {
             generations[1] = std::mem::take(&mut generations[0]);
         }
         let [young, _] = generations;
         young.cost += cost;
-        if let Some((_, before)) = young.kept.insert(key, (value, cost)) {
+        if let Some((_, before)) = young.entries.insert(key, (value, cost)) {
             young.cost -= before;
         }
     }

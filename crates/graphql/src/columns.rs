@@ -12,33 +12,33 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use qontract_bundle::{Value, json::JavaScript};
+use qontract_bundle::{Value, json::JavaScriptWriter};
 
 use crate::index::FileId;
-use crate::source::{Resolved, Source};
+use crate::source::{ResolvedValue, Source};
 
 /// Maximum size of all columns of a bundle together, in bytes.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The columns of a bundle, built on demand. The lock is never held while a column is built.
 #[derive(Debug, Default)]
-pub struct Columns(Mutex<Kept>);
+pub struct Columns(Mutex<ColumnStore>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct ColumnStore {
     /// By schema number and key.
-    slots: HashMap<(u32, Box<str>), Slot>,
+    slots: HashMap<(u32, Box<str>), ColumnSlot>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Slot {
+enum ColumnSlot {
     /// Requested once. Many fields are requested only once, and building a column costs more than one list
     /// saves.
-    Asked,
-    Made(Arc<Column>),
+    RequestedOnce,
+    Built(Arc<Column>),
     /// The column does not fit into the budget.
-    Refused,
+    TooLarge,
 }
 
 /// A field of all datafiles of a schema, in their order.
@@ -61,7 +61,7 @@ enum Cell {
 
 /// The value that a column has for a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'c> {
+pub enum ColumnValue<'c> {
     /// A text, as JSON.
     Text(&'c [u8]),
     /// A reference to this datafile.
@@ -74,17 +74,17 @@ impl Columns {
         &self,
         schema: u32,
         key: &str,
-        read: impl IntoIterator<Item = Option<Resolved<'a>>>,
+        read: impl IntoIterator<Item = Option<ResolvedValue<'a>>>,
     ) -> Option<Arc<Column>> {
         let slot = (schema, Box::from(key));
         {
             let mut kept = self.0.lock();
             match kept.slots.get(&slot) {
-                Some(Slot::Made(column)) => return Some(Arc::clone(column)),
-                Some(Slot::Refused) => return None,
-                Some(Slot::Asked) => {}
+                Some(ColumnSlot::Built(column)) => return Some(Arc::clone(column)),
+                Some(ColumnSlot::TooLarge) => return None,
+                Some(ColumnSlot::RequestedOnce) => {}
                 None => {
-                    kept.slots.insert(slot, Slot::Asked);
+                    kept.slots.insert(slot, ColumnSlot::RequestedOnce);
                     return None;
                 }
             }
@@ -92,28 +92,28 @@ impl Columns {
         // Built without the lock: concurrent requests may build it too, but none waits.
         let made = Column::of(read).map(Arc::new);
         let mut kept = self.0.lock();
-        if let Some(Slot::Made(theirs)) = kept.slots.get(&slot) {
+        if let Some(ColumnSlot::Built(theirs)) = kept.slots.get(&slot) {
             return Some(Arc::clone(theirs));
         }
         let bytes = made.as_ref().map_or(0, |column| column.bytes());
-        let has_room = kept.bytes + bytes <= MOST_BYTES;
+        let has_room = kept.bytes + bytes <= MAX_BYTES;
         let made = made.filter(|_| has_room);
         if made.is_some() {
             kept.bytes += bytes;
         }
-        kept.slots.insert(slot, made.clone().map_or(Slot::Refused, Slot::Made));
+        kept.slots.insert(slot, made.clone().map_or(ColumnSlot::TooLarge, ColumnSlot::Built));
         made
     }
 }
 
 impl Column {
     /// Builds the column of these values; `None` if it would be too large.
-    fn of<'a>(read: impl IntoIterator<Item = Option<Resolved<'a>>>) -> Option<Self> {
+    fn of<'a>(read: impl IntoIterator<Item = Option<ResolvedValue<'a>>>) -> Option<Self> {
         let mut column = Self::default();
         for held in read {
             let cell = match held {
-                Some(Resolved::One(Source::File(file))) => Cell::File(file),
-                Some(Resolved::One(Source::Value(Value::Str(text)))) => column.text(text)?,
+                Some(ResolvedValue::One(Source::File(file))) => Cell::File(file),
+                Some(ResolvedValue::One(Source::Value(Value::Str(text)))) => column.text(text)?,
                 _ => Cell::Other,
             };
             column.cells.push(cell);
@@ -124,19 +124,19 @@ impl Column {
 
     fn text(&mut self, text: &str) -> Option<Cell> {
         let start = u32::try_from(self.texts.len()).ok()?;
-        JavaScript(&mut self.texts).str(text);
+        JavaScriptWriter(&mut self.texts).str(text);
         let end = u32::try_from(self.texts.len()).ok()?;
-        (self.texts.len() <= MOST_BYTES).then_some(Cell::Text(start, end))
+        (self.texts.len() <= MAX_BYTES).then_some(Cell::Text(start, end))
     }
 
     /// The value of the datafile in this row.
-    pub fn at(&self, row: usize) -> Option<Found<'_>> {
+    pub fn at(&self, row: usize) -> Option<ColumnValue<'_>> {
         match *self.cells.get(row)? {
             Cell::Text(start, end) => {
                 let place: Range<usize> = start as usize..end as usize;
-                Some(Found::Text(&self.texts[place]))
+                Some(ColumnValue::Text(&self.texts[place]))
             }
-            Cell::File(file) => Some(Found::File(file)),
+            Cell::File(file) => Some(ColumnValue::File(file)),
             Cell::Other => None,
         }
     }
@@ -150,8 +150,8 @@ impl Column {
 mod tests {
     use super::*;
 
-    fn held(text: &Value) -> Resolved<'_> {
-        Resolved::One(Source::Value(text))
+    fn held(text: &Value) -> ResolvedValue<'_> {
+        ResolvedValue::One(Source::Value(text))
     }
 
     #[test]
@@ -161,16 +161,16 @@ mod tests {
         let rows = || {
             [
                 Some(held(&text)),
-                Some(Resolved::One(Source::File(7))),
+                Some(ResolvedValue::One(Source::File(7))),
                 Some(held(&number)),
                 None,
-                Some(Resolved::Null),
+                Some(ResolvedValue::Null),
             ]
         };
         assert!(columns.get(0, "name", rows()).is_none());
         let column = columns.get(0, "name", rows()).expect("requested before");
-        assert_eq!(column.at(0), Some(Found::Text(b"\"a \\\"b\\\"\"")));
-        assert_eq!(column.at(1), Some(Found::File(7)));
+        assert_eq!(column.at(0), Some(ColumnValue::Text(b"\"a \\\"b\\\"\"")));
+        assert_eq!(column.at(1), Some(ColumnValue::File(7)));
         assert_eq!((column.at(2), column.at(3), column.at(4), column.at(5)), (None, None, None, None));
         let again = columns.get(0, "name", std::iter::empty()).expect("built before");
         assert!(Arc::ptr_eq(&column, &again));
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn columns_beyond_the_budget_are_not_built() {
         let columns = Columns::default();
-        let large = Value::Str("x".repeat(MOST_BYTES / 2).into());
+        let large = Value::Str("x".repeat(MAX_BYTES / 2).into());
         for (key, fits) in [("a", true), ("b", false), ("c", false)] {
             assert!(columns.get(0, key, [Some(held(&large))]).is_none());
             assert_eq!(columns.get(0, key, [Some(held(&large))]).is_some(), fits, "{key}");
         }
-        let larger = Value::Str("x".repeat(MOST_BYTES).into());
+        let larger = Value::Str("x".repeat(MAX_BYTES).into());
         assert!(Column::of([Some(held(&larger))]).is_none());
     }
 }

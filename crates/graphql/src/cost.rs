@@ -3,25 +3,25 @@
 //! An estimate, not a bound: the limit on bytes and cancellation still stop what it lets through.
 
 use crate::input::Input;
-use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
+use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
 use crate::schema::{Resolver, Schema};
-use crate::source::View;
+use crate::source::DataView;
 use crate::variables::Variables;
 
 /// Assumed number of elements of a list in a datafile.
-const LISTED: u64 = 4;
+const ASSUMED_LIST_LEN: u64 = 4;
 /// Assumed number of fields or arguments of a part of the schema.
-const META: u64 = 10;
+const ASSUMED_INTROSPECTION_LEN: u64 = 10;
 
 /// The number of objects that the plan is likely to write.
-pub fn estimate(schema: &Schema, view: View<'_>, plan: &Plan, variables: &Variables) -> u64 {
+pub fn estimate(schema: &Schema, view: DataView<'_>, plan: &Plan, variables: &Variables) -> u64 {
     let mut memo = vec![None; plan.selections.len()];
     Estimate { schema, view, plan, variables }.selection(plan.root, &mut memo)
 }
 
 struct Estimate<'a> {
     schema: &'a Schema,
-    view: View<'a>,
+    view: DataView<'a>,
     plan: &'a Plan,
     variables: &'a Variables,
 }
@@ -36,9 +36,9 @@ impl Estimate<'_> {
         let mut total = 1_u64;
         for field in &selection.fields {
             let each = match &field.form {
-                Form::Scalar(_) | Form::Enum => continue,
-                Form::Object(inner) => self.selection(*inner, memo),
-                Form::Abstract(all) => {
+                ValueForm::Scalar(_) | ValueForm::Enum => continue,
+                ValueForm::Object(inner) => self.selection(*inner, memo),
+                ValueForm::Abstract(all) => {
                     all.iter().map(|(_, inner)| self.selection(*inner, memo)).max().unwrap_or(1)
                 }
             };
@@ -51,7 +51,7 @@ impl Estimate<'_> {
 
     /// Elements that a field is likely to have.
     fn count(&self, type_: usize, field: &FieldPlan) -> u64 {
-        let What::Field(number) = field.what else { return 1 };
+        let FieldTarget::Field(number) = field.target else { return 1 };
         let size = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         match &self.schema.type_(type_).fields[number].resolver {
             // A search finds few.
@@ -62,8 +62,8 @@ impl Estimate<'_> {
             Resolver::Meta if &*self.schema.type_(type_).name == "__Schema" && field.shape.list => {
                 size(self.schema.types().len())
             }
-            Resolver::Meta if field.shape.list => META,
-            _ if field.shape.list => LISTED,
+            Resolver::Meta if field.shape.list => ASSUMED_INTROSPECTION_LEN,
+            _ if field.shape.list => ASSUMED_LIST_LEN,
             _ => 1,
         }
     }

@@ -1,6 +1,6 @@
 //! A request's text, parsed and validated once, with the plans compiled from it.
 
-mod mistakes;
+mod apollo_errors;
 mod rules;
 mod syntax;
 
@@ -19,23 +19,23 @@ use parking_lot::Mutex;
 
 use crate::failure::{Code, Failure};
 use crate::input::Input;
-use crate::limits::Limits;
-use crate::location::{Lines, Location};
+use crate::limits::QueryLimits;
+use crate::location::{Location, RequestLines};
 use crate::plan::Plan;
 use crate::schema::Schema;
 use crate::variables::Variables;
-use syntax::Fault;
+use syntax::QuerySyntaxError;
 use syntax::tree::Document as Tree;
 
 /// Maximum number of plans per text: one per operation and combination of its conditions.
-const MOST_PLANS: usize = 64;
+const MAX_PLANS: usize = 64;
 /// Maximum nesting of a text, whatever the limits: stacks are finite.
-const DEEPEST: usize = 300;
+const MAX_NESTING: usize = 300;
 
 /// A checked request text.
 #[derive(Debug)]
 pub struct Document {
-    lines: Lines,
+    lines: RequestLines,
     executable: Valid<ExecutableDocument>,
     /// Operations for which the schema has no root type, with their location.
     rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
@@ -46,7 +46,7 @@ pub struct Document {
 type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
 
 /// The operation that a request selects.
-pub enum Chosen<'d> {
+pub enum ChosenOperation<'d> {
     /// A query.
     Query(&'d Node<Operation>),
     /// An operation for which the schema has no root type.
@@ -55,20 +55,20 @@ pub enum Chosen<'d> {
 
 impl Document {
     /// Parses and checks `text`.
-    pub fn prepare(schema: &Schema, text: &str, limits: &Limits) -> Result<Self, Vec<Failure>> {
+    pub fn prepare(schema: &Schema, text: &str, limits: &QueryLimits) -> Result<Self, Vec<Failure>> {
         if text.len() > limits.query_bytes {
             let (bytes, most) = (text.len(), limits.query_bytes);
             return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
         }
         let deepest = limits.depth.min(2000) * 4 + 50;
-        let lines = Lines::new(text);
-        let tree = syntax::parse(text, deepest.min(DEEPEST)).map_err(|fault| match fault {
-            Fault::Mistake { message, at } => {
+        let lines = RequestLines::new(text);
+        let tree = syntax::parse(text, deepest.min(MAX_NESTING)).map_err(|fault| match fault {
+            QuerySyntaxError::Mistake { message, at } => {
                 let mut failure = Failure::new(Code::ParseFailed, message);
                 failure.locations.push(lines.location(at));
                 vec![failure]
             }
-            Fault::TooDeep => too_deep(),
+            QuerySyntaxError::TooDeep => too_deep(),
         })?;
         let (selections, most) = (tree.selections(), limits.selections);
         if selections > most {
@@ -83,18 +83,18 @@ impl Document {
         }
         let mut document = apollo_compiler::parser::Parser::new()
             .recursion_limit(deepest)
-            .parse_ast(undescribed(text, &tree), "request")
-            .map_err(|error| mistakes::syntax(&lines, &error.errors))?;
+            .parse_ast(without_descriptions(text, &tree), "request")
+            .map_err(|error| apollo_errors::syntax(&lines, &error.errors))?;
         let rootless = take_rootless(&mut document, &tree, &lines);
         let executable = document
             .to_executable_validate(schema.compiled())
-            .map_err(|error| mistakes::validation(&lines, &error.errors))?;
+            .map_err(|error| apollo_errors::validation(&lines, &error.errors))?;
         measure(&executable, limits)?;
         Ok(Self { lines, executable, rootless, plans: Mutex::default() })
     }
 
     /// The lines of the text.
-    pub fn lines(&self) -> &Lines {
+    pub fn lines(&self) -> &RequestLines {
         &self.lines
     }
 
@@ -104,7 +104,7 @@ impl Document {
     }
 
     /// The operation of this name, or the only one.
-    pub fn choose(&self, name: Option<&str>) -> Result<Chosen<'_>, Failure> {
+    pub fn choose(&self, name: Option<&str>) -> Result<ChosenOperation<'_>, Failure> {
         let failure = |message: String| Failure::new(Code::OperationResolution, message);
         let operations = &self.executable.operations;
         let Some(name) = name else {
@@ -113,18 +113,20 @@ impl Document {
                 return Err(failure(text.to_owned()));
             }
             if let Some((type_, _, place)) = self.rootless.first() {
-                return Ok(Chosen::Rootless(*type_, *place));
+                return Ok(ChosenOperation::Rootless(*type_, *place));
             }
             let only = operations.iter().next();
-            return only.map(Chosen::Query).ok_or_else(|| failure("Must provide an operation.".to_owned()));
+            return only
+                .map(ChosenOperation::Query)
+                .ok_or_else(|| failure("Must provide an operation.".to_owned()));
         };
         if let Some(operation) = operations.named.get(name) {
-            return Ok(Chosen::Query(operation));
+            return Ok(ChosenOperation::Query(operation));
         }
         let rootless =
             self.rootless.iter().find(|(_, known, _)| known.as_ref().is_some_and(|known| known == name));
         match rootless {
-            Some((type_, _, place)) => Ok(Chosen::Rootless(*type_, *place)),
+            Some((type_, _, place)) => Ok(ChosenOperation::Rootless(*type_, *place)),
             None => Err(failure(format!("Unknown operation named \"{name}\"."))),
         }
     }
@@ -153,7 +155,7 @@ impl Document {
         }
         let plan = Arc::new(Plan::compile(schema, self, operation, variables)?);
         let mut plans = lock();
-        if plans.len() >= MOST_PLANS {
+        if plans.len() >= MAX_PLANS {
             plans.clear();
         }
         plans.insert(key, Arc::clone(&plan));
@@ -167,7 +169,7 @@ pub fn limit(message: String) -> Failure {
 }
 
 /// The text with its descriptions blanked out: apollo-compiler does not support them yet.
-fn undescribed<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
+fn without_descriptions<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
     let mut blank = Cow::Borrowed(text);
     for Range { start, end } in &tree.descriptions {
         blank.to_mut().replace_range(start..end, &" ".repeat(end - start));
@@ -184,7 +186,7 @@ fn too_deep() -> Vec<Failure> {
 fn take_rootless(
     document: &mut ast::Document,
     tree: &Tree<'_>,
-    lines: &Lines,
+    lines: &RequestLines,
 ) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
     let mut rootless = Vec::new();
     document.definitions.retain(|definition| match definition {
@@ -226,8 +228,8 @@ fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
 }
 
 /// Compares depth and aliases with their limits.
-fn measure(document: &ExecutableDocument, limits: &Limits) -> Result<(), Vec<Failure>> {
-    let mut measured = Measure { document, depths: HashMap::new(), aliases: 0 };
+fn measure(document: &ExecutableDocument, limits: &QueryLimits) -> Result<(), Vec<Failure>> {
+    let mut measured = QueryMeasure { document, depths: HashMap::new(), aliases: 0 };
     let mut depth = 0;
     for operation in document.operations.iter() {
         depth = depth.max(measured.set(&operation.selection_set));
@@ -250,14 +252,14 @@ fn measure(document: &ExecutableDocument, limits: &Limits) -> Result<(), Vec<Fai
     Ok(())
 }
 
-struct Measure<'d> {
+struct QueryMeasure<'d> {
     document: &'d ExecutableDocument,
     /// Depth of fragments that were measured; a validated document has no fragment cycles.
     depths: HashMap<&'d str, usize>,
     aliases: usize,
 }
 
-impl<'d> Measure<'d> {
+impl<'d> QueryMeasure<'d> {
     fn set(&mut self, set: &'d SelectionSet) -> usize {
         let mut deepest = 0;
         for selection in &set.selections {

@@ -6,29 +6,29 @@ use std::sync::{Arc, OnceLock};
 use apollo_compiler::ast::OperationType;
 use qontract_bundle::{Bundle, Map, Sha256};
 
-use crate::answer::{Answer, Executed};
+use crate::answer::{Answer, Execution};
 use crate::cache::Cache;
-use crate::document::{Chosen, Document, limit};
-use crate::entities::Entities;
-use crate::execute::{Record, Task, execute};
+use crate::document::{ChosenOperation, Document, limit};
+use crate::elements::ElementSelection;
+use crate::execute::{ExecutionRecord, Task, execute};
 use crate::failure::{Code, Failure};
-use crate::footprint::{Footprint, Strays};
+use crate::footprint::{Footprint, MistypedTargets};
 use crate::index::Index;
-use crate::limits::Limits;
-use crate::links::Links;
+use crate::limits::QueryLimits;
 use crate::plan::Plan;
 use crate::provenance::Provenance;
+use crate::read_set::ReadSet;
+use crate::reference_graph::ReferenceGraph;
 use crate::schema::{Schema, SchemaError};
 use crate::sink::Sink;
-use crate::source::View;
-use crate::touched::Touched;
+use crate::source::DataView;
 use crate::variables::Variables;
 
 /// Approximate budget of the cache of parsed request texts, in bytes. A text that takes more than an eighth
 /// of it is not cached: few clients send such a text again.
-const REMEMBERED: usize = 8 << 20;
+const DOCUMENT_CACHE_BYTES: usize = 8 << 20;
 /// Budget of the cache of introspection answers, in bytes.
-const REMEMBERED_ANSWERS: usize = 32 << 20;
+const INTROSPECTION_CACHE_BYTES: usize = 32 << 20;
 
 /// A request, as it comes from a client or from the command line.
 #[derive(Clone, Copy, Default)]
@@ -46,13 +46,13 @@ pub struct Request<'r> {
     /// Whether to record which files are read.
     pub touched: bool,
     /// If set, restricts some root lists to these datafiles.
-    pub only: Option<&'r Entities>,
+    pub only_elements: Option<&'r ElementSelection>,
 }
 
 /// State shared by all bundles with the same GraphQL types: their schema and the caches that depend on it
 /// alone. Invalid as soon as the types change, which is found by their digest.
 #[derive(Debug)]
-struct Prepared {
+struct PreparedSchema {
     schema: Arc<Schema>,
     digest: Sha256,
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
@@ -60,9 +60,10 @@ struct Prepared {
     introspections: Cache<Box<str>, Arc<Answer>>,
 }
 
-impl Prepared {
+impl PreparedSchema {
     fn new(schema: Arc<Schema>, digest: Sha256) -> Self {
-        let (documents, introspections) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED_ANSWERS));
+        let (documents, introspections) =
+            (Cache::new(DOCUMENT_CACHE_BYTES), Cache::new(INTROSPECTION_CACHE_BYTES));
         Self { schema, digest, documents, introspections }
     }
 }
@@ -71,46 +72,46 @@ impl Prepared {
 #[derive(Debug)]
 pub struct Engine {
     bundle: Arc<Bundle>,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedSchema>,
     index: Index,
-    limits: Limits,
-    links: OnceLock<Links>,
+    limits: QueryLimits,
+    references: OnceLock<ReferenceGraph>,
 }
 
 /// The sink of an answer, and what is recorded during execution.
-pub(crate) struct Output<S> {
+pub(crate) struct ExecutionOutput<S> {
     pub sink: S,
-    pub record: Record,
+    pub record: ExecutionRecord,
 }
 
 impl Engine {
     /// Prepares `bundle` for queries.
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         let graphql = bundle.graphql();
-        let prepared = Prepared::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
+        let prepared = PreparedSchema::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
         let index = Index::new(&bundle, &prepared.schema);
-        Ok(Self::of(bundle, Arc::new(prepared), index, Limits::default()))
+        Ok(Self::of(bundle, Arc::new(prepared), index, QueryLimits::default()))
     }
 
     /// Prepares `bundle` incrementally: if its types equal those of this engine, schema, plans and unchanged
     /// tables are shared.
-    pub fn beside(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
+    pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
-            let index = self.index.beside(&self.bundle, &bundle, &self.prepared.schema);
+            let index = self.index.derive(&self.bundle, &bundle, &self.prepared.schema);
             return Ok(Self::of(bundle, Arc::clone(&self.prepared), index, self.limits.clone()));
         }
         Ok(Self { limits: self.limits.clone(), ..Self::new(bundle)? })
     }
 
-    fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, index: Index, limits: Limits) -> Self {
-        Self { bundle, prepared, index, limits, links: OnceLock::new() }
+    fn of(bundle: Arc<Bundle>, prepared: Arc<PreparedSchema>, index: Index, limits: QueryLimits) -> Self {
+        Self { bundle, prepared, index, limits, references: OnceLock::new() }
     }
 
     /// The same engine with other limits and empty caches, as cached documents were checked against the old
     /// limits.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Self {
-        let prepared = Prepared::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
+    pub fn with_limits(self, limits: QueryLimits) -> Self {
+        let prepared = PreparedSchema::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
         Self { limits, prepared: Arc::new(prepared), ..self }
     }
 
@@ -134,13 +135,13 @@ impl Engine {
         &self.index
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View { bundle: &self.bundle, index: &self.index }
+    pub(crate) fn view(&self) -> DataView<'_> {
+        DataView { bundle: &self.bundle, index: &self.index }
     }
 
     /// Answers a request.
     pub fn answer(&self, request: Request<'_>) -> Answer {
-        match self.ready(request) {
+        match self.prepare(request) {
             Ok(ready) => ready.answer(),
             Err(answer) => answer,
         }
@@ -148,12 +149,12 @@ impl Engine {
 
     /// Parses, validates and plans a request without executing it; `Err` is the answer to a request that
     /// cannot be executed.
-    pub fn ready<'e>(&'e self, request: Request<'e>) -> Result<Ready<'e>, Answer> {
-        match self.understood(request) {
-            Ok(Planned::Query { plan, variables, cost }) => {
-                Ok(Ready { engine: self, request, plan, variables, cost })
+    pub fn prepare<'e>(&'e self, request: Request<'e>) -> Result<PreparedQuery<'e>, Answer> {
+        match self.plan_request(request) {
+            Ok(PlannedRequest::Query { plan, variables, cost }) => {
+                Ok(PreparedQuery { engine: self, request, plan, variables, cost })
             }
-            Ok(Planned::Nothing(failure, rootless)) => Err(Answer::empty(&failure, rootless)),
+            Ok(PlannedRequest::ErrorOnly(failure, rootless)) => Err(Answer::empty(&failure, rootless)),
             Err(failures) => Err(Answer::refused(&failures)),
         }
     }
@@ -161,34 +162,34 @@ impl Engine {
     /// The footprint of a request, without executing it. Provenance, limits on answers and cancellation do
     /// not matter.
     pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
-        match self.understood(request)? {
-            Planned::Query { plan, variables, .. } => {
+        match self.plan_request(request)? {
+            PlannedRequest::Query { plan, variables, .. } => {
                 Ok(crate::footprint::trace(self.schema(), &plan, &variables))
             }
-            Planned::Nothing(..) => Ok(Footprint::default()),
+            PlannedRequest::ErrorOnly(..) => Ok(Footprint::default()),
         }
     }
 
     /// Datafiles that some reference reads as another type; computed on first use.
-    pub fn strays(&self) -> &Strays {
-        self.links().strays()
+    pub fn mistyped_targets(&self) -> &MistypedTargets {
+        self.references().mistyped_targets()
     }
 
     /// Builds the reference graph now, incrementally from the graph of another engine: only documents that
     /// differ are searched. Does nothing if the graph exists or the types differ.
-    pub fn link_beside(&self, other: &Self) {
-        if self.links.get().is_some() || !self.has_types_of(other) {
+    pub fn derive_references(&self, other: &Self) {
+        if self.references.get().is_some() || !self.has_types_of(other) {
             return;
         }
         // The other graph first: `get_or_init` must not wait for another engine's cell while other threads
         // wait for this one.
-        let theirs = other.links();
-        self.links.get_or_init(|| theirs.beside(other.view(), self.schema(), self.view()));
+        let theirs = other.references();
+        self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }
 
     /// The reference graph; built on first use.
-    pub(crate) fn links(&self) -> &Links {
-        self.links.get_or_init(|| Links::find(self.schema(), self.view()))
+    pub(crate) fn references(&self) -> &ReferenceGraph {
+        self.references.get_or_init(|| ReferenceGraph::build(self.schema(), self.view()))
     }
 
     /// Executes a plan into a sink.
@@ -198,13 +199,13 @@ impl Engine {
         variables: &Variables,
         request: Request<'_>,
         sink: S,
-    ) -> Executed<S> {
-        let record = Record {
+    ) -> Execution<S> {
+        let record = ExecutionRecord {
             provenance: request.provenance.then(Provenance::default),
-            touched: request.touched.then(|| Touched::new(self.view())),
-            entities: None,
+            touched: request.touched.then(|| ReadSet::new(self.view())),
+            elements: None,
         };
-        self.execute_with(plan, variables, request, Output { sink, record })
+        self.execute_with(plan, variables, request, ExecutionOutput { sink, record })
     }
 
     /// Executes a plan, and records what the output requests.
@@ -212,11 +213,11 @@ impl Engine {
         &self,
         plan: &Plan,
         variables: &Variables,
-        Request { cancelled, only, .. }: Request<'_>,
-        Output { sink, record }: Output<S>,
-    ) -> Executed<S> {
+        Request { cancelled, only_elements: only, .. }: Request<'_>,
+        ExecutionOutput { sink, record }: ExecutionOutput<S>,
+    ) -> Execution<S> {
         let (schema, view, limits) = (self.schema(), self.view(), &self.limits);
-        let task = Task { schema, view, plan, variables, limits, cancelled, only };
+        let task = Task { schema, view, plan, variables, limits, cancelled, only_elements: only };
         execute(task, sink, record)
     }
 
@@ -232,15 +233,15 @@ impl Engine {
     }
 
     /// The plan of a request and its variables; `None` if it cannot be executed.
-    pub(crate) fn planned(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
-        match self.understood(request).ok()? {
-            Planned::Query { plan, variables, .. } => Some((plan, variables)),
-            Planned::Nothing(..) => None,
+    pub(crate) fn planned_query(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
+        match self.plan_request(request).ok()? {
+            PlannedRequest::Query { plan, variables, .. } => Some((plan, variables)),
+            PlannedRequest::ErrorOnly(..) => None,
         }
     }
 
     /// Parses, validates and plans a request.
-    fn understood(&self, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
+    fn plan_request(&self, request: Request<'_>) -> Result<PlannedRequest, Vec<Failure>> {
         match &*self.document(request.query) {
             Ok(document) => self.plan(document, request),
             Err(failures) => Err(failures.clone()),
@@ -248,11 +249,15 @@ impl Engine {
     }
 
     /// Plans a request whose text is validated.
-    pub(crate) fn plan(&self, document: &Document, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
+    pub(crate) fn plan(
+        &self,
+        document: &Document,
+        request: Request<'_>,
+    ) -> Result<PlannedRequest, Vec<Failure>> {
         let one = |failure| vec![failure];
         let operation = match document.choose(request.operation).map_err(one)? {
-            Chosen::Query(operation) => operation,
-            Chosen::Rootless(type_, place) => {
+            ChosenOperation::Query(operation) => operation,
+            ChosenOperation::Rootless(type_, place) => {
                 let word = match type_ {
                     OperationType::Mutation => "mutation",
                     _ => "subscription",
@@ -260,7 +265,7 @@ impl Engine {
                 let message = format!("Schema is not configured to execute {word} operation.");
                 let mut failure = Failure::new(Code::Internal, message);
                 failure.locations.extend(place);
-                return Ok(Planned::Nothing(failure, Some(word)));
+                return Ok(PlannedRequest::ErrorOnly(failure, Some(word)));
             }
         };
         let schema = self.schema();
@@ -268,19 +273,19 @@ impl Engine {
         let plan = match document.plan(schema, operation, &variables) {
             Ok(plan) => plan,
             Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),
-            Err(failure) => return Ok(Planned::Nothing(failure, None)),
+            Err(failure) => return Ok(PlannedRequest::ErrorOnly(failure, None)),
         };
         let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan, &variables), self.limits.cost);
         if cost > most {
             let message = format!("The answer would have about {cost} objects, at most {most} are allowed.");
             return Err(one(limit(message)));
         }
-        Ok(Planned::Query { plan, variables, cost })
+        Ok(PlannedRequest::Query { plan, variables, cost })
     }
 }
 
 /// The result of planning a request.
-pub(crate) enum Planned {
+pub(crate) enum PlannedRequest {
     /// A query to execute.
     Query {
         /// Its plan.
@@ -291,11 +296,11 @@ pub(crate) enum Planned {
         cost: u64,
     },
     /// A request whose answer is this error; and its kind, if it is not a query.
-    Nothing(Failure, Option<&'static str>),
+    ErrorOnly(Failure, Option<&'static str>),
 }
 
 /// A request that is planned and not yet executed.
-pub struct Ready<'e> {
+pub struct PreparedQuery<'e> {
     engine: &'e Engine,
     request: Request<'e>,
     plan: Arc<Plan>,
@@ -303,7 +308,7 @@ pub struct Ready<'e> {
     cost: u64,
 }
 
-impl Ready<'_> {
+impl PreparedQuery<'_> {
     /// Estimated number of objects in the answer.
     pub fn cost(&self) -> u64 {
         self.cost
@@ -314,15 +319,15 @@ impl Ready<'_> {
         let Self { engine, request, plan, variables, .. } = self;
         // Answers about the schema alone never change.
         let lasting =
-            plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
+            plan.only_introspection && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;
         let key = lasting.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
         if let Some(known) = key.as_deref().and_then(|key| introspections.get(key)) {
             return (*known).clone();
         }
-        let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
-        let answer = Answer::executed(engine.execute(&plan, &variables, request, begun));
-        plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
+        let begun = Answer::begin(plan.last_size.load(Ordering::Relaxed));
+        let answer = Answer::from_execution(engine.execute(&plan, &variables, request, begun));
+        plan.last_size.store(answer.body.len(), Ordering::Relaxed);
         if let Some(key) = key {
             let cost = key.len() + answer.body.len();
             introspections.insert(key.into(), Arc::new(answer.clone()), cost);

@@ -4,36 +4,36 @@
 //! cannot be null nulls the closest position above that can; what was written there is taken back, errors
 //! found before stay.
 
-mod again;
+mod column_cursors;
 mod complete;
+mod key_offsets;
 mod lists;
-mod places;
-mod rows;
+mod object_memo;
+mod position;
 mod scalar;
-mod trail;
 
 use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
-use crate::columns::Found;
-use crate::entities::{Entities, Written as WrittenEntities};
+use crate::columns::ColumnValue;
+use crate::elements::{ElementRanges as WrittenEntities, ElementSelection};
 use crate::failure::{Code, Failure};
-use crate::limits::Limits;
-use crate::meta;
-use crate::plan::{FieldPlan, Form, Plan, Read, SelectionId, What};
+use crate::introspection;
+use crate::limits::QueryLimits;
+use crate::plan::{FieldPlan, FieldTarget, Plan, ReadKey, SelectionId, ValueForm};
 use crate::provenance::Provenance;
+use crate::read_set::ReadSet;
 use crate::schema::{Resolver, Scalar, Schema, TypeId};
 use crate::sink::Sink;
-use crate::source::{Many, Raw, Resolved, Source, View};
-use crate::touched::Touched;
+use crate::source::{DataView, ListSource, RawValue, ResolvedValue, Source};
 use crate::variables::Variables;
-use again::Again;
-use places::Places;
-use rows::Rows;
-use trail::{Origin, Path, Place};
+use column_cursors::ColumnCursors;
+use key_offsets::KeyOffsetCache;
+use object_memo::ObjectMemo;
+use position::{AnswerPath, DataOrigin, ExecutionPosition};
 
 /// Number of objects that are written between two checks of limits and cancellation.
-const LOOK_UP: u32 = 256;
+const CHECK_INTERVAL: u32 = 256;
 
 /// A plan, and the data to execute it on.
 #[derive(Clone, Copy)]
@@ -41,33 +41,33 @@ pub struct Task<'a> {
     /// The schema.
     pub schema: &'a Schema,
     /// The data.
-    pub view: View<'a>,
+    pub view: DataView<'a>,
     /// The plan.
     pub plan: &'a Plan,
     /// The variables.
     pub variables: &'a Variables,
     /// Limits on the answer.
-    pub limits: &'a Limits,
+    pub limits: &'a QueryLimits,
     /// Whether the request was cancelled.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
     /// The datafiles that root lists are restricted to.
-    pub only: Option<&'a Entities>,
+    pub only_elements: Option<&'a ElementSelection>,
 }
 
 /// What is recorded besides the answer.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct ExecutionRecord {
     /// Origins of all objects, if requested.
     pub provenance: Option<Provenance>,
     /// The files that were read, if requested.
-    pub touched: Option<Touched>,
+    pub touched: Option<ReadSet>,
     /// Byte ranges of the root elements, if requested.
-    pub entities: Option<Vec<WrittenEntities>>,
+    pub elements: Option<Vec<WrittenEntities>>,
 }
 
 /// The result of an execution.
 #[derive(Debug)]
-pub struct Outcome<S> {
+pub struct ExecutionOutcome<S> {
     /// The answer's data.
     pub data: S,
     /// Errors, in order.
@@ -75,11 +75,11 @@ pub struct Outcome<S> {
     /// Schemas of the objects that were read, in order of first occurrence.
     pub schemas: Vec<Box<str>>,
     /// What was recorded.
-    pub record: Record,
+    pub record: ExecutionRecord,
 }
 
 /// Executes a task and writes its data into `sink`.
-pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
+pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: ExecutionRecord) -> ExecutionOutcome<S> {
     let Task { plan, view, .. } = task;
     let mut executor = Executor {
         task,
@@ -87,48 +87,48 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
         failures: Vec::new(),
         schemas: Vec::new(),
         seen: vec![false; view.index.schema_count()],
-        places: Places::new(plan),
-        again: Again::new(plan),
-        rows: Rows::new(plan),
+        key_offsets: KeyOffsetCache::new(plan),
+        object_memo: ObjectMemo::new(plan),
+        column_cursors: ColumnCursors::new(plan),
         arguments: (0..plan.argument_sets).map(|_| None).collect(),
         scratch: Vec::new(),
-        until_look_up: LOOK_UP,
+        until_check: CHECK_INTERVAL,
         record,
     };
     let mark = executor.out.mark();
-    let place = Place { path: None, origin: Origin::Nowhere };
+    let place = ExecutionPosition { path: None, origin: DataOrigin::Nowhere };
     if executor.object(plan.root, Source::Root, place).is_err() {
         executor.rewind(mark, 0);
         executor.out.null();
     }
     let Executor { out, failures, schemas, record, .. } = executor;
-    Outcome { data: out, failures, schemas, record }
+    ExecutionOutcome { data: out, failures, schemas, record }
 }
 
 /// Number of objects that a copy of this many bytes counts for.
-fn looks(bytes: usize) -> u32 {
+fn checks_for_copy(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }
 
 /// Why writing stopped.
-enum Stop {
+enum WriteAbort {
     /// A non-nullable value is null; the error is recorded.
-    Null,
+    NullPropagation,
     /// The whole request is aborted; the error is recorded.
-    Over,
+    RequestAborted,
 }
 
 /// An object, and the raw value of the key that a field reads.
 #[derive(Clone, Copy)]
-struct Held<'a> {
+struct RawField<'a> {
     source: Source<'a>,
-    raw: Raw<'a>,
+    raw: RawValue<'a>,
 }
 
 /// The kind of value that was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    Something,
+enum WrittenValue {
+    Value,
     /// An object without fields, which lists leave out.
     EmptyObject,
 }
@@ -140,14 +140,14 @@ struct Executor<'a, S> {
     schemas: Vec<Box<str>>,
     /// Schemas of datafiles that are already in the list.
     seen: Vec<bool>,
-    places: Places,
-    again: Again,
-    rows: Rows,
+    key_offsets: KeyOffsetCache,
+    object_memo: ObjectMemo,
+    column_cursors: ColumnCursors,
     /// Per argument set of the plan: its values, read on first use.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
-    until_look_up: u32,
-    record: Record,
+    until_check: u32,
+    record: ExecutionRecord,
 }
 
 impl<'a, S: Sink> Executor<'a, S> {
@@ -156,76 +156,76 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         selection: SelectionId,
         source: Source<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
-        self.look_up(place)?;
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
+        self.check_limits(place)?;
         // Provenance has an entry for each copy.
         let (Source::File(file), Some(start), None) = (source, self.out.offset(), &self.record.provenance)
         else {
-            return self.object_anew(selection, source, place);
+            return self.write_object(selection, source, place);
         };
-        if let Some(written) = self.again.find(selection, file, start) {
-            self.until_look_up = self.until_look_up.saturating_sub(looks(written.len())).max(1);
+        if let Some(written) = self.object_memo.find(selection, file, start) {
+            self.until_check = self.until_check.saturating_sub(checks_for_copy(written.len())).max(1);
             if self.out.size() + written.len() > self.task.limits.answer_bytes {
                 return Err(self.too_large(place));
             }
             self.out.repeat(written);
-            return Ok(Written::Something);
+            return Ok(WrittenValue::Value);
         }
         let failed = self.failures.len();
-        let written = self.object_anew(selection, source, place)?;
+        let written = self.write_object(selection, source, place)?;
         // Errors contain their path, which differs for each copy.
-        if let (Written::Something, Some(end)) = (written, self.out.offset())
+        if let (WrittenValue::Value, Some(end)) = (written, self.out.offset())
             && failed == self.failures.len()
         {
-            self.again.put(selection, file, start..end);
+            self.object_memo.put(selection, file, start..end);
         }
         Ok(written)
     }
 
-    fn object_anew(
+    fn write_object(
         &mut self,
         selection: SelectionId,
         source: Source<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
-        self.note(source, place);
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
+        self.record_object(source, place);
         let Task { plan, view, .. } = self.task;
         let map = view.map(source);
-        let places = map.map(|map| self.places.of(plan, selection, map.keys()));
-        let columns = self.rows.of(selection, view, source);
+        let places = map.map(|map| self.key_offsets.of(plan, selection, map.keys()));
+        let columns = self.column_cursors.of(selection, view, source);
         let selection = &plan.selections[selection];
         self.out.begin_object();
         let mut schema_noted = false;
         for (number, field) in selection.fields.iter().enumerate() {
-            if !schema_noted && field.read != Read::Nothing {
-                self.note_schema(source);
+            if !schema_noted && field.read != ReadKey::Nothing {
+                self.record_schema(source);
                 schema_noted = true;
             }
             self.out.key(&field.key, &field.encoded_key);
             let found = columns.as_ref().and_then(|(fields, row)| fields[number].as_ref()?.at(*row));
-            if let (Some(Found::Text(text)), Form::Scalar(Scalar::String)) = (found, &field.form) {
+            if let (Some(ColumnValue::Text(text)), ValueForm::Scalar(Scalar::String)) = (found, &field.form) {
                 self.out.encoded(text);
                 continue;
             }
-            if let Some(Found::File(file)) = found {
-                self.field(selection.type_, field, Ok(Resolved::One(Source::File(file))), place)?;
+            if let Some(ColumnValue::File(file)) = found {
+                self.field(selection.type_, field, Ok(ResolvedValue::One(Source::File(file))), place)?;
                 continue;
             }
             let held = match (&field.read, map, &places) {
-                (Read::Key(_), Some(map), Some(places)) => {
-                    map.at(places[number]).map_or(Raw::Absent, Raw::Value)
+                (ReadKey::Key(_), Some(map), Some(places)) => {
+                    map.at(places[number]).map_or(RawValue::Absent, RawValue::Value)
                 }
-                (Read::Key(key), ..) => view.raw(source, key),
-                (Read::Path, ..) => view.raw(source, "path"),
-                (Read::Schema, ..) => view.raw(source, "$schema"),
-                (Read::Nothing, ..) => Raw::Absent,
+                (ReadKey::Key(key), ..) => view.raw(source, key),
+                (ReadKey::Path, ..) => view.raw(source, "path"),
+                (ReadKey::Schema, ..) => view.raw(source, "$schema"),
+                (ReadKey::Nothing, ..) => RawValue::Absent,
             };
-            let resolved = self.resolve(selection.type_, field, Held { source, raw: held });
+            let resolved = self.resolve(selection.type_, field, RawField { source, raw: held });
             self.field(selection.type_, field, resolved, place)?;
         }
         self.out.end_object();
-        Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
+        Ok(if selection.fields.is_empty() { WrittenValue::EmptyObject } else { WrittenValue::Value })
     }
 
     /// Writes the value of a field, or `null` where it is nullable.
@@ -233,22 +233,22 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        resolved: Result<Resolved<'a>, Failure>,
-        place: Place<'_>,
-    ) -> Result<(), Stop> {
-        let path = Path::key(place.path, &field.key);
+        resolved: Result<ResolvedValue<'a>, Failure>,
+        place: ExecutionPosition<'_>,
+    ) -> Result<(), WriteAbort> {
+        let path = AnswerPath::key(place.path, &field.key);
         let mark = self.out.mark();
         let recorded = self.recorded();
         let written = match resolved {
             Ok(resolved) => {
                 let origin = self.origin_of(type_, field, &place.origin);
-                self.complete(type_, field, resolved, Place { path: Some(&path), origin })
+                self.complete(type_, field, resolved, ExecutionPosition { path: Some(&path), origin })
             }
             Err(failure) => Err(self.fail(failure, field, &path)),
         };
         match written {
             Ok(_) => Ok(()),
-            Err(Stop::Null) if !field.shape.required => {
+            Err(WriteAbort::NullPropagation) if !field.shape.required => {
                 self.rewind(mark, recorded);
                 self.out.null();
                 Ok(())
@@ -258,13 +258,15 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 
     /// The origin of a key's value, relative to the object that has the key.
-    fn origin_of<'p>(&self, type_: TypeId, field: &'p FieldPlan, origin: &'p Origin<'p>) -> Origin<'p>
+    fn origin_of<'p>(&self, type_: TypeId, field: &'p FieldPlan, origin: &'p DataOrigin<'p>) -> DataOrigin<'p>
     where
         'a: 'p,
     {
-        match field.what {
-            What::Field(number) => Origin::Key(origin, &self.task.schema.type_(type_).fields[number].name),
-            _ => Origin::Nowhere,
+        match field.target {
+            FieldTarget::Field(number) => {
+                DataOrigin::Key(origin, &self.task.schema.type_(type_).fields[number].name)
+            }
+            _ => DataOrigin::Nowhere,
         }
     }
 
@@ -273,67 +275,75 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        Held { source, raw }: Held<'a>,
-    ) -> Result<Resolved<'a>, Failure> {
+        RawField { source, raw }: RawField<'a>,
+    ) -> Result<ResolvedValue<'a>, Failure> {
         let Task { schema, view, .. } = self.task;
         let internal = |message: String| Failure::new(Code::Internal, message);
-        if matches!(field.read, Read::Key(_) | Read::Path) {
+        if matches!(field.read, ReadKey::Key(_) | ReadKey::Path) {
             return view.follow(raw).map_err(|error| internal(error.to_string()));
         }
-        let number = match field.what {
-            What::Field(number) => number,
-            What::TypeName => return Ok(Resolved::One(Source::Text(&schema.type_(type_).name))),
-            What::Schema => return Ok(Resolved::One(Source::Meta(meta::Meta::Schema))),
-            What::Type => {
+        let number = match field.target {
+            FieldTarget::Field(number) => number,
+            FieldTarget::TypeName => return Ok(ResolvedValue::One(Source::Text(&schema.type_(type_).name))),
+            FieldTarget::Schema => {
+                return Ok(ResolvedValue::One(Source::Meta(introspection::IntrospectionObject::Schema)));
+            }
+            FieldTarget::Type => {
                 let arguments = self.arguments(type_, field);
                 let id = arguments.as_ref().and_then(|given| schema.type_id(given.text("name")?));
-                let one = |id| Resolved::One(Source::Meta(meta::Meta::Type(meta::named(id))));
-                return Ok(id.map_or(Resolved::Null, one));
+                let one = |id| {
+                    ResolvedValue::One(Source::Meta(introspection::IntrospectionObject::Type(
+                        introspection::named(id),
+                    )))
+                };
+                return Ok(id.map_or(ResolvedValue::Null, one));
             }
         };
         let definition = &schema.type_(type_).fields[number];
         match &definition.resolver {
             Resolver::Key => view.follow(raw).map_err(|error| internal(error.to_string())),
             Resolver::SchemaKey => Ok(match raw {
-                Raw::Text(text) => Resolved::One(Source::Text(text)),
-                Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,
-                Raw::Value(value) => Resolved::One(Source::Value(value)),
+                RawValue::Text(text) => ResolvedValue::One(Source::Text(text)),
+                RawValue::Value(Value::Null) | RawValue::Absent | RawValue::Backrefs(_) => {
+                    ResolvedValue::Null
+                }
+                RawValue::Value(value) => ResolvedValue::One(Source::Value(value)),
             }),
-            Resolver::Datafiles(schema) => self.datafiles(type_, field, schema).map(Resolved::Many),
+            Resolver::Datafiles(schema) => self.datafiles(type_, field, schema).map(ResolvedValue::Many),
             Resolver::BackReferences(reference) => {
                 let files = match view.raw(source, "path") {
-                    Raw::Text(path) => view.index.pointing(*reference, path),
-                    Raw::Value(Value::Str(path)) => view.index.pointing(*reference, path),
+                    RawValue::Text(path) => view.index.pointing(*reference, path),
+                    RawValue::Value(Value::Str(path)) => view.index.pointing(*reference, path),
                     _ => &[],
                 };
-                Ok(Resolved::Many(Many::Files(files)))
+                Ok(ResolvedValue::Many(ListSource::Files(files)))
             }
             Resolver::Resource => {
                 let id = match view.raw(source, &definition.name) {
-                    Raw::Text(path) => view.index.resource(path),
-                    Raw::Value(Value::Str(path)) => view.index.resource(path),
+                    RawValue::Text(path) => view.index.resource(path),
+                    RawValue::Value(Value::Str(path)) => view.index.resource(path),
                     _ => None,
                 };
-                Ok(id.map_or(Resolved::Null, |id| Resolved::One(Source::Resource(id))))
+                Ok(id.map_or(ResolvedValue::Null, |id| ResolvedValue::One(Source::Resource(id))))
             }
-            Resolver::Resources => Ok(Resolved::Many(self.resources(type_, field))),
+            Resolver::Resources => Ok(ResolvedValue::Many(self.resources(type_, field))),
             Resolver::Meta => Ok(match source {
-                Source::Meta(part) => meta::resolve(schema, part, &definition.name),
-                _ => Resolved::Null,
+                Source::Meta(part) => introspection::resolve(schema, part, &definition.name),
+                _ => ResolvedValue::Null,
             }),
         }
     }
 
     /// Records an error at a field.
-    fn fail(&mut self, mut failure: Failure, field: &FieldPlan, path: &Path<'_>) -> Stop {
+    fn fail(&mut self, mut failure: Failure, field: &FieldPlan, path: &AnswerPath<'_>) -> WriteAbort {
         failure.locations.clone_from(&field.locations);
         failure.path = path.steps();
         self.failures.push(failure);
-        Stop::Null
+        WriteAbort::NullPropagation
     }
 
     /// Adds the schema of an object to the list of schemas that were read.
-    fn note_schema(&mut self, source: Source<'a>) {
+    fn record_schema(&mut self, source: Source<'a>) {
         let view = self.task.view;
         let text = match source {
             Source::File(file) => {
@@ -344,8 +354,8 @@ impl<'a, S: Sink> Executor<'a, S> {
                 view.index.schema_name(id)
             }
             other => match view.raw(other, "$schema") {
-                Raw::Text(text) => text,
-                Raw::Value(Value::Str(text)) => text,
+                RawValue::Text(text) => text,
+                RawValue::Value(Value::Str(text)) => text,
                 _ => return,
             },
         };
@@ -355,37 +365,37 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 
     /// Stops when the answer has become too large, or the request was cancelled.
-    fn look_up(&mut self, place: Place<'_>) -> Result<(), Stop> {
-        self.until_look_up -= 1;
-        if self.until_look_up > 0 {
+    fn check_limits(&mut self, place: ExecutionPosition<'_>) -> Result<(), WriteAbort> {
+        self.until_check -= 1;
+        if self.until_check > 0 {
             return Ok(());
         }
-        self.until_look_up = LOOK_UP;
+        self.until_check = CHECK_INTERVAL;
         if self.out.size() > self.task.limits.answer_bytes {
             return Err(self.too_large(place));
         }
         if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
             let text = "The request was cancelled before its answer was complete.";
-            return Err(self.over(Failure::new(Code::Cancelled, text), place));
+            return Err(self.abort(Failure::new(Code::Cancelled, text), place));
         }
         Ok(())
     }
 
-    fn too_large(&mut self, place: Place<'_>) -> Stop {
+    fn too_large(&mut self, place: ExecutionPosition<'_>) -> WriteAbort {
         let most = self.task.limits.answer_bytes;
         let text = format!("The answer has more than {most} bytes.");
-        self.over(Failure::new(Code::LimitExceeded, text), place)
+        self.abort(Failure::new(Code::LimitExceeded, text), place)
     }
 
     /// Records why the whole request is aborted.
-    fn over(&mut self, mut failure: Failure, place: Place<'_>) -> Stop {
-        failure.path = place.path.map(Path::steps).unwrap_or_default();
+    fn abort(&mut self, mut failure: Failure, place: ExecutionPosition<'_>) -> WriteAbort {
+        failure.path = place.path.map(AnswerPath::steps).unwrap_or_default();
         self.failures.push(failure);
-        Stop::Over
+        WriteAbort::RequestAborted
     }
 
     /// Records an object in the read set and the provenance, if requested.
-    fn note(&mut self, source: Source<'a>, place: Place<'_>) {
+    fn record_object(&mut self, source: Source<'a>, place: ExecutionPosition<'_>) {
         if let Some(touched) = &mut self.record.touched {
             touched.note(source);
         }
@@ -402,7 +412,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     fn rewind(&mut self, mark: S::Mark, recorded: usize) {
         self.out.rewind(mark);
         if let Some(end) = self.out.offset() {
-            self.again.cut(end);
+            self.object_memo.truncate(end);
         }
         if let Some(provenance) = &mut self.record.provenance {
             provenance.truncate(recorded);

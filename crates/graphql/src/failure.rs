@@ -1,6 +1,6 @@
 //! An error of an answer, in the format that GraphQL clients expect.
 
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 
 use crate::location::Location;
 
@@ -43,7 +43,7 @@ impl Code {
 
 /// A segment of a path in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ErrorPathSegment {
     /// A key of an object.
     Key(Box<str>),
     /// An element of a list.
@@ -60,7 +60,7 @@ pub struct Failure {
     /// Locations in the request.
     pub locations: Vec<Location>,
     /// Path in the answer.
-    pub path: Vec<Step>,
+    pub path: Vec<ErrorPathSegment>,
     /// For a bad filter: the type that lacks the field.
     pub type_: Option<Box<str>>,
 }
@@ -73,7 +73,7 @@ impl Failure {
 
     /// Appends it as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let mut json = JavaScript(out);
+        let mut json = JavaScriptWriter(out);
         json.raw("{\"message\":");
         json.str(&self.message);
         if !self.locations.is_empty() {
@@ -91,8 +91,8 @@ impl Failure {
                     json.raw(",");
                 }
                 match step {
-                    Step::Key(key) => json.str(key),
-                    Step::Index(index) => json.raw(&index.to_string()),
+                    ErrorPathSegment::Key(key) => json.str(key),
+                    ErrorPathSegment::Index(index) => json.raw(&index.to_string()),
                 }
             }
             json.raw("]");

@@ -9,7 +9,7 @@ use qontract_bundle::types::{Field, Type};
 use crate::failure::{Code, Failure};
 use crate::input::{Input, show_number};
 use crate::schema::Schema;
-use crate::source::{Many, Raw, Resolved, Source, View};
+use crate::source::{DataView, ListSource, RawValue, ResolvedValue, Source};
 
 /// A compiled filter.
 #[derive(Debug)]
@@ -24,11 +24,11 @@ pub enum Filter {
 #[derive(Debug)]
 pub struct Condition {
     key: Box<str>,
-    test: Test,
+    test: FieldTest,
 }
 
 #[derive(Debug)]
-enum Test {
+enum FieldTest {
     /// Equal to this value; a missing key counts as `null`.
     Is(Input),
     /// A list equal to these values, in order.
@@ -45,7 +45,7 @@ enum Test {
 
 /// Why a filter cannot be evaluated.
 #[derive(Debug)]
-pub struct FilterFault {
+pub struct FilterError {
     /// The kind of error.
     pub code: Code,
     /// The message.
@@ -54,7 +54,7 @@ pub struct FilterFault {
     pub type_: Option<Box<str>>,
 }
 
-impl FilterFault {
+impl FilterError {
     fn internal(message: impl Into<String>) -> Self {
         Self { code: Code::Internal, message: message.into(), type_: None }
     }
@@ -67,7 +67,7 @@ impl FilterFault {
 
 impl Filter {
     /// Compiles `input` for objects of `type_`.
-    pub fn compile(schema: &Schema, type_: &Type, input: &Input) -> Result<Self, FilterFault> {
+    pub fn compile(schema: &Schema, type_: &Type, input: &Input) -> Result<Self, FilterError> {
         let entries: Vec<(Box<str>, &Input)> = match input {
             Input::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), value)).collect(),
             // The keys of a list are its indices.
@@ -79,13 +79,13 @@ impl Filter {
         let mut conditions = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Some(field) = find(schema, type_, &key) else {
-                return Err(FilterFault {
+                return Err(FilterError {
                     code: Code::BadFilterField,
                     message: format!("Field \"{key}\" does not exist on type \"{}\"", type_.name),
                     type_: Some(type_.name.clone()),
                 });
             };
-            conditions.push(Condition { test: Test::compile(schema, field, value)?, key });
+            conditions.push(Condition { test: FieldTest::compile(schema, field, value)?, key });
         }
         Ok(Filter::All(conditions))
     }
@@ -94,12 +94,12 @@ impl Filter {
     pub fn visit(&self, visit: &mut dyn FnMut(&str, Option<&Filter>)) {
         let Filter::All(conditions) = self else { return };
         for Condition { key, test } in conditions {
-            visit(key, if let Test::Passes(inner) = test { Some(inner) } else { None });
+            visit(key, if let FieldTest::Passes(inner) = test { Some(inner) } else { None });
         }
     }
 
     /// Whether an object passes.
-    pub fn passes<'a>(&self, view: View<'a>, source: Source<'a>) -> Result<bool, FilterFault> {
+    pub fn passes<'a>(&self, view: DataView<'a>, source: Source<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
             if !condition.holds(view, Some(source))? {
@@ -111,18 +111,18 @@ impl Filter {
 
     /// Whether a list passes: tests that support lists are evaluated for every element, the others for the
     /// list itself, which has no keys.
-    fn passes_list<'a>(&self, view: View<'a>, many: &Many<'a>) -> Result<bool, FilterFault> {
+    fn passes_list<'a>(&self, view: DataView<'a>, many: &ListSource<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
             match &condition.test {
-                Test::In(_) | Test::Not(_) | Test::Passes(_) | Test::Fault(_) => {
+                FieldTest::In(_) | FieldTest::Not(_) | FieldTest::Passes(_) | FieldTest::Fault(_) => {
                     for index in 0..many.len() {
                         if !condition.holds(view, many.element(index))? {
                             return Ok(false);
                         }
                     }
                 }
-                Test::Is(_) | Test::IsList(_) => {
+                FieldTest::Is(_) | FieldTest::IsList(_) => {
                     if !condition.holds(view, Some(Source::Opaque))? {
                         return Ok(false);
                     }
@@ -133,72 +133,72 @@ impl Filter {
     }
 }
 
-impl Test {
-    fn compile(schema: &Schema, field: &Field, value: &Input) -> Result<Self, FilterFault> {
+impl FieldTest {
+    fn compile(schema: &Schema, field: &Field, value: &Input) -> Result<Self, FilterError> {
         if let Input::List(items) = value
             && field.is_list
         {
-            return Ok(Test::IsList(items.clone()));
+            return Ok(FieldTest::IsList(items.clone()));
         }
         if let Some(set) = value.get("in") {
-            return Ok(Test::In(set_of(set)?));
+            return Ok(FieldTest::In(set_of(set)?));
         }
         if let Some(filter) = value.get("filter") {
             return match schema.described().of_field(field) {
                 Some(_) if !filter.is_given() => {
-                    Ok(Test::Fault("Cannot convert undefined or null to object"))
+                    Ok(FieldTest::Fault("Cannot convert undefined or null to object"))
                 }
-                Some(inner) => Ok(Test::Passes(Filter::compile(schema, inner, filter)?)),
-                None => Ok(Test::Fault("Cannot read properties of undefined (reading 'name')")),
+                Some(inner) => Ok(FieldTest::Passes(Filter::compile(schema, inner, filter)?)),
+                None => Ok(FieldTest::Fault("Cannot read properties of undefined (reading 'name')")),
             };
         }
         if let Some(other) = value.get("ne") {
-            return Ok(Test::Not(other.clone()));
+            return Ok(FieldTest::Not(other.clone()));
         }
-        Ok(Test::Is(value.clone()))
+        Ok(FieldTest::Is(value.clone()))
     }
 }
 
 impl Condition {
-    fn holds<'a>(&self, view: View<'a>, source: Option<Source<'a>>) -> Result<bool, FilterFault> {
+    fn holds<'a>(&self, view: DataView<'a>, source: Option<Source<'a>>) -> Result<bool, FilterError> {
         let key = &*self.key;
         let Some(source) = source else {
-            return Err(FilterFault::internal(match self.test {
-                Test::In(_) => format!("Cannot use 'in' operator to search for '{key}' in null"),
+            return Err(FilterError::internal(match self.test {
+                FieldTest::In(_) => format!("Cannot use 'in' operator to search for '{key}' in null"),
                 _ => format!("Cannot read properties of null (reading '{key}')"),
             }));
         };
         let raw = view.raw(source, key);
         match &self.test {
-            Test::Is(value) => Ok(is(value, raw)),
-            Test::Not(value) => Ok(!is(value, raw)),
-            Test::IsList(values) => Ok(match raw {
-                Raw::Value(Value::List(items)) => {
+            FieldTest::Is(value) => Ok(is(value, raw)),
+            FieldTest::Not(value) => Ok(!is(value, raw)),
+            FieldTest::IsList(values) => Ok(match raw {
+                RawValue::Value(Value::List(items)) => {
                     let same = |(value, item): (&Input, &Value)| value.is(Some(item));
                     items.len() == values.len() && values.iter().zip(items).all(same)
                 }
                 _ => false,
             }),
-            Test::In(values) => match (source, raw) {
+            FieldTest::In(values) => match (source, raw) {
                 (Source::Value(scalar), _) if scalar.as_map().is_none() && scalar.as_list().is_none() => {
                     let shown = match Input::from(scalar) {
                         Input::Text(text) => text.to_string(),
                         other => crate::input::inspect(&other),
                     };
                     let message = format!("Cannot use 'in' operator to search for '{key}' in {shown}");
-                    Err(FilterFault::internal(message))
+                    Err(FilterError::internal(message))
                 }
-                (_, Raw::Absent) => Ok(false),
+                (_, RawValue::Absent) => Ok(false),
                 _ => Ok(values.iter().any(|value| is(value, raw))),
             },
-            Test::Passes(filter) => match follow(view, resolved(view, source, key))? {
-                Resolved::Null => Ok(false),
-                Resolved::One(source) => filter.passes(view, source),
-                Resolved::Many(many) => filter.passes_list(view, &many),
+            FieldTest::Passes(filter) => match follow(view, resolved(view, source, key))? {
+                ResolvedValue::Null => Ok(false),
+                ResolvedValue::One(source) => filter.passes(view, source),
+                ResolvedValue::Many(many) => filter.passes_list(view, &many),
             },
-            Test::Fault(message) => match follow(view, resolved(view, source, key))? {
-                Resolved::Null => Ok(false),
-                _ => Err(FilterFault::internal(*message)),
+            FieldTest::Fault(message) => match follow(view, resolved(view, source, key))? {
+                ResolvedValue::Null => Ok(false),
+                _ => Err(FilterError::internal(*message)),
             },
         }
     }
@@ -206,44 +206,44 @@ impl Condition {
 
 /// The raw value of a key under the name that fields use: `schema` is the datafile's `$schema`. Other tests
 /// read the key itself.
-fn resolved<'a>(view: View<'a>, source: Source<'a>, key: &str) -> Raw<'a> {
+fn resolved<'a>(view: DataView<'a>, source: Source<'a>, key: &str) -> RawValue<'a> {
     view.raw(source, if key == "schema" { "$schema" } else { key })
 }
 
 /// The target of a key; `null` counts as missing here.
-fn follow<'a>(view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
+fn follow<'a>(view: DataView<'a>, raw: RawValue<'a>) -> Result<ResolvedValue<'a>, FilterError> {
     match raw {
-        Raw::Value(Value::Null) => Ok(Resolved::Null),
-        other => view.follow(other).map_err(|error| FilterFault::internal(error.to_string())),
+        RawValue::Value(Value::Null) => Ok(ResolvedValue::Null),
+        other => view.follow(other).map_err(|error| FilterError::internal(error.to_string())),
     }
 }
 
-fn is(value: &Input, raw: Raw<'_>) -> bool {
+fn is(value: &Input, raw: RawValue<'_>) -> bool {
     match raw {
-        Raw::Absent => value.is(None),
-        Raw::Value(raw) => value.is(Some(raw)),
-        Raw::Text(text) => matches!(value, Input::Text(mine) if **mine == *text),
-        Raw::Backrefs(_) => false,
+        RawValue::Absent => value.is(None),
+        RawValue::Value(raw) => value.is(Some(raw)),
+        RawValue::Text(text) => matches!(value, Input::Text(mine) if **mine == *text),
+        RawValue::Backrefs(_) => false,
     }
 }
 
 /// The elements of a set; a string is the set of its characters.
-fn set_of(set: &Input) -> Result<Vec<Input>, FilterFault> {
+fn set_of(set: &Input) -> Result<Vec<Input>, FilterError> {
     match set {
         Input::List(items) => Ok(items.clone()),
         Input::Text(text) => Ok(text.chars().map(|one| Input::Text(one.to_string().into())).collect()),
         Input::Null | Input::Undefined => Ok(Vec::new()),
         Input::Number(number) => Err(not_iterable("number", &show_number(*number))),
         Input::Bool(value) => Err(not_iterable("boolean", &value.to_string())),
-        Input::Object(_) => Err(FilterFault::internal(
+        Input::Object(_) => Err(FilterError::internal(
             "object is not iterable (cannot read property Symbol(Symbol.iterator))",
         )),
     }
 }
 
-fn not_iterable(type_: &str, value: &str) -> FilterFault {
+fn not_iterable(type_: &str, value: &str) -> FilterError {
     let message = format!("{type_} {value} is not iterable (cannot read property Symbol(Symbol.iterator))");
-    FilterFault::internal(message)
+    FilterError::internal(message)
 }
 
 /// The field of a type that a filter may name; for an interface that dispatches by a key, a field of any of

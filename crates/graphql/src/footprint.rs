@@ -5,14 +5,14 @@
 //! reference is assumed to point to a datafile of the schema that its type has; where the data violates that,
 //! the target is *mistyped*, and every change of a mistyped target counts.
 
-mod strays;
+mod mistyped_targets;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_bundle::{Document, Value};
 
-pub use strays::Strays;
+pub use mistyped_targets::MistypedTargets;
 pub(crate) use trace::trace;
 
 /// What a query can read.
@@ -20,10 +20,10 @@ pub(crate) use trace::trace;
 pub struct Footprint {
     datafiles: BTreeMap<Box<str>, Keys>,
     resources: bool,
-    naming: bool,
+    reads_backrefs: bool,
     fields: BTreeSet<(Box<str>, Box<str>)>,
     /// Per schema the first field, as type and field, that leads to its datafiles.
-    ways: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
+    first_fields: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
     schema: bool,
 }
 
@@ -109,8 +109,8 @@ impl Footprint {
     }
 
     /// The first field, as type and field, that leads to datafiles of a schema.
-    pub fn way_to(&self, schema: &str) -> Option<(&str, &str)> {
-        self.ways.get(schema).map(|(type_, field)| (&**type_, &**field))
+    pub fn first_field_to(&self, schema: &str) -> Option<(&str, &str)> {
+        self.first_fields.get(schema).map(|(type_, field)| (&**type_, &**field))
     }
 
     /// Whether resources can be read.
@@ -119,8 +119,8 @@ impl Footprint {
     }
 
     /// Whether the query reads which datafiles name a resource.
-    pub fn naming(&self) -> bool {
-        self.naming
+    pub fn reads_backrefs(&self) -> bool {
+        self.reads_backrefs
     }
 
     /// Whether the query reads the schema itself.
@@ -167,7 +167,7 @@ impl Footprint {
 
     pub(crate) fn file(&mut self, schema: &str, keys: &Keys, field: FieldRef<'_>) {
         self.datafiles.entry(schema.into()).or_default().add(keys);
-        self.ways.entry(schema.into()).or_insert_with(|| (field.type_name.into(), field.name.into()));
+        self.first_fields.entry(schema.into()).or_insert_with(|| (field.type_name.into(), field.name.into()));
     }
 
     pub(crate) fn field(&mut self, type_: &str, field: &str) {
@@ -177,7 +177,7 @@ impl Footprint {
     /// Any resource can be read, and these keys of it.
     pub(crate) fn any_resource(&mut self, keys: &Keys) {
         self.resources = true;
-        self.naming |= match keys {
+        self.reads_backrefs |= match keys {
             Keys::All => true,
             Keys::Some(keys) => keys.contains_key("backrefs"),
         };

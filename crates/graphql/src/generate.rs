@@ -5,7 +5,7 @@
 
 mod interface;
 mod names;
-mod shared;
+mod shared_fragments;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -15,11 +15,11 @@ use apollo_compiler::executable::{ExecutableDocument, Field, Selection, Selectio
 
 use crate::document::Document;
 use crate::failure::{Code, Failure};
-use crate::limits::Limits;
+use crate::limits::QueryLimits;
 use crate::schema::{Kind, Scalar, Schema, Shape, TypeId};
 
 use names::{camel, pascal, snake, unversioned};
-pub use shared::{SharedFragment, SharedFragments};
+pub use shared_fragments::{SharedFragment, SharedFragments};
 
 /// Allows a lint that the field names of the data violate.
 const ALLOW: &str = "#![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n";
@@ -35,11 +35,11 @@ pub fn query(
     let spread = shared.spread_by(query).map_err(|why| vec![failure(why)])?;
     let needed = shared.needed_by(query).map_err(|why| vec![failure(why)])?;
     let text = needed.iter().fold(query.to_owned(), |text, fragment| format!("{text}\n{}", fragment.text));
-    let document = Document::prepare(schema, &text, &Limits::default())?;
+    let document = Document::prepare(schema, &text, &QueryLimits::default())?;
     let head = format!(
         "//! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.\n\
          {ALLOW}use qontract_graphql::{{Operation, QuerySource}};\n{}use serde::Deserialize;\n",
-        shared::imports(&spread, package),
+        shared_fragments::imports(&spread, package),
     );
     let operations = document.executable().operations.iter().filter_map(|operation| operation.name.as_ref());
     let mut taken: HashSet<String> = operations.map(ToString::to_string).collect();
@@ -49,8 +49,8 @@ pub fn query(
         document: document.executable(),
         shared: needed.iter().map(|fragment| fragment.name.as_str()).collect(),
         types: Vec::new(),
-        taken,
-        known: HashMap::new(),
+        used_names: taken,
+        types_by_signature: HashMap::new(),
     };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
@@ -64,7 +64,7 @@ pub fn query(
             generator.types[index],
             "\nimpl Operation for {name} {{\n    \
              const SOURCE: QuerySource = QuerySource::new(\"{name}\", include_str!(\"query.graphql\"), &[{}]);\n}}\n",
-            shared::texts(&spread),
+            shared_fragments::texts(&spread),
         );
     }
     Ok(head + &generator.types.concat())
@@ -82,8 +82,8 @@ pub fn fragments(schema: &Schema, shared: &SharedFragments, package: &str) -> Re
         document: &document,
         shared: shared.iter().map(|fragment| fragment.name.as_str()).collect(),
         types: Vec::new(),
-        taken: shared.iter().map(|fragment| fragment.name.clone()).collect(),
-        known: HashMap::new(),
+        used_names: shared.iter().map(|fragment| fragment.name.clone()).collect(),
+        types_by_signature: HashMap::new(),
     };
     for SharedFragment { name, text, file, .. } in
         shared.iter().filter(|fragment| fragment.package == package)
@@ -114,7 +114,7 @@ fn failure(message: impl Into<String>) -> Failure {
 }
 
 /// A field of an answer: its key, the nodes that select it, and whether it may be missing.
-struct Asked<'d> {
+struct RequestedField<'d> {
     key: String,
     nodes: Vec<&'d Node<Field>>,
     conditional: bool,
@@ -122,11 +122,11 @@ struct Asked<'d> {
 
 /// The fields of a selection, and the shared fragments that it spreads.
 #[derive(Default)]
-struct Collected<'d> {
-    fields: Vec<Asked<'d>>,
+struct SelectedFields<'d> {
+    fields: Vec<RequestedField<'d>>,
     shared: BTreeSet<&'d str>,
     /// The fragments that are being expanded.
-    open: HashSet<&'d str>,
+    expanding: HashSet<&'d str>,
     /// Whether the fields of shared fragments are collected as well.
     expand: bool,
 }
@@ -139,14 +139,14 @@ struct Generator<'d> {
     /// The source of each type, outer types first.
     types: Vec<String>,
     /// Names of Rust types that are in use.
-    taken: HashSet<String>,
+    used_names: HashSet<String>,
     /// Rust types by the signature of their selection: equal selections share one type.
-    known: HashMap<String, String>,
+    types_by_signature: HashMap<String, String>,
 }
 
 impl<'d> Generator<'d> {
-    fn fields(&self, type_: TypeId, sets: &[&'d SelectionSet]) -> Collected<'d> {
-        let mut collected = Collected::default();
+    fn fields(&self, type_: TypeId, sets: &[&'d SelectionSet]) -> SelectedFields<'d> {
+        let mut collected = SelectedFields::default();
         for set in sets {
             self.collect(type_, set, false, &mut collected);
         }
@@ -157,7 +157,7 @@ impl<'d> Generator<'d> {
     fn keys(&self, name: &str) -> Vec<String> {
         let Some(fragment) = self.document.fragments.get(name) else { return Vec::new() };
         let on = self.schema.type_id(fragment.type_condition()).unwrap_or_default();
-        let mut collected = Collected { expand: true, ..Collected::default() };
+        let mut collected = SelectedFields { expand: true, ..SelectedFields::default() };
         self.collect(on, &fragment.selection_set, false, &mut collected);
         collected.fields.into_iter().map(|field| field.key).collect()
     }
@@ -167,7 +167,7 @@ impl<'d> Generator<'d> {
         type_: TypeId,
         set: &'d SelectionSet,
         conditional: bool,
-        collected: &mut Collected<'d>,
+        collected: &mut SelectedFields<'d>,
     ) {
         let applies = |name: &str| {
             let id = self.schema.type_id(name);
@@ -184,7 +184,7 @@ impl<'d> Generator<'d> {
                             known.nodes.push(field);
                             known.conditional &= conditional;
                         }
-                        None => collected.fields.push(Asked {
+                        None => collected.fields.push(RequestedField {
                             key: key.to_owned(),
                             nodes: vec![field],
                             conditional,
@@ -202,9 +202,9 @@ impl<'d> Generator<'d> {
                     let is_of_type = self.schema.type_id(fragment.type_condition()) == Some(type_);
                     if is_of_type && !conditional && !collected.expand && self.shared.contains(name) {
                         collected.shared.insert(name);
-                    } else if applies(fragment.type_condition()) && collected.open.insert(name) {
+                    } else if applies(fragment.type_condition()) && collected.expanding.insert(name) {
                         self.collect(type_, &fragment.selection_set, conditional, collected);
-                        collected.open.remove(name);
+                        collected.expanding.remove(name);
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl<'d> Generator<'d> {
         let mut text = type_.name.to_string();
         for member in members {
             let _ = write!(text, "{{{}", self.schema.type_(member).name);
-            let Collected { fields, shared, .. } = self.fields(member, sets);
+            let SelectedFields { fields, shared, .. } = self.fields(member, sets);
             for name in shared {
                 let _ = write!(text, ",...{name}");
             }
@@ -232,7 +232,7 @@ impl<'d> Generator<'d> {
     }
 
     /// Writes a struct and the types of its fields; returns its index in `types`.
-    fn structure(&mut self, name: &str, doc: &str, selected: &Collected<'d>) -> Result<usize, Failure> {
+    fn structure(&mut self, name: &str, doc: &str, selected: &SelectedFields<'d>) -> Result<usize, Failure> {
         self.refuse_overlaps(selected)?;
         let index = self.types.len();
         self.types.push(String::new());
@@ -272,7 +272,7 @@ impl<'d> Generator<'d> {
     }
 
     /// A key is read by one type: either by a shared fragment, or by the type that contains it.
-    fn refuse_overlaps(&self, selected: &Collected<'d>) -> Result<(), Failure> {
+    fn refuse_overlaps(&self, selected: &SelectedFields<'d>) -> Result<(), Failure> {
         let mut taken: HashSet<String> = selected.fields.iter().map(|field| field.key.clone()).collect();
         for fragment in &selected.shared {
             for key in self.keys(fragment) {
@@ -291,13 +291,13 @@ impl<'d> Generator<'d> {
     /// A name for the Rust type of a GraphQL type: its own name if it is free, else the path to it.
     fn name(&mut self, own: &str, way: String) -> String {
         let own = unversioned(&pascal(own)).to_owned();
-        let name = if self.taken.contains(&own) { way } else { own };
-        self.taken.insert(name.clone());
+        let name = if self.used_names.contains(&own) { way } else { own };
+        self.used_names.insert(name.clone());
         name
     }
 
     /// The Rust type of a field; the types that it needs are written first.
-    fn type_(&mut self, parent: &str, field: &Asked<'d>) -> Result<String, Failure> {
+    fn type_(&mut self, parent: &str, field: &RequestedField<'d>) -> Result<String, Failure> {
         let node = field.nodes[0];
         let schema = self.schema;
         let id = schema.type_id(node.ty().inner_named_type()).unwrap_or_default();
@@ -316,7 +316,7 @@ impl<'d> Generator<'d> {
                     (selected.fields.is_empty(), selected.shared.first(), selected.shared.len())
                 {
                     (*fragment).to_owned()
-                } else if let Some(name) = self.known.get(&signature) {
+                } else if let Some(name) = self.types_by_signature.get(&signature) {
                     name.clone()
                 } else {
                     let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
@@ -325,7 +325,7 @@ impl<'d> Generator<'d> {
                     } else {
                         self.interface(&name, id, &sets)?;
                     }
-                    self.known.insert(signature, name.clone());
+                    self.types_by_signature.insert(signature, name.clone());
                     name
                 }
             }

@@ -6,7 +6,7 @@ use qontract_bundle::{Bundle, Document, Map, Value};
 use rayon::prelude::*;
 
 use crate::columns::Columns;
-use crate::leads::Leads;
+use crate::ref_targets::RefTargetCache;
 use crate::schema::{BackReference, Schema, TypeId};
 
 /// Keys are paths of the bundle, not untrusted input, so a fast hash is used.
@@ -23,15 +23,15 @@ pub struct Index {
     /// The top-level maps of all datafiles, stored contiguously: code that reads many of them does not chase
     /// pointers.
     roots: Vec<Option<Map>>,
-    tables: Arc<Tables>,
-    leads: Leads,
+    tables: Arc<IndexTables>,
+    ref_targets: RefTargetCache,
     columns: Columns,
 }
 
 /// The tables that depend only on the paths of a bundle, the schemas of its datafiles and their
 /// back-references. Bundles that agree on all of these share them.
 #[derive(Debug)]
-struct Tables {
+struct IndexTables {
     /// The concatenated paths of all datafiles, and where each ends.
     paths: String,
     ends: Vec<usize>,
@@ -53,15 +53,15 @@ impl Index {
         let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
         let (roots, names) =
             documents.map(|document| (document.value.as_map().cloned(), document.schema())).unzip();
-        let tables = Arc::new(Tables::new(bundle, names, schema));
+        let tables = Arc::new(IndexTables::new(bundle, names, schema));
         // Builds the path index now, so that no request waits for it.
-        bundle.place("");
+        bundle.index_of("");
         Self::of(roots, tables)
     }
 
-    fn of(roots: Vec<Option<Map>>, tables: Arc<Tables>) -> Self {
-        let leads = Leads::new(roots.len());
-        Self { roots, tables, leads, columns: Columns::default() }
+    fn of(roots: Vec<Option<Map>>, tables: Arc<IndexTables>) -> Self {
+        let ref_targets = RefTargetCache::new(roots.len());
+        Self { roots, tables, ref_targets, columns: Columns::default() }
     }
 
     /// Builds the index of `bundle` incrementally from this index of `last`; both have the same schema. If
@@ -70,20 +70,20 @@ impl Index {
     ///
     /// A changed document whose schema or back-reference targets differ invalidates the tables as well.
     #[must_use]
-    pub fn beside(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
+    pub fn derive(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
         if !bundle.has_paths_of(last) && !have_equal_paths(bundle, last) {
             return Self::new(bundle, schema);
         }
         let mut roots = self.roots.clone();
         let files = last.datafiles().iter().zip(bundle.datafiles()).zip(&mut roots);
         for ((was, is), root) in files.filter(|((a, b), _)| !Arc::ptr_eq(&a.document, &b.document)) {
-            if !points_alike(&was.document, &is.document, schema) {
+            if !have_equal_targets(&was.document, &is.document, schema) {
                 return Self::new(bundle, schema);
             }
             *root = is.document.value.as_map().cloned();
         }
         // Builds the path index now, so that no request waits for it.
-        bundle.place("");
+        bundle.index_of("");
         Self::of(roots, Arc::clone(&self.tables))
     }
 }
@@ -97,7 +97,7 @@ fn have_equal_paths(a: &Bundle, b: &Bundle) -> bool {
 }
 
 /// Whether two datafiles have the same schema, and the same targets for all back-references.
-fn points_alike(a: &Document, b: &Document, schema: &Schema) -> bool {
+fn have_equal_targets(a: &Document, b: &Document, schema: &Schema) -> bool {
     let mut references = schema.back_references().iter();
     a.schema() == b.schema()
         && references.all(|reference| {
@@ -110,7 +110,7 @@ fn points_alike(a: &Document, b: &Document, schema: &Schema) -> bool {
         })
 }
 
-impl Tables {
+impl IndexTables {
     fn new(bundle: &Bundle, names: Vec<Option<&str>>, schema: &Schema) -> Self {
         let count = names.len();
         let mut tables = Self {
@@ -197,8 +197,8 @@ impl Index {
     }
 
     /// The cache of resolved references.
-    pub fn leads(&self) -> &Leads {
-        &self.leads
+    pub fn ref_targets(&self) -> &RefTargetCache {
+        &self.ref_targets
     }
 
     /// The columns of fields that long lists read.

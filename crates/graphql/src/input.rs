@@ -135,18 +135,18 @@ pub fn show_number(number: f64) -> String {
 /// Text in quotes, as JSON.
 pub fn quoted(text: &str) -> String {
     let mut out = Vec::new();
-    json::JavaScript(&mut out).str(text);
+    json::JavaScriptWriter(&mut out).str(text);
     String::from_utf8(out).unwrap_or_default()
 }
 
 /// A value as graphql-js prints it in messages: like a literal, up to three levels and ten list elements.
 pub fn inspect(value: &Input) -> String {
-    shown(value, 0)
+    format_value(value, 0)
 }
 
-fn shown(value: &Input, depth: usize) -> String {
-    const DEEPEST: usize = 2;
-    const LONGEST: usize = 10;
+fn format_value(value: &Input, depth: usize) -> String {
+    const MAX_DEPTH: usize = 2;
+    const MAX_ITEMS: usize = 10;
     match value {
         Input::Undefined => "undefined".to_owned(),
         Input::Null => "null".to_owned(),
@@ -154,11 +154,11 @@ fn shown(value: &Input, depth: usize) -> String {
         Input::Number(number) => show_number(*number),
         Input::Text(text) => quoted(text),
         Input::List(items) if items.is_empty() => "[]".to_owned(),
-        Input::List(_) if depth >= DEEPEST => "[Array]".to_owned(),
+        Input::List(_) if depth >= MAX_DEPTH => "[Array]".to_owned(),
         Input::List(items) => {
             let mut parts: Vec<String> =
-                items.iter().take(LONGEST).map(|item| shown(item, depth + 1)).collect();
-            match items.len().saturating_sub(LONGEST) {
+                items.iter().take(MAX_ITEMS).map(|item| format_value(item, depth + 1)).collect();
+            match items.len().saturating_sub(MAX_ITEMS) {
                 0 => {}
                 1 => parts.push("... 1 more item".to_owned()),
                 more => parts.push(format!("... {more} more items")),
@@ -166,10 +166,12 @@ fn shown(value: &Input, depth: usize) -> String {
             format!("[{}]", parts.join(", "))
         }
         Input::Object(entries) if entries.is_empty() => "{}".to_owned(),
-        Input::Object(_) if depth >= DEEPEST => "[Object]".to_owned(),
+        Input::Object(_) if depth >= MAX_DEPTH => "[Object]".to_owned(),
         Input::Object(entries) => {
-            let parts: Vec<String> =
-                entries.iter().map(|(key, value)| format!("{key}: {}", shown(value, depth + 1))).collect();
+            let parts: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{key}: {}", format_value(value, depth + 1)))
+                .collect();
             format!("{{ {} }}", parts.join(", "))
         }
     }
@@ -177,12 +179,12 @@ fn shown(value: &Input, depth: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use qontract_bundle::json::Reader;
+    use qontract_bundle::json::JsonParser;
 
     use super::*;
 
     fn check(json: &str, expect: &str) {
-        let value = Reader::new(json).whole().unwrap();
+        let value = JsonParser::new(json).parse().unwrap();
         assert_eq!(inspect(&Input::from(&value)), expect);
     }
 

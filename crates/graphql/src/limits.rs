@@ -2,7 +2,7 @@
 
 /// Limits of one request. The defaults allow every known query of the established integrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct QueryLimits {
     /// Maximum size of the request's text, in bytes.
     pub query_bytes: usize,
     /// Maximum number of selections and directives: validation takes time in their square.
@@ -17,7 +17,7 @@ pub struct Limits {
     pub answer_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for QueryLimits {
     fn default() -> Self {
         Self {
             query_bytes: 100 << 10,
@@ -30,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl QueryLimits {
     /// No limits; only the depth stays limited, because stacks are finite.
     pub fn none() -> Self {
         let most = usize::MAX;

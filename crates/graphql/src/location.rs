@@ -13,14 +13,14 @@ pub struct Location {
 
 /// Line starts of a text, for many look-ups.
 #[derive(Debug)]
-pub struct Lines {
+pub struct RequestLines {
     /// The first byte of each.
     starts: Vec<usize>,
     /// UTF-16 units before each byte; not needed if there is one per byte.
     units: Option<Vec<u32>>,
 }
 
-impl Lines {
+impl RequestLines {
     /// The lines of `text`.
     pub fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, offset: usize, expect: (usize, usize)) {
-        let Location { line, column } = Lines::new(text).location(offset);
+        let Location { line, column } = RequestLines::new(text).location(offset);
         assert_eq!((line, column), expect, "{text:?} at {offset}");
     }
 

@@ -26,9 +26,9 @@ pub struct Plan {
     /// Number of fields with arguments.
     pub argument_sets: usize,
     /// Whether it reads nothing but the schema, so that the answer never changes.
-    pub only_meta: bool,
+    pub only_introspection: bool,
     /// Size of the last answer, in bytes: the estimate for the next one.
-    pub usual_size: AtomicUsize,
+    pub last_size: AtomicUsize,
 }
 
 /// The fields to write for an object of one type.
@@ -48,13 +48,13 @@ pub struct FieldPlan {
     /// The key as JSON, with its colon.
     pub encoded_key: Box<[u8]>,
     /// The target of the field.
-    pub what: What,
+    pub target: FieldTarget,
     /// The key of the data that it reads.
-    pub read: Read,
+    pub read: ReadKey,
     /// The type of its value.
     pub shape: Shape,
     /// The form in which its value, or each element of it, is written.
-    pub form: Form,
+    pub form: ValueForm,
     /// The locations that select it in the request.
     pub locations: Vec<Location>,
     /// Its arguments, and their number among those of the plan.
@@ -63,7 +63,7 @@ pub struct FieldPlan {
 
 /// The target of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FieldTarget {
     /// The name of the type.
     TypeName,
     /// The schema.
@@ -76,7 +76,7 @@ pub enum What {
 
 /// The key of the data that a field reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadKey {
     /// This one.
     Key(Box<str>),
     /// `path`, which for a datafile is not a key but its location.
@@ -89,7 +89,7 @@ pub enum Read {
 
 /// The form in which a value is written.
 #[derive(Debug)]
-pub enum Form {
+pub enum ValueForm {
     /// As a scalar.
     Scalar(Scalar),
     /// As the name of an enum value.

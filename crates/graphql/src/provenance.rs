@@ -3,11 +3,11 @@
 //!
 //! **Invariant:** provenance is part of an answer's bytes only if requested, and never part of its digest.
 
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 
 /// The origin of one object of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct ObjectOrigin {
     /// JSON pointer into the answer's `data`.
     pub at: Box<str>,
     /// The kind of its file.
@@ -30,17 +30,17 @@ pub enum OriginKind {
 /// The origins of all objects of an answer, in the order of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    origins: Vec<Origin>,
+    origins: Vec<ObjectOrigin>,
 }
 
 impl Provenance {
     /// The origins, in the order of the answer.
-    pub fn origins(&self) -> &[Origin] {
+    pub fn origins(&self) -> &[ObjectOrigin] {
         &self.origins
     }
 
     /// The origin of the object at a JSON pointer into the answer's `data`.
-    pub fn of(&self, at: &str) -> Option<&Origin> {
+    pub fn of(&self, at: &str) -> Option<&ObjectOrigin> {
         self.origins.iter().find(|origin| &*origin.at == at)
     }
 
@@ -57,21 +57,21 @@ impl Provenance {
     /// Adds an object of a datafile.
     pub(crate) fn add(&mut self, at: String, path: Box<str>, pointer: String) {
         let (at, pointer) = (at.into(), pointer.into());
-        self.origins.push(Origin { at, kind: OriginKind::Datafile, path, pointer });
+        self.origins.push(ObjectOrigin { at, kind: OriginKind::Datafile, path, pointer });
     }
 
     /// Adds a resource.
     pub(crate) fn add_resource(&mut self, at: String, path: Box<str>) {
         let at = at.into();
-        self.origins.push(Origin { at, kind: OriginKind::Resource, path, pointer: "".into() });
+        self.origins.push(ObjectOrigin { at, kind: OriginKind::Resource, path, pointer: "".into() });
     }
 
     /// Appends `{"/apps_v1/0":{"datafile":"/apps/a.yml","pointer":"","place":"data/apps/a.yml:1"},…}`.
-    pub(crate) fn write(&self, place: &dyn Fn(&Origin) -> Option<String>, out: &mut Vec<u8>) {
-        let mut json = JavaScript(out);
+    pub(crate) fn write(&self, place: &dyn Fn(&ObjectOrigin) -> Option<String>, out: &mut Vec<u8>) {
+        let mut json = JavaScriptWriter(out);
         json.raw("{");
         for (index, origin) in self.origins.iter().enumerate() {
-            let Origin { at, kind, path, pointer } = origin;
+            let ObjectOrigin { at, kind, path, pointer } = origin;
             if index > 0 {
                 json.raw(",");
             }

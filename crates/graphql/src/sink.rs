@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use qontract_bundle::{Value, json::JavaScript};
+use qontract_bundle::{Value, json::JavaScriptWriter};
 
 /// A writer of values that can rewind to a mark.
 pub trait Sink {
@@ -48,9 +48,9 @@ pub trait Sink {
 
 /// Writes JSON bytes.
 #[derive(Debug, Default)]
-pub struct Bytes(pub Vec<u8>);
+pub struct JsonBytes(pub Vec<u8>);
 
-impl Bytes {
+impl JsonBytes {
     fn comma_unless_after(&mut self, begin: u8) {
         if self.0.last() != Some(&begin) {
             self.0.push(b',');
@@ -58,7 +58,7 @@ impl Bytes {
     }
 }
 
-impl Sink for Bytes {
+impl Sink for JsonBytes {
     type Mark = usize;
 
     fn mark(&self) -> usize {
@@ -94,15 +94,15 @@ impl Sink for Bytes {
     }
 
     fn int(&mut self, value: i32) {
-        JavaScript(&mut self.0).value(&Value::Int(value.into()));
+        JavaScriptWriter(&mut self.0).value(&Value::Int(value.into()));
     }
 
     fn float(&mut self, value: f64) {
-        JavaScript(&mut self.0).value(&Value::Float(value));
+        JavaScriptWriter(&mut self.0).value(&Value::Float(value));
     }
 
     fn text(&mut self, value: &str) {
-        JavaScript(&mut self.0).str(value);
+        JavaScriptWriter(&mut self.0).str(value);
     }
 
     fn begin_object(&mut self) {

@@ -1,10 +1,10 @@
 //! The objects that fields are read from, and the values of their keys.
 
-use qontract_bundle::{Backref, Bundle, Map, Value, json::JavaScript};
+use qontract_bundle::{Backref, Bundle, Map, Value, json::JavaScriptWriter};
 
 use crate::index::{FileId, Index, ResourceId};
 use crate::input::{Input, entries};
-use crate::meta::Meta;
+use crate::introspection::IntrospectionObject;
 
 /// An object that fields can be read from.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub enum Source<'a> {
     /// A back-reference of a resource: a position that names it.
     Backref(&'a Backref),
     /// A part of the schema.
-    Meta(Meta<'a>),
+    Meta(IntrospectionObject<'a>),
     /// A text that is not a value of a datafile.
     Text(&'a str),
     /// A flag that is not a value of a datafile.
@@ -31,7 +31,7 @@ pub enum Source<'a> {
 
 /// The raw value of a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Raw<'a> {
+pub enum RawValue<'a> {
     /// The key is missing.
     Absent,
     /// A value.
@@ -44,7 +44,7 @@ pub enum Raw<'a> {
 
 /// The elements of a list.
 #[derive(Clone, Debug)]
-pub enum Many<'a> {
+pub enum ListSource<'a> {
     /// Values in a datafile.
     Values(&'a [Value]),
     /// The targets of references; `None` for dangling ones.
@@ -60,56 +60,56 @@ pub enum Many<'a> {
     /// The back-references of a resource.
     Backrefs(&'a [Backref]),
     /// Parts of the schema.
-    Metas(Vec<Meta<'a>>),
+    Metas(Vec<IntrospectionObject<'a>>),
     /// Texts.
     Texts(&'a [Box<str>]),
 }
 
-impl<'a> Many<'a> {
+impl<'a> ListSource<'a> {
     /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
-            Many::Values(items) => items.len(),
-            Many::Referred(files) => files.len(),
-            Many::Files(files) => files.len(),
-            Many::Chosen(files) | Many::Resources(files) => files.len(),
-            Many::Missing => 1,
-            Many::Backrefs(backrefs) => backrefs.len(),
-            Many::Metas(metas) => metas.len(),
-            Many::Texts(texts) => texts.len(),
+            ListSource::Values(items) => items.len(),
+            ListSource::Referred(files) => files.len(),
+            ListSource::Files(files) => files.len(),
+            ListSource::Chosen(files) | ListSource::Resources(files) => files.len(),
+            ListSource::Missing => 1,
+            ListSource::Backrefs(backrefs) => backrefs.len(),
+            ListSource::Metas(metas) => metas.len(),
+            ListSource::Texts(texts) => texts.len(),
         }
     }
 
     /// An element; `None` for a dangling reference.
     pub fn element(&self, index: usize) -> Option<Source<'a>> {
         match self {
-            Many::Values(items) => Some(Source::Value(&items[index])),
-            Many::Referred(files) => files[index].map(Source::File),
-            Many::Files(files) => Some(Source::File(files[index])),
-            Many::Chosen(files) => Some(Source::File(files[index])),
-            Many::Resources(ids) => Some(Source::Resource(ids[index])),
-            Many::Missing => None,
-            Many::Backrefs(backrefs) => Some(Source::Backref(&backrefs[index])),
-            Many::Metas(metas) => Some(Source::Meta(metas[index])),
-            Many::Texts(texts) => Some(Source::Text(&texts[index])),
+            ListSource::Values(items) => Some(Source::Value(&items[index])),
+            ListSource::Referred(files) => files[index].map(Source::File),
+            ListSource::Files(files) => Some(Source::File(files[index])),
+            ListSource::Chosen(files) => Some(Source::File(files[index])),
+            ListSource::Resources(ids) => Some(Source::Resource(ids[index])),
+            ListSource::Missing => None,
+            ListSource::Backrefs(backrefs) => Some(Source::Backref(&backrefs[index])),
+            ListSource::Metas(metas) => Some(Source::Meta(metas[index])),
+            ListSource::Texts(texts) => Some(Source::Text(&texts[index])),
         }
     }
 }
 
 /// The value of a field, before it is coerced to the type of the field.
 #[derive(Clone, Debug)]
-pub enum Resolved<'a> {
+pub enum ResolvedValue<'a> {
     /// Nothing.
     Null,
     /// One thing.
     One(Source<'a>),
     /// A list.
-    Many(Many<'a>),
+    Many(ListSource<'a>),
 }
 
 /// A bundle with its look-up tables.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct DataView<'a> {
     /// The bundle.
     pub bundle: &'a Bundle,
     /// Its tables.
@@ -127,42 +127,42 @@ pub enum FollowError {
     Pointer,
 }
 
-impl<'a> View<'a> {
+impl<'a> DataView<'a> {
     /// The datafile at `path`.
     pub fn file(&self, path: &str) -> Option<FileId> {
-        self.bundle.place(path).and_then(|place| FileId::try_from(place).ok())
+        self.bundle.index_of(path).and_then(|place| FileId::try_from(place).ok())
     }
 
     /// The raw value of `key` of `source`. A datafile has its path as a key.
-    pub fn raw(&self, source: Source<'a>, key: &str) -> Raw<'a> {
+    pub fn raw(&self, source: Source<'a>, key: &str) -> RawValue<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
-                return Raw::Text(self.index.path(file));
+                return RawValue::Text(self.index.path(file));
             }
             Source::File(file) => self.index.root(file).and_then(|map| map.get(key)),
             Source::Value(value) => value.get(key),
             Source::Resource(id) => {
                 let resource = &*self.bundle.resources()[id as usize];
                 return match key {
-                    "path" => Raw::Text(&resource.path),
-                    "content" => Raw::Text(&resource.content),
-                    "sha256sum" => Raw::Text(&resource.sha256sum),
-                    "$schema" => resource.schema.as_deref().map_or(Raw::Absent, Raw::Text),
-                    "backrefs" => Raw::Backrefs(&resource.backrefs),
-                    _ => Raw::Absent,
+                    "path" => RawValue::Text(&resource.path),
+                    "content" => RawValue::Text(&resource.content),
+                    "sha256sum" => RawValue::Text(&resource.sha256sum),
+                    "$schema" => resource.schema.as_deref().map_or(RawValue::Absent, RawValue::Text),
+                    "backrefs" => RawValue::Backrefs(&resource.backrefs),
+                    _ => RawValue::Absent,
                 };
             }
             Source::Backref(backref) => {
                 return match key {
-                    "path" => Raw::Text(&backref.path),
-                    "datafileSchema" => Raw::Text(&backref.datafile_schema),
-                    "jsonpath" => Raw::Text(&backref.jsonpath),
-                    _ => Raw::Absent,
+                    "path" => RawValue::Text(&backref.path),
+                    "datafileSchema" => RawValue::Text(&backref.datafile_schema),
+                    "jsonpath" => RawValue::Text(&backref.jsonpath),
+                    _ => RawValue::Absent,
                 };
             }
             Source::Root | Source::Meta(_) | Source::Text(_) | Source::Flag(_) | Source::Opaque => None,
         };
-        found.map_or(Raw::Absent, Raw::Value)
+        found.map_or(RawValue::Absent, RawValue::Value)
     }
 
     /// The map that the keys of `source` are in.
@@ -175,12 +175,12 @@ impl<'a> View<'a> {
     }
 
     /// The value of a key with references followed: one reference, or a list of nothing but references.
-    pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, FollowError> {
+    pub fn follow(&self, raw: RawValue<'a>) -> Result<ResolvedValue<'a>, FollowError> {
         let value = match raw {
-            Raw::Absent => return Ok(Resolved::Null),
-            Raw::Text(text) => return Ok(Resolved::One(Source::Text(text))),
-            Raw::Backrefs(backrefs) => return Ok(Resolved::Many(Many::Backrefs(backrefs))),
-            Raw::Value(value) => value,
+            RawValue::Absent => return Ok(ResolvedValue::Null),
+            RawValue::Text(text) => return Ok(ResolvedValue::One(Source::Text(text))),
+            RawValue::Backrefs(backrefs) => return Ok(ResolvedValue::Many(ListSource::Backrefs(backrefs))),
+            RawValue::Value(value) => value,
         };
         match value {
             Value::Null => Err(FollowError::Null),
@@ -193,22 +193,22 @@ impl<'a> View<'a> {
                     };
                 }
                 if !references {
-                    return Ok(Resolved::Many(Many::Values(items)));
+                    return Ok(ResolvedValue::Many(ListSource::Values(items)));
                 }
                 let targets = items.iter().map(|item| self.target(item));
-                Ok(Resolved::Many(Many::Referred(targets.collect::<Result<_, _>>()?)))
+                Ok(ResolvedValue::Many(ListSource::Referred(targets.collect::<Result<_, _>>()?)))
             }
-            value if reference(value).is_some() => {
-                Ok(self.target(value)?.map_or(Resolved::Null, |file| Resolved::One(Source::File(file))))
-            }
-            value => Ok(Resolved::One(Source::Value(value))),
+            value if reference(value).is_some() => Ok(self
+                .target(value)?
+                .map_or(ResolvedValue::Null, |file| ResolvedValue::One(Source::File(file)))),
+            value => Ok(ResolvedValue::One(Source::Value(value))),
         }
     }
 
     /// The target of a reference.
     fn target(&self, value: &'a Value) -> Result<Option<FileId>, FollowError> {
         let Some(map) = value.as_map() else { return Ok(None) };
-        self.index.leads().get(map, || match map.at(0) {
+        self.index.ref_targets().get(map, || match map.at(0) {
             Some(Value::Str(text)) => self.find(text),
             _ => Ok(None),
         })
@@ -224,11 +224,11 @@ impl<'a> View<'a> {
     }
 
     /// Appends the value as JSON, in the format of JavaScript.
-    pub fn write_json(&self, resolved: &Resolved<'a>, out: &mut Vec<u8>) {
+    pub fn write_json(&self, resolved: &ResolvedValue<'a>, out: &mut Vec<u8>) {
         match resolved {
-            Resolved::Null => out.extend_from_slice(b"null"),
-            Resolved::One(source) => self.write_source(*source, out),
-            Resolved::Many(many) => {
+            ResolvedValue::Null => out.extend_from_slice(b"null"),
+            ResolvedValue::One(source) => self.write_source(*source, out),
+            ResolvedValue::Many(many) => {
                 out.push(b'[');
                 for index in 0..many.len() {
                     if index > 0 {
@@ -245,7 +245,7 @@ impl<'a> View<'a> {
     }
 
     fn write_source(&self, source: Source<'a>, out: &mut Vec<u8>) {
-        let mut json = JavaScript(out);
+        let mut json = JavaScriptWriter(out);
         match source {
             Source::Value(value) => json.value(value),
             Source::Text(text) => json.str(text),
@@ -263,11 +263,11 @@ impl<'a> View<'a> {
     }
 
     /// The value as messages print it.
-    pub fn input(&self, resolved: &Resolved<'a>) -> Input {
+    pub fn input(&self, resolved: &ResolvedValue<'a>) -> Input {
         match resolved {
-            Resolved::Null => Input::Null,
-            Resolved::One(source) => self.source_input(*source),
-            Resolved::Many(many) => {
+            ResolvedValue::Null => Input::Null,
+            ResolvedValue::One(source) => self.source_input(*source),
+            ResolvedValue::Many(many) => {
                 let element = |index| many.element(index).map_or(Input::Null, |one| self.source_input(one));
                 Input::List((0..many.len()).map(element).collect())
             }

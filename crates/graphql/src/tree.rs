@@ -36,19 +36,19 @@ impl Node {
 
 /// Builds a [`Node`].
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct TreeBuilder {
     /// Objects and lists that are not complete; the innermost last.
     open: Vec<Node>,
     /// Keys whose values are not complete.
     keys: Vec<Box<str>>,
-    done: Option<Node>,
+    root: Option<Node>,
     size: usize,
 }
 
-impl Tree {
+impl TreeBuilder {
     /// The finished tree.
     pub fn into_node(self) -> Node {
-        self.done.unwrap_or(Node::Null)
+        self.root.unwrap_or(Node::Null)
     }
 
     fn put(&mut self, node: Node, size: usize) {
@@ -60,7 +60,7 @@ impl Tree {
                     fields.push((key, node));
                 }
             }
-            _ => self.done = Some(node),
+            _ => self.root = Some(node),
         }
     }
 
@@ -73,31 +73,31 @@ impl Tree {
 
 /// Number of open containers, of pending keys, and of entries in the innermost container.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct TreeMark {
     open: usize,
     keys: usize,
     within: usize,
 }
 
-impl Sink for Tree {
-    type Mark = Mark;
+impl Sink for TreeBuilder {
+    type Mark = TreeMark;
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> TreeMark {
         let within = match self.open.last() {
             Some(Node::List(items)) => items.len(),
             Some(Node::Object(fields)) => fields.len(),
             _ => 0,
         };
-        Mark { open: self.open.len(), keys: self.keys.len(), within }
+        TreeMark { open: self.open.len(), keys: self.keys.len(), within }
     }
 
-    fn rewind(&mut self, mark: Mark) {
+    fn rewind(&mut self, mark: TreeMark) {
         self.open.truncate(mark.open);
         self.keys.truncate(mark.keys);
         match self.open.last_mut() {
             Some(Node::List(items)) => items.truncate(mark.within),
             Some(Node::Object(fields)) => fields.truncate(mark.within),
-            _ => self.done = None,
+            _ => self.root = None,
         }
     }
 

@@ -9,11 +9,11 @@ use qontract_bundle::{Map, Value};
 use crate::document::enum_hint;
 use crate::failure::{Code, Failure};
 use crate::input::{Input, inspect};
-use crate::location::Lines;
+use crate::location::RequestLines;
 use crate::schema::{Kind, Scalar, Schema};
 
 /// Maximum number of errors that are reported, as in graphql-js.
-const MOST: usize = 50;
+const MAX_ERRORS: usize = 50;
 
 /// Values of variables by name; a variable that was not given and has no default is not in it.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Variables {
         schema: &Schema,
         declared: &[Node<VariableDefinition>],
         given: Option<&Map>,
-        lines: &Lines,
+        lines: &RequestLines,
     ) -> Result<Self, Vec<Failure>> {
         let mut values = HashMap::new();
         let mut failures = Vec::new();
@@ -58,17 +58,17 @@ impl Variables {
                 fail(format!("Variable \"${name}\" of non-null type \"{type_}\" must not be null."));
                 continue;
             }
-            let mut coercion = Coercion { schema, complaints: Vec::new() };
+            let mut coercion = Coercion { schema, errors: Vec::new() };
             let coerced = coercion.value(value, &variable.ty, "");
-            for (path, value, why) in coercion.complaints {
+            for (path, value, why) in coercion.errors {
                 let at = if path.is_empty() { String::new() } else { format!(" at \"{name}{path}\"") };
                 let shown = inspect(&Input::from(value));
                 fail(format!("Variable \"${name}\" got invalid value {shown}{at}; {why}"));
             }
             values.insert(name.into(), coerced);
         }
-        if failures.len() > MOST {
-            failures.truncate(MOST);
+        if failures.len() > MAX_ERRORS {
+            failures.truncate(MAX_ERRORS);
             let message = "Too many errors processing variables, error limit reached. Execution aborted.";
             // It has no location, and the established server derives the code from the location.
             failures.push(Failure::new(Code::Internal, message));
@@ -93,7 +93,7 @@ fn wrap(input: Input, type_: &Type) -> Input {
 struct Coercion<'a> {
     schema: &'a Schema,
     /// Path in the value, the value there, and the message.
-    complaints: Vec<(String, &'a Value, String)>,
+    errors: Vec<(String, &'a Value, String)>,
 }
 
 impl<'a> Coercion<'a> {
@@ -101,7 +101,7 @@ impl<'a> Coercion<'a> {
         if *value == Value::Null {
             if type_.is_non_null() {
                 let why = format!("Expected non-nullable type \"{type_}\" not to be null.");
-                self.complaints.push((path.to_owned(), value, why));
+                self.errors.push((path.to_owned(), value, why));
             }
             return Input::Null;
         }
@@ -116,7 +116,7 @@ impl<'a> Coercion<'a> {
             Type::Named(name) | Type::NonNullNamed(name) => {
                 match self.leaf(value, name) {
                     Ok(()) => {}
-                    Err(why) => self.complaints.push((path.to_owned(), value, why)),
+                    Err(why) => self.errors.push((path.to_owned(), value, why)),
                 }
                 Input::from(value)
             }

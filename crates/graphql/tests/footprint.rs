@@ -2,27 +2,27 @@
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
-    pub mod dice;
     pub mod queries;
+    pub mod rng;
     pub mod world;
 }
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use qontract_bundle::diff::{Diff, named_otherwise};
-use qontract_bundle::json::Reader;
+use qontract_bundle::diff::{Diff, changed_backrefs};
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Bundle, Map, Pool, load};
-use qontract_graphql::{Engine, Footprint, Limits, Request};
+use qontract_graphql::{Engine, Footprint, QueryLimits, Request};
 use serde_json::{Value, json};
-use support::dice::Dice;
 use support::queries::Queries;
+use support::rng::TestRng;
 use support::world;
 
 fn engine(bundle: &Value) -> Engine {
     let bytes = serde_json::to_vec(bundle).unwrap();
     let loaded = load(&bytes, &Pool::default()).expect("a bundle");
-    Engine::new(Arc::new(loaded)).expect("a schema").with_limits(Limits::none())
+    Engine::new(Arc::new(loaded)).expect("a schema").with_limits(QueryLimits::none())
 }
 
 fn answer(engine: &Engine, query: &str, variables: Option<&Map>) -> Vec<u8> {
@@ -30,52 +30,52 @@ fn answer(engine: &Engine, query: &str, variables: Option<&Map>) -> Vec<u8> {
 }
 
 /// Changes something at a random position of a value.
-fn change(dice: &mut Dice, value: &mut Value) {
+fn change(rng: &mut TestRng, value: &mut Value) {
     match value {
-        Value::Object(map) if !map.is_empty() && dice.below(4) > 0 => {
+        Value::Object(map) if !map.is_empty() && rng.below(4) > 0 => {
             let keys: Vec<String> = map.keys().cloned().collect();
-            let key = &keys[dice.below(keys.len())];
-            match dice.below(6) {
+            let key = &keys[rng.below(keys.len())];
+            match rng.below(6) {
                 0 => drop(map.remove(key)),
                 1 => drop(map.insert("kind".to_owned(), json!("round"))),
                 2 => drop(map.insert("added".to_owned(), json!({"$ref": "/o/1.yml"}))),
-                _ => change(dice, map.get_mut(key).unwrap()),
+                _ => change(rng, map.get_mut(key).unwrap()),
             }
         }
-        Value::Array(items) if !items.is_empty() && dice.below(3) > 0 => {
-            let index = dice.below(items.len());
-            change(dice, &mut items[index]);
+        Value::Array(items) if !items.is_empty() && rng.below(3) > 0 => {
+            let index = rng.below(items.len());
+            change(rng, &mut items[index]);
         }
         other => {
             let choices = [json!("changed"), json!({"$ref": "/o/0.yml"}), json!(7), json!(null), json!([])];
-            *other = dice.pick(&choices);
+            *other = rng.pick(&choices);
         }
     }
 }
 
 /// The bundle with one datafile or resource changed or removed.
-fn changed(before: &Value, dice: &mut Dice) -> Bundle {
+fn changed(before: &Value, rng: &mut TestRng) -> Bundle {
     let mut after = before.clone();
-    if dice.below(4) == 0 {
-        world::change_resources(dice, after["resources"].as_object_mut().unwrap());
+    if rng.below(4) == 0 {
+        world::change_resources(rng, after["resources"].as_object_mut().unwrap());
     }
     let confs = before["graphql"]["confs"].clone();
     let data = after["data"].as_object_mut().unwrap();
     let paths: Vec<String> = data.keys().cloned().collect();
     if !paths.is_empty() {
-        let path = &paths[dice.below(paths.len())];
-        match dice.below(12) {
+        let path = &paths[rng.below(paths.len())];
+        match rng.below(12) {
             0 => drop(data.remove(path)),
             1 => {
                 let file = &mut data[path];
                 let schema = file["$schema"].clone();
-                change(dice, file);
+                change(rng, file);
                 if !file.is_object() {
                     *file = json!({});
                 }
                 file["$schema"] = schema;
             }
-            _ => world::change(dice, &confs, &mut data[path]),
+            _ => world::change(rng, &confs, &mut data[path]),
         }
     }
     load(&serde_json::to_vec(&after).unwrap(), &Pool::default()).expect("a bundle")
@@ -88,7 +88,7 @@ fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
     };
     let resources = Diff::between(base.bundle(), head.bundle()).resources;
     if footprint.resources() && !resources.is_empty()
-        || footprint.naming() && named_otherwise(base.bundle(), head.bundle()).next().is_some()
+        || footprint.reads_backrefs() && changed_backrefs(base.bundle(), head.bundle()).next().is_some()
     {
         return true;
     }
@@ -98,7 +98,7 @@ fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
     all.iter().any(|path| {
         let (old, new) = (base.bundle().datafile(path), head.bundle().datafile(path));
         let changed = old.map(|old| &old.value) != new.map(|new| &new.value);
-        let stray = base.strays().contains(path) || head.strays().contains(path);
+        let stray = base.mistyped_targets().contains(path) || head.mistyped_targets().contains(path);
         changed && (stray || footprint.sees(old.map(|old| &**old), new.map(|new| &**new)))
     })
 }
@@ -111,13 +111,13 @@ proptest! {
         let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
         let base = engine(&before);
         let confs = &before["graphql"]["confs"];
-        let mut dice = Dice::new(seed.wrapping_add(1));
-        let heads: Vec<Engine> = (0..12).map(|_| base.beside(Arc::new(changed(&before, &mut dice))).unwrap()).collect();
+        let mut rng = TestRng::new(seed.wrapping_add(1));
+        let heads: Vec<Engine> = (0..12).map(|_| base.derive(Arc::new(changed(&before, &mut rng))).unwrap()).collect();
         let mut queries = Queries::new(confs.as_array().unwrap(), seed, 3);
         for _ in 0..12 {
             let (query, variables) = queries.request();
             let text = Value::Object(variables).to_string();
-            let given = Reader::new(&text).whole().unwrap();
+            let given = JsonParser::new(&text).parse().unwrap();
             let request = Request { query: &query, variables: given.as_map(), ..Request::default() };
             let footprint = base.footprint(request).unwrap();
             let known = answer(&base, &query, given.as_map());
@@ -136,14 +136,14 @@ proptest! {
         for _ in 0..8 {
             let (query, variables) = queries.request();
             let text = Value::Object(variables).to_string();
-            let given = Reader::new(&text).whole().unwrap();
+            let given = JsonParser::new(&text).parse().unwrap();
             let request = Request { query: &query, variables: given.as_map(), touched: true, ..Request::default() };
             let footprint = engine.footprint(request).unwrap();
             let touched = engine.answer(request).touched.unwrap();
             for file in touched.files() {
                 let file = &engine.bundle().datafiles()[file];
                 let known = file.document.schema().is_some_and(|schema| footprint.keys(schema).is_some());
-                prop_assert!(known || engine.strays().contains(&file.path), "{query}\n{} {footprint:#?}", file.path);
+                prop_assert!(known || engine.mistyped_targets().contains(&file.path), "{query}\n{} {footprint:#?}", file.path);
             }
             prop_assert!(footprint.resources() || touched.resources().count() == 0, "{query}");
         }

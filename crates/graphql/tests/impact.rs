@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
-    pub mod dice;
     pub mod queries;
+    pub mod rng;
     pub mod world;
 }
 
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use qontract_bundle::diff::Diff;
 use qontract_bundle::{Bundle, Pool, load};
-use qontract_graphql::{Engine, Entities, Limits, Named, Request};
+use qontract_graphql::{ElementSelection, Engine, NamedOperation, QueryLimits, Request};
 use serde_json::{Value, json};
-use support::dice::Dice;
 use support::queries::Queries;
+use support::rng::TestRng;
 use support::world;
 
 const NAME: &str = "Q";
@@ -26,23 +26,23 @@ fn loaded(bundle: &Value, pool: &Pool) -> Bundle {
 }
 
 fn engine(bundle: &Value, pool: &Pool) -> Engine {
-    Engine::new(Arc::new(loaded(bundle, pool))).unwrap().with_limits(Limits::none())
+    Engine::new(Arc::new(loaded(bundle, pool))).unwrap().with_limits(QueryLimits::none())
 }
 
 /// The engine derived from another one, as in a server.
 fn derived(base: &Engine, bundle: &Value, pool: &Pool) -> Engine {
-    base.beside(Arc::new(loaded(bundle, pool).along(base.bundle()))).unwrap()
+    base.derive(Arc::new(loaded(bundle, pool).sharing_paths_with(base.bundle()))).unwrap()
 }
 
 /// The bundle with something changed, removed or added.
-fn changed(before: &Value, dice: &mut Dice) -> Value {
+fn changed(before: &Value, rng: &mut TestRng) -> Value {
     let mut after = before.clone();
     let confs = before["graphql"]["confs"].clone();
     let data = after["data"].as_object_mut().unwrap();
     let paths: Vec<String> = data.keys().cloned().collect();
-    for _ in 0..=dice.below(2) {
-        let Some(path) = paths.get(dice.below(paths.len().max(1))) else { break };
-        match dice.below(10) {
+    for _ in 0..=rng.below(2) {
+        let Some(path) = paths.get(rng.below(paths.len().max(1))) else { break };
+        match rng.below(10) {
             0 => drop(data.remove(path)),
             1 => {
                 let copy = data.get(path).cloned().unwrap_or_else(|| json!({}));
@@ -50,21 +50,21 @@ fn changed(before: &Value, dice: &mut Dice) -> Value {
             }
             _ => {
                 if let Some(file) = data.get_mut(path) {
-                    world::change(dice, &confs, file);
+                    world::change(rng, &confs, file);
                 }
             }
         }
     }
-    if dice.below(4) == 0 {
-        world::change_resources(dice, after["resources"].as_object_mut().unwrap());
+    if rng.below(4) == 0 {
+        world::change_resources(rng, after["resources"].as_object_mut().unwrap());
     }
     after
 }
 
 /// The answer for one element of a list, with its errors.
 fn answer_for(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Vec<Value>) {
-    let only = Entities::from([(list.into(), BTreeSet::from([path.into()]))]);
-    let request = Request { query, operation: Some(NAME), only: Some(&only), ..Request::default() };
+    let only = ElementSelection::from([(list.into(), BTreeSet::from([path.into()]))]);
+    let request = Request { query, operation: Some(NAME), only_elements: Some(&only), ..Request::default() };
     let answer: Value = serde_json::from_slice(&engine.answer(request).body).unwrap();
     let errors = answer["errors"].as_array().into_iter().flatten();
     let own = errors.filter(|error| error["path"][0] == *list).cloned().collect();
@@ -75,11 +75,14 @@ fn answer_for(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Valu
 /// number of these, and the number of affected ones.
 fn check(base: &Engine, head: &Engine, query: &str) -> (usize, usize) {
     let diff = Diff::between(base.bundle(), head.bundle());
-    let mut affected = Entities::new();
+    let mut affected = ElementSelection::new();
     for engine in [base, head] {
-        let mut concerned = engine.naming(diff.resources.iter().map(|change| &*change.path));
+        let mut concerned = engine.datafiles_naming(diff.resources.iter().map(|change| &*change.path));
         concerned.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
-        let Some(lists) = engine.reached(Named { query, operation: NAME }, &concerned) else { return (0, 0) };
+        let Some(lists) = engine.affected_elements(NamedOperation { query, operation: NAME }, &concerned)
+        else {
+            return (0, 0);
+        };
         for (list, mut paths) in lists {
             affected.entry(list).or_default().append(&mut paths);
         }
@@ -115,17 +118,17 @@ proptest! {
         let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
         let pool = Pool::default();
         let base = engine(&before, &pool);
-        let mut dice = Dice::new(seed.wrapping_add(1));
+        let mut rng = TestRng::new(seed.wrapping_add(1));
         let confs = &before["graphql"]["confs"];
         let mut queries = Queries::new(confs.as_array().unwrap(), seed, 3);
         for round in 0..8 {
-            let after = changed(&before, &mut dice);
+            let after = changed(&before, &mut rng);
             let head = match round % 3 {
                 0 => engine(&after, &pool),
                 _ => derived(&base, &after, &pool),
             };
             if round % 2 == 0 {
-                head.link_beside(&base);
+                head.derive_references(&base);
             }
             for query in (0..24).filter_map(|_| named(&mut queries)) {
                 check(&base, &head, &query);
@@ -147,10 +150,10 @@ const LONG_PATH_QUERIES: [&str; 5] = [
 fn most_elements_are_not_affected() {
     let (mut unaffected, mut affected) = (0, 0);
     for seed in 0..80 {
-        let mut dice = Dice::new(seed);
-        let before: Value = serde_json::from_slice(&world::bundle_of(&mut dice, [12, 6, 6])).unwrap();
+        let mut rng = TestRng::new(seed);
+        let before: Value = serde_json::from_slice(&world::bundle_of(&mut rng, [12, 6, 6])).unwrap();
         let pool = Pool::default();
-        let (base, head) = (engine(&before, &pool), engine(&changed(&before, &mut dice), &pool));
+        let (base, head) = (engine(&before, &pool), engine(&changed(&before, &mut rng), &pool));
         for query in LONG_PATH_QUERIES {
             let (more_unaffected, more_affected) = check(&base, &head, query);
             (unaffected, affected) = (unaffected + more_unaffected, affected + more_affected);

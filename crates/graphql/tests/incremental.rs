@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_with, load};
+use qontract_bundle::{
+    BuildCache, BuildOptions, Bundle, CommitStamp, Layout, Pool, Repo, build, build_with, load,
+};
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::{Scratch, example};
 
@@ -26,10 +28,11 @@ fn answers(engine: &Engine) -> Vec<String> {
 fn a_derived_engine_sees_changed_datafiles() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let (pool, mut memory) = (Pool::default(), Memory::default());
+    let (pool, mut memory) = (Pool::default(), BuildCache::default());
     let mut build = |told: &BTreeSet<_>| -> Bundle {
-        let aids = Aids { memory: Some(&mut memory), told: Some(told), ..Aids::default() };
-        build_with(&repo, Stamp::default(), &pool, aids).unwrap().built.unwrap()
+        let aids =
+            BuildOptions { cache: Some(&mut memory), changed_paths: Some(told), ..BuildOptions::default() };
+        build_with(&repo, CommitStamp::default(), &pool, aids).unwrap().built.unwrap()
     };
     let mut engine = Engine::new(Arc::new(build(&BTreeSet::new()))).unwrap();
     let mut before = answers(&engine);
@@ -48,8 +51,8 @@ fn a_derived_engine_sees_changed_datafiles() {
         assert!(bundle.has_paths_of(engine.bundle()), "it was built incrementally");
         let loaded = Arc::new(load(&bundle.to_vec(), &Pool::default()).unwrap());
         assert!(!loaded.has_paths_of(engine.bundle()), "it was loaded from bytes");
-        let from_bytes = answers(&engine.beside(loaded).unwrap());
-        engine = engine.beside(Arc::clone(&bundle)).unwrap();
+        let from_bytes = answers(&engine.derive(loaded).unwrap());
+        engine = engine.derive(Arc::clone(&bundle)).unwrap();
         let now = answers(&engine);
         assert_eq!(now, from_bytes, "{to}");
         assert_eq!(now, answers(&Engine::new(bundle).unwrap()), "{to}");
@@ -69,7 +72,7 @@ fn a_derived_engine_sees_added_and_removed_resources() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let pool = Pool::default();
-    let build = || build(&repo, Stamp::default(), &pool).unwrap().built.unwrap();
+    let build = || build(&repo, CommitStamp::default(), &pool).unwrap().built.unwrap();
     let mut engine = Engine::new(Arc::new(build())).unwrap();
     let before = answers(&engine);
     let first = scratch.path().join("resources/0-first.txt");
@@ -79,9 +82,9 @@ fn a_derived_engine_sees_added_and_removed_resources() {
         } else {
             std::fs::remove_file(&first).unwrap();
         }
-        let bundle = build().along(engine.bundle());
+        let bundle = build().sharing_paths_with(engine.bundle());
         assert!(!bundle.has_paths_of(engine.bundle()), "resources have other numbers now");
-        engine = engine.beside(Arc::new(bundle)).unwrap();
+        engine = engine.derive(Arc::new(bundle)).unwrap();
         assert_eq!(answers(&engine), before, "{is_there}");
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Limits, Request};
+use qontract_graphql::{Engine, QueryLimits, Request};
 use serde_json::{Value, json};
 
 fn engine() -> Engine {
@@ -38,7 +38,7 @@ fn errors_are_those_of_graphql_js() {
 
 #[test]
 fn very_deep_or_long_requests_are_refused_without_harm() {
-    let engine = engine().with_limits(Limits::none());
+    let engine = engine().with_limits(QueryLimits::none());
     let many = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
     let nested = |open: &str, close: &str, count: usize| open.repeat(count) + &close.repeat(count);
     let chain = many(3_000, &|index| {

@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use oracle::mutate::{GOOD, mutate};
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Limits, Request};
-use qontract_testkit::{Chance, Scratch, not_tested, vectors};
+use qontract_graphql::{Engine, QueryLimits, Request};
+use qontract_testkit::{Scratch, SeededRng, not_tested, vectors};
 use serde_json::{Value, json};
 
 /// Number of requests that a test compares; `QONTRACT_ORACLE_CASES` overrides it.
@@ -55,7 +55,7 @@ fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -
 
 /// The errors that we find.
 fn ours(engine: &Engine, request: Request<'_>) -> Value {
-    let Err(answer) = engine.ready(request) else { return json!([]) };
+    let Err(answer) = engine.prepare(request) else { return json!([]) };
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
     let told = |error: &Value| {
         let kind = match error["extensions"]["code"].as_str() {
@@ -80,8 +80,8 @@ fn compare(bundle: &Value, good: &[String], seed: u64) {
     let bytes = serde_json::to_vec(bundle).unwrap();
     let path = scratch.write("bundle.json", &bytes);
     let engine = Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
-    let engine = engine.with_limits(Limits::none());
-    let mut chance = Chance::new(seed);
+    let engine = engine.with_limits(QueryLimits::none());
+    let mut chance = SeededRng::new(seed);
     let mut requests = good.to_vec();
     while requests.len() < cases(1_000) {
         requests.push(mutate(&good[chance.below(good.len())], &mut chance));
@@ -175,7 +175,7 @@ fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
             .filter(|error| error["message"].as_str().unwrap().contains("ariable"))
             .cloned()
             .collect();
-        let variables = Reader::new(&request["variables"].to_string()).whole().unwrap();
+        let variables = JsonParser::new(&request["variables"].to_string()).parse().unwrap();
         let query = request["query"].as_str().unwrap();
         let ours = ours(&engine, Request { query, variables: variables.as_map(), ..Request::default() });
         assert_eq!(ours, theirs, "{request}");

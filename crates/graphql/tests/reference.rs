@@ -4,10 +4,10 @@
 
 mod support {
     pub mod compare;
-    pub mod dice;
     pub mod filter;
     pub mod queries;
     pub mod reference;
+    pub mod rng;
     pub mod script;
     pub mod world;
 }
@@ -15,12 +15,12 @@ mod support {
 use std::path::Path;
 
 use proptest::prelude::*;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_testkit::{Scratch, example, public_schemas};
 use serde_json::{Map, Value, json};
 use support::compare::EnginePair;
-use support::dice::Dice;
 use support::queries::Queries;
+use support::rng::TestRng;
 use support::world;
 
 proptest! {
@@ -44,7 +44,7 @@ proptest! {
     /// The second query of a long list builds columns; the third one reads them.
     #[test]
     fn long_lists_are_equal_with_and_without_columns(seed: u64) {
-        let both = EnginePair::new(&world::bundle_of(&mut Dice::new(seed), [300, 260, 3]));
+        let both = EnginePair::new(&world::bundle_of(&mut TestRng::new(seed), [300, 260, 3]));
         let confs = both.reference.confs.clone();
         let mut queries = Queries::new(&confs, seed, 2);
         let plain = ["{ others_v1 { path name number peer { name } } }", "{ things_v1 { name one_string one_int other { name } } }"];
@@ -59,7 +59,7 @@ proptest! {
 /// The bundle of a data repo, as bytes.
 fn bundle_of(folder: &Path) -> Vec<u8> {
     let repo = Repo::directory(folder, Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).unwrap();
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).unwrap();
     outcome.built.expect("a good data repo").to_vec()
 }
 

@@ -3,16 +3,16 @@
 
 #[allow(dead_code, reason = "only the types are used here")]
 mod support {
-    pub mod dice;
+    pub mod rng;
     pub mod world;
 }
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Limits, Request};
+use qontract_graphql::{Engine, QueryLimits, Request};
 use serde_json::{Value, json};
 use support::world;
 
@@ -338,47 +338,51 @@ fn provenance_names_file_and_pointer_of_every_object_in_the_answer() {
 
 #[test]
 fn exceeded_limits_are_clear_errors() {
-    let refused = |limits: Limits, query: &str, message: &str| {
+    let refused = |limits: QueryLimits, query: &str, message: &str| {
         let answer = engine().with_limits(limits).answer(Request { query, ..Request::default() });
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(body["errors"][0]["message"], message);
         assert_eq!(body["errors"][0]["extensions"]["code"], "LIMIT_EXCEEDED");
         assert!(body["data"].is_null());
     };
-    let limits = Limits::default;
+    let limits = QueryLimits::default;
     let query = "{ others_v1 { things { other { things { name } } } } }";
     refused(
-        Limits { query_bytes: 10, ..limits() },
+        QueryLimits { query_bytes: 10, ..limits() },
         query,
         "The request has 54 bytes, at most 10 are allowed.",
     );
     refused(
-        Limits { depth: 4, ..limits() },
+        QueryLimits { depth: 4, ..limits() },
         query,
         "The request nests fields 5 deep, at most 4 levels are allowed.",
     );
     refused(
-        Limits { cost: 5, ..limits() },
+        QueryLimits { cost: 5, ..limits() },
         query,
         "The answer would have about 13 objects, at most 5 are allowed.",
     );
     let aliases = "{ a: others_v1 { name } b: others_v1 { name } }";
-    refused(Limits { aliases: 1, ..limits() }, aliases, "The request has 2 aliases, at most 1 are allowed.");
+    refused(
+        QueryLimits { aliases: 1, ..limits() },
+        aliases,
+        "The request has 2 aliases, at most 1 are allowed.",
+    );
     let many = format!("{{ others_v1 {{ {} }} }}", "name ".repeat(3_000));
     refused(
-        Limits::default(),
+        QueryLimits::default(),
         &many,
         "The request has 3001 selections and directives, at most 2000 are allowed.",
     );
     let repeated = format!("{{ others_v1 {{ name {} }} }}", "@skip(if: false) ".repeat(50));
     refused(
-        Limits::default(),
+        QueryLimits::default(),
         &repeated,
         "The request has 2502 selections and directives, at most 2000 are allowed.",
     );
     let long = (0..150).map(|index| format!("a{index}: others_v1 {{ name }}")).collect::<Vec<_>>().join(" ");
     refused(
-        Limits { answer_bytes: 100, ..limits() },
+        QueryLimits { answer_bytes: 100, ..limits() },
         &format!("{{ {long} }}"),
         "The answer has more than 100 bytes.",
     );
@@ -452,18 +456,18 @@ fn bundles_with_the_same_types_share_schema_and_plans() {
     let mut bundle = bundle();
     bundle["data"]["/o/d.yml"] = json!({"$schema": "/w/other-1.yml", "name": "d"});
     let bytes = serde_json::to_vec(&bundle).unwrap();
-    let head = base.beside(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
+    let head = base.derive(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
     assert!(std::ptr::eq(base.schema(), head.schema()));
     bundle["graphql"]["confs"].as_array_mut().unwrap().reverse();
     let bytes = serde_json::to_vec(&bundle).unwrap();
-    let other = base.beside(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
+    let other = base.derive(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
     assert!(!std::ptr::eq(base.schema(), other.schema()));
 }
 
 #[test]
 fn variables_are_checked_and_every_error_is_reported() {
     let complaints = |query: &str, variables: &str| {
-        let given = Reader::new(variables).whole().unwrap();
+        let given = JsonParser::new(variables).parse().unwrap();
         let answer = engine().answer(Request { query, variables: given.as_map(), ..Request::default() });
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(answer.status, 400, "{body}");
@@ -546,7 +550,7 @@ fn copies_count_as_bytes_of_the_answer() {
     }
     let bytes = serde_json::to_vec(&bundle).unwrap();
     let engine = |answer_bytes| {
-        let limits = Limits { answer_bytes, ..Limits::default() };
+        let limits = QueryLimits { answer_bytes, ..QueryLimits::default() };
         Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap().with_limits(limits)
     };
     let request = Request { query: "{ things_v1 { other { name } } }", ..Request::default() };

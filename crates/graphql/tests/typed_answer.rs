@@ -7,8 +7,8 @@ mod namespaces;
 use std::sync::Arc;
 
 use namespaces::NamespaceOpenshiftResource as Resource;
-use qontract_bundle::json::Reader;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::json::JsonParser;
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_graphql::{Engine, Request, TypedError};
 use qontract_testkit::example;
 
@@ -16,7 +16,7 @@ const QUERY: &str = include_str!("queries/namespaces/query.graphql");
 
 fn engine() -> Engine {
     let repo = Repo::directory(example(), Layout::default());
-    let built = build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap();
+    let built = build(&repo, CommitStamp::default(), &Pool::default()).unwrap().built.unwrap();
     Engine::new(Arc::new(built)).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn tree_and_json_text_deserialize_to_the_same_value() {
 #[test]
 fn fields_excluded_by_a_condition_are_absent() {
     let engine = engine();
-    let variables = Reader::new("{\"withCluster\": false}").whole().unwrap();
+    let variables = JsonParser::new("{\"withCluster\": false}").parse().unwrap();
     let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", variables.as_map())).unwrap();
     assert!(typed.data.namespaces_v1.unwrap().iter().all(|one| one.cluster.is_none()));
     let typed = engine.query::<namespaces::Permissions>(request("Permissions", None)).unwrap();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::vectors;
@@ -28,7 +28,7 @@ fn all_recorded_queries_are_answered_to_the_byte() {
     let queries = recorded["queries"].as_array().unwrap();
     assert_eq!(queries.len(), 25);
     for query in queries {
-        let variables = Reader::new(&query["variables"].to_string()).whole().unwrap();
+        let variables = JsonParser::new(&query["variables"].to_string()).parse().unwrap();
         let request =
             Request { query: text(&query["query"]), variables: variables.as_map(), ..Request::default() };
         // Twice: the second time from the cache.

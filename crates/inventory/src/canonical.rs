@@ -5,14 +5,14 @@
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
 
-use crate::mark::{LAST_APPLIED, MARKS, OF_THE_CLUSTER};
+use crate::mark::{LAST_APPLIED, MARK_ANNOTATIONS, SERVER_FIELDS};
 
 /// Annotation with the time at which the external resource behind a Secret last changed.
 pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
 
 /// The canonical form of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Canonical {
+pub struct CanonicalForm {
     /// The object.
     pub object: Value,
     /// Its JSON text.
@@ -34,7 +34,7 @@ pub struct NotAnObject(String);
 /// assert!(canonical.sha256.to_string().starts_with("2326ac26c573"));
 /// # Ok::<_, qontract_inventory::NotAnObject>(())
 /// ```
-pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
+pub fn canonical(object: &Value) -> Result<CanonicalForm, NotAnObject> {
     let missing = |what: &str| NotAnObject(format!("`{what}` is missing or of the wrong type"));
     let mut map = object.as_object().ok_or_else(|| NotAnObject("not a map".to_owned()))?.clone();
     let kind = map.get("kind").and_then(Value::as_str).ok_or_else(|| missing("kind"))?.to_owned();
@@ -42,26 +42,26 @@ pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
         map.get("apiVersion").and_then(Value::as_str).ok_or_else(|| missing("apiVersion"))?.to_owned();
     let metadata =
         map.get_mut("metadata").and_then(Value::as_object_mut).ok_or_else(|| missing("metadata"))?;
-    for name in OF_THE_CLUSTER.into_iter().chain(["namespace"]) {
+    for name in SERVER_FIELDS.into_iter().chain(["namespace"]) {
         metadata.remove(name);
     }
     let annotations = metadata.entry("annotations").or_insert(Value::Null);
     if annotations.is_null() {
         *annotations = Value::Object(Map::new());
     }
-    for name in MARKS.into_iter().chain([LAST_APPLIED, UPDATED_AT]) {
+    for name in MARK_ANNOTATIONS.into_iter().chain([LAST_APPLIED, UPDATED_AT]) {
         remove(annotations, name);
     }
     map.remove("status");
     let mut object = Value::Object(map);
-    by_kind(&kind, &version, &mut object);
+    strip_by_kind(&kind, &version, &mut object);
     let text = qontract_python_json::to_string(&object);
     let sha256 = Sha256::of(text.as_bytes());
-    Ok(Canonical { object, text, sha256 })
+    Ok(CanonicalForm { object, text, sha256 })
 }
 
 /// Removes the fields that are ignored for a kind.
-fn by_kind(kind: &str, version: &str, object: &mut Value) {
+fn strip_by_kind(kind: &str, version: &str, object: &mut Value) {
     match kind {
         "ConfigMap" => remove_if(object, "type", |value| value == "Opaque"),
         "Secret" => {
@@ -88,7 +88,7 @@ fn by_kind(kind: &str, version: &str, object: &mut Value) {
             if spec["type"] == "ClusterIP" {
                 remove(spec, "clusterIP");
             }
-            tidy_null(object, "spec");
+            remove_null(object, "spec");
         }
         _ => {}
     }
@@ -131,7 +131,7 @@ fn route(object: &mut Value) {
             remove(tls, "certificate");
         }
     }
-    tidy_null(object, "spec");
+    remove_null(object, "spec");
 }
 
 fn service_account(object: &mut Value) {
@@ -171,7 +171,7 @@ fn role_ref(version: &str, object: &mut Value) {
     let role = &mut object["roleRef"];
     remove(role, "kind");
     remove_if(role, "apiGroup", |group| group.as_str().is_some_and(|group| version.contains(group)));
-    tidy_null(object, "roleRef");
+    remove_null(object, "roleRef");
 }
 
 pub(crate) fn remove(object: &mut Value, key: &str) {
@@ -187,7 +187,7 @@ pub(crate) fn remove_if(object: &mut Value, key: &str, when: impl Fn(&Value) -> 
 }
 
 /// Removes a null field: indexing a `Value` for writing inserts one if it is missing.
-fn tidy_null(object: &mut Value, key: &str) {
+fn remove_null(object: &mut Value, key: &str) {
     remove_if(object, key, Value::is_null);
 }
 

@@ -5,21 +5,21 @@
 
 use std::collections::BTreeSet;
 
-use crate::compare::{Comparison, compare};
-use crate::difference::{Difference, Disclosure, Side};
+use crate::compare::{ObjectComparison, compare};
+use crate::difference::{DifferenceSide, Disclosure, FieldDifference};
 use crate::immutable;
 use crate::mark::{CALLER, INTEGRATION, Owner, VERSION};
-use crate::object::{Controller, Desired, Live};
-use crate::refusal::{self, Part};
-use crate::standing::{Callers, Standing};
+use crate::object::{Controller, DesiredBody, LiveBody};
+use crate::ownership::{Callers, Ownership};
+use crate::refusal::{self, RefusalContext};
 
 /// The intent of the data for one object.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
+pub enum ObjectIntent<'a> {
     /// The object is desired.
     Present {
         /// The desired object.
-        body: &'a Desired,
+        body: &'a DesiredBody,
         /// The integrations, by their names in marks, from which the data moved the object to us.
         moved_from: &'a BTreeSet<String>,
         /// Which parts of it may be shown.
@@ -33,7 +33,7 @@ pub enum Wanted<'a> {
 
 /// The previous owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Former {
+pub enum PreviousOwner {
     /// A caller of the same integration that no longer exists.
     Caller(String),
     /// Another integration, by its name in the mark.
@@ -50,26 +50,26 @@ pub enum Verdict {
     /// It is ours and is updated.
     Change {
         /// The differences.
-        differences: Vec<Difference>,
+        differences: Vec<FieldDifference>,
     },
     /// It is unmarked and desired: it becomes ours.
     Adopt {
         /// The differences.
-        differences: Vec<Difference>,
+        differences: Vec<FieldDifference>,
     },
     /// Another owner gave it up, and it becomes ours.
     TakeOver {
         /// The previous owner.
-        from: Former,
+        from: PreviousOwner,
         /// The differences, marks first.
-        differences: Vec<Difference>,
+        differences: Vec<FieldDifference>,
     },
     /// It is removed and created again, because these fields are immutable.
     Replace {
         /// The fields.
         fields: Vec<String>,
         /// The differences.
-        differences: Vec<Difference>,
+        differences: Vec<FieldDifference>,
     },
     /// It is removed.
     Remove,
@@ -82,72 +82,85 @@ pub enum Verdict {
 }
 
 /// Decides what happens to an object, given the intent of the data and the live object.
-pub fn decide(owner: &Owner, callers: &Callers, wanted: Wanted<'_>, live: Option<&Live>) -> Verdict {
+pub fn decide(
+    owner: &Owner,
+    callers: &Callers,
+    wanted: ObjectIntent<'_>,
+    live: Option<&LiveBody>,
+) -> Verdict {
     let Some(live) = live else {
         return match wanted {
-            Wanted::Present { .. } => Verdict::Create,
-            Wanted::Delete | Wanted::Absent => Verdict::Keep,
+            ObjectIntent::Present { .. } => Verdict::Create,
+            ObjectIntent::Delete | ObjectIntent::Absent => Verdict::Keep,
         };
     };
-    let standing = Standing::of(owner, callers, live.mark());
-    let part = Part { owner, live };
+    let standing = Ownership::of(owner, callers, live.mark());
+    let part = RefusalContext { owner, live };
     match wanted {
-        Wanted::Present { body, moved_from, disclosure } => {
-            if live.is_going() {
-                return Verdict::Wait(part.going());
+        ObjectIntent::Present { body, moved_from, disclosure } => {
+            if live.is_terminating() {
+                return Verdict::Wait(part.being_removed());
             }
             let comparison = compare(body, live, disclosure);
-            present(&part, standing, body, moved_from, comparison)
+            decide_desired(&part, standing, body, moved_from, comparison)
         }
-        Wanted::Delete => named(&part, standing),
-        Wanted::Absent => unwanted(&part, standing),
+        ObjectIntent::Delete => decide_deletion(&part, standing),
+        ObjectIntent::Absent => decide_undeclared(&part, standing),
     }
 }
 
 /// Decides about a desired object.
-fn present(
-    part: &Part<'_>,
-    standing: Standing<'_>,
-    body: &Desired,
+fn decide_desired(
+    part: &RefusalContext<'_>,
+    standing: Ownership<'_>,
+    body: &DesiredBody,
     moved_from: &BTreeSet<String>,
-    comparison: Comparison,
+    comparison: ObjectComparison,
 ) -> Verdict {
-    if refusal::is_of_argo(part.live.body()) && !refusal::is_of_argo(body.body()) {
-        return Verdict::Refuse(part.of_argo());
+    if refusal::is_managed_by_argo(part.live.body()) && !refusal::is_managed_by_argo(body.body()) {
+        return Verdict::Refuse(part.belongs_to_argo());
     }
-    let is_equal = comparison == Comparison::Equal;
-    let fields =
-        if is_equal { Vec::new() } else { immutable::changed(body.group(), body.body(), part.live.body()) };
-    let mut differences = marks(part);
+    let is_equal = comparison == ObjectComparison::Equal;
+    let fields = if is_equal {
+        Vec::new()
+    } else {
+        immutable::immutable_changes(body.group(), body.body(), part.live.body())
+    };
+    let mut differences = mark_differences(part);
     differences.extend(comparison.differences());
     let verdict = match standing {
-        Standing::Ours if is_equal => return Verdict::Keep,
-        Standing::Ours | Standing::Outdated | Standing::Unclaimed => Verdict::Change { differences },
-        Standing::Unmarked => match part.live.controller() {
-            Some(controller) => return Verdict::Refuse(part.of_controller(controller)),
+        Ownership::Ours if is_equal => return Verdict::Keep,
+        Ownership::Ours | Ownership::Outdated | Ownership::Unclaimed => Verdict::Change { differences },
+        Ownership::Unmarked => match part.live.controller() {
+            Some(controller) => return Verdict::Refuse(part.controlled_by(controller)),
             None if fields.is_empty() => return Verdict::Adopt { differences },
-            None => return Verdict::Refuse(part.not_replaced(&fields)),
+            None => return Verdict::Refuse(part.immutable_fields_of_unmarked(&fields)),
         },
-        Standing::Caller(caller, life) => match part.of_caller(caller, life) {
+        Ownership::Caller(caller, life) => match part.belongs_to_caller(caller, life) {
             Some(text) => return Verdict::Refuse(text),
-            None => Verdict::TakeOver { from: Former::Caller(caller.to_owned()), differences },
+            None => Verdict::TakeOver { from: PreviousOwner::Caller(caller.to_owned()), differences },
         },
-        Standing::Integration(name) if moved_from.contains(name) => {
-            Verdict::TakeOver { from: Former::Integration(name.to_owned()), differences }
+        Ownership::Integration(name) if moved_from.contains(name) => {
+            Verdict::TakeOver { from: PreviousOwner::Integration(name.to_owned()), differences }
         }
-        Standing::Integration(name) => return Verdict::Refuse(part.of_integration(name)),
+        Ownership::Integration(name) => return Verdict::Refuse(part.belongs_to_integration(name)),
     };
-    in_place(part, body, fields, verdict)
+    check_immutable(part, body, fields, verdict)
 }
 
 /// Replaces or refuses the change if it would modify immutable fields.
-fn in_place(part: &Part<'_>, body: &Desired, fields: Vec<String>, verdict: Verdict) -> Verdict {
+fn check_immutable(
+    part: &RefusalContext<'_>,
+    body: &DesiredBody,
+    fields: Vec<String>,
+    verdict: Verdict,
+) -> Verdict {
     match verdict {
         Verdict::Change { differences } | Verdict::TakeOver { differences, .. } if !fields.is_empty() => {
             if immutable::is_replaceable(body.kind(), body.group()) {
                 Verdict::Replace { fields, differences }
             } else {
-                Verdict::Refuse(part.not_in_place(&fields))
+                Verdict::Refuse(part.immutable_fields(&fields))
             }
         }
         verdict => verdict,
@@ -155,55 +168,55 @@ fn in_place(part: &Part<'_>, body: &Desired, fields: Vec<String>, verdict: Verdi
 }
 
 /// Decides about an object that the data explicitly deletes.
-fn named(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
-    if part.live.is_going() {
-        return Verdict::Wait(part.going());
+fn decide_deletion(part: &RefusalContext<'_>, standing: Ownership<'_>) -> Verdict {
+    if part.live.is_terminating() {
+        return Verdict::Wait(part.being_removed());
     }
     if let Some(controller) = part.live.controller() {
-        return Verdict::Refuse(part.of_controller(controller));
+        return Verdict::Refuse(part.controlled_by(controller));
     }
     match standing {
-        Standing::Ours => Verdict::Remove,
-        _ if refusal::is_of_argo(part.live.body()) => Verdict::Refuse(part.of_argo()),
-        Standing::Outdated | Standing::Unclaimed | Standing::Unmarked => Verdict::Remove,
-        Standing::Caller(caller, life) => {
-            part.of_caller(caller, life).map_or(Verdict::Remove, Verdict::Refuse)
+        Ownership::Ours => Verdict::Remove,
+        _ if refusal::is_managed_by_argo(part.live.body()) => Verdict::Refuse(part.belongs_to_argo()),
+        Ownership::Outdated | Ownership::Unclaimed | Ownership::Unmarked => Verdict::Remove,
+        Ownership::Caller(caller, life) => {
+            part.belongs_to_caller(caller, life).map_or(Verdict::Remove, Verdict::Refuse)
         }
-        Standing::Integration(name) => Verdict::Refuse(part.of_integration(name)),
+        Ownership::Integration(name) => Verdict::Refuse(part.belongs_to_integration(name)),
     }
 }
 
 /// Decides about an object that the data does not mention.
-fn unwanted(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
+fn decide_undeclared(part: &RefusalContext<'_>, standing: Ownership<'_>) -> Verdict {
     let why = match (standing, part.live.controller()) {
-        _ if refusal::is_of_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
+        _ if refusal::is_managed_by_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
         // Controllers copy our marks to the objects that they create.
         (_, Some(Controller { kind, name })) => format!("it is controlled by {kind} `{name}`"),
-        (Standing::Ours, None) if part.live.is_going() => return Verdict::Wait(part.going()),
-        (Standing::Ours, None) => return Verdict::Remove,
-        (Standing::Outdated, None) => format!("it was written by version {}", part.version()),
-        (Standing::Unclaimed, None) => "it has no caller".to_owned(),
-        (Standing::Caller(caller, _), None) => format!("it belongs to caller `{caller}`"),
-        (Standing::Integration(name), None) => format!("it belongs to `{name}`"),
-        (Standing::Unmarked, None) => "it is unmarked".to_owned(),
+        (Ownership::Ours, None) if part.live.is_terminating() => return Verdict::Wait(part.being_removed()),
+        (Ownership::Ours, None) => return Verdict::Remove,
+        (Ownership::Outdated, None) => format!("it was written by version {}", part.version()),
+        (Ownership::Unclaimed, None) => "it has no caller".to_owned(),
+        (Ownership::Caller(caller, _), None) => format!("it belongs to caller `{caller}`"),
+        (Ownership::Integration(name), None) => format!("it belongs to `{name}`"),
+        (Ownership::Unmarked, None) => "it is unmarked".to_owned(),
     };
     Verdict::Leave(why)
 }
 
 /// The marks that name another owner; none for an unmarked object.
-fn marks(part: &Part<'_>) -> Vec<Difference> {
+fn mark_differences(part: &RefusalContext<'_>) -> Vec<FieldDifference> {
     let Some(mark) = part.live.mark() else { return Vec::new() };
     let owner = part.owner;
-    let line = |path: &str, before: Option<&str>, after: Option<&str>| Difference {
+    let line = |path: &str, before: Option<&str>, after: Option<&str>| FieldDifference {
         path: path.to_owned(),
-        before: Side::text(before),
-        after: Side::text(after),
+        before: DifferenceSide::text(before),
+        after: DifferenceSide::text(after),
     };
     let mut lines = Vec::new();
     if mark.integration != owner.integration() {
         lines.push(line(INTEGRATION, Some(&mark.integration), Some(owner.integration())));
     }
-    if !mark.is_of_major(owner) {
+    if !mark.has_major_of(owner) {
         lines.push(line(VERSION, mark.version.as_deref(), Some(owner.version())));
     }
     if mark.caller.as_deref() != owner.caller() {

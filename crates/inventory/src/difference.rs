@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// One side of a difference, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum DifferenceSide {
     /// No value.
     Absent,
     /// The whole value. Reports redact and then shorten it.
@@ -36,48 +36,48 @@ pub enum Disclosure<'a> {
 
 /// Whether values may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Show {
+pub(crate) enum Visibility {
     Values,
     Paths,
 }
 
-impl Side {
+impl DifferenceSide {
     /// A value, or its absence.
-    pub(crate) fn of(value: Option<&Value>, show: Show) -> Self {
+    pub(crate) fn of(value: Option<&Value>, show: Visibility) -> Self {
         match (value, show) {
-            (None, _) => Side::Absent,
-            (Some(_), Show::Paths) => Side::Hidden,
-            (Some(value), Show::Values) => Side::Shown(value.clone()),
+            (None, _) => DifferenceSide::Absent,
+            (Some(_), Visibility::Paths) => DifferenceSide::Hidden,
+            (Some(value), Visibility::Values) => DifferenceSide::Shown(value.clone()),
         }
     }
 
     /// A text, or its absence.
     pub(crate) fn text(text: Option<&str>) -> Self {
-        text.map_or(Side::Absent, |text| Side::of(Some(&text.into()), Show::Values))
+        text.map_or(DifferenceSide::Absent, |text| DifferenceSide::of(Some(&text.into()), Visibility::Values))
     }
 }
 
 /// One difference between declared and live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct FieldDifference {
     /// The path: `spec.template.spec.containers[web].image`.
     pub path: String,
     /// The live value.
-    pub before: Side,
+    pub before: DifferenceSide,
     /// The declared value.
-    pub after: Side,
+    pub after: DifferenceSide,
 }
 
 /// Differences in discovery order. Fields that come from a secret are counted: one difference for each path.
 #[derive(Debug, Default)]
 pub(crate) struct DifferenceList {
-    all: Vec<Difference>,
+    all: Vec<FieldDifference>,
     /// Positions in `all` of the differences that count secret fields, by path.
     secret: HashMap<String, usize>,
 }
 
 impl DifferenceList {
-    pub fn push(&mut self, difference: Difference) {
+    pub fn push(&mut self, difference: FieldDifference) {
         self.all.push(difference);
     }
 
@@ -87,36 +87,42 @@ impl DifferenceList {
         let path = if path.is_empty() { "object".to_owned() } else { path };
         let position = *self.secret.entry(path.clone()).or_insert(self.all.len());
         match self.all.get_mut(position) {
-            Some(Difference { after: Side::SecretFields(count), .. }) => *count += 1,
-            _ => self.push(Difference { path, before: Side::Hidden, after: Side::SecretFields(1) }),
+            Some(FieldDifference { after: DifferenceSide::SecretFields(count), .. }) => *count += 1,
+            _ => self.push(FieldDifference {
+                path,
+                before: DifferenceSide::Hidden,
+                after: DifferenceSide::SecretFields(1),
+            }),
         }
     }
 
-    pub fn into_vec(self) -> Vec<Difference> {
+    pub fn into_vec(self) -> Vec<FieldDifference> {
         self.all
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for FieldDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |side: &Side| match side {
-            Side::Absent => "absent".to_owned(),
-            Side::Shown(value) => value.to_string(),
-            Side::Hidden | Side::SecretContent | Side::SecretFields(_) => "…".to_owned(),
+        let side = |side: &DifferenceSide| match side {
+            DifferenceSide::Absent => "absent".to_owned(),
+            DifferenceSide::Shown(value) => value.to_string(),
+            DifferenceSide::Hidden | DifferenceSide::SecretContent | DifferenceSide::SecretFields(_) => {
+                "…".to_owned()
+            }
         };
         match (&self.before, &self.after) {
-            (_, Side::SecretContent) => {
+            (_, DifferenceSide::SecretContent) => {
                 write!(f, "{}: content that depends on a secret differs", self.path)
             }
-            (_, Side::SecretFields(1)) => {
+            (_, DifferenceSide::SecretFields(1)) => {
                 write!(f, "{}: 1 field that comes from a secret differs", self.path)
             }
-            (_, Side::SecretFields(count)) => {
+            (_, DifferenceSide::SecretFields(count)) => {
                 write!(f, "{}: {count} fields that come from a secret differ", self.path)
             }
-            (Side::Absent, Side::Hidden) => write!(f, "{}: added", self.path),
-            (Side::Hidden, Side::Absent) => write!(f, "{}: removed", self.path),
-            (Side::Hidden, _) | (_, Side::Hidden) => write!(f, "{}: changed", self.path),
+            (DifferenceSide::Absent, DifferenceSide::Hidden) => write!(f, "{}: added", self.path),
+            (DifferenceSide::Hidden, DifferenceSide::Absent) => write!(f, "{}: removed", self.path),
+            (DifferenceSide::Hidden, _) | (_, DifferenceSide::Hidden) => write!(f, "{}: changed", self.path),
             (before, after) => write!(f, "{}: {} → {}", self.path, side(before), side(after)),
         }
     }
@@ -124,32 +130,40 @@ impl fmt::Display for Difference {
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, Show, Side};
+    use super::{DifferenceSide, FieldDifference, Visibility};
     use serde_json::json;
 
-    fn check(before: Side, after: Side, expect: &str) {
-        assert_eq!(Difference { path: "data.x".to_owned(), before, after }.to_string(), expect);
+    fn check(before: DifferenceSide, after: DifferenceSide, expect: &str) {
+        assert_eq!(FieldDifference { path: "data.x".to_owned(), before, after }.to_string(), expect);
     }
 
     #[test]
     fn a_difference_shows_before_and_after() {
-        let shown = |value: serde_json::Value| Side::of(Some(&value), Show::Values);
+        let shown = |value: serde_json::Value| DifferenceSide::of(Some(&value), Visibility::Values);
         check(shown(json!("1")), shown(json!("2")), "data.x: \"1\" → \"2\"");
-        check(Side::Absent, shown(json!(3)), "data.x: absent → 3");
+        check(DifferenceSide::Absent, shown(json!(3)), "data.x: absent → 3");
         check(shown(json!("a\nb")), shown(json!({"a": []})), "data.x: \"a\\nb\" → {\"a\":[]}");
     }
 
     #[test]
     fn a_hidden_value_is_not_printed() {
-        let hidden = || Side::of(Some(&json!("secret")), Show::Paths);
+        let hidden = || DifferenceSide::of(Some(&json!("secret")), Visibility::Paths);
         check(hidden(), hidden(), "data.x: changed");
-        check(Side::Absent, hidden(), "data.x: added");
-        check(hidden(), Side::Absent, "data.x: removed");
+        check(DifferenceSide::Absent, hidden(), "data.x: added");
+        check(hidden(), DifferenceSide::Absent, "data.x: removed");
     }
 
     #[test]
     fn fields_that_come_from_a_secret_are_counted() {
-        check(Side::Hidden, Side::SecretFields(1), "data.x: 1 field that comes from a secret differs");
-        check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
+        check(
+            DifferenceSide::Hidden,
+            DifferenceSide::SecretFields(1),
+            "data.x: 1 field that comes from a secret differs",
+        );
+        check(
+            DifferenceSide::Hidden,
+            DifferenceSide::SecretFields(2),
+            "data.x: 2 fields that come from a secret differ",
+        );
     }
 }

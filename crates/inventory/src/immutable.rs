@@ -4,10 +4,10 @@ use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fie
 use serde_json::Value;
 
 use crate::compare::holds;
-use crate::normal;
+use crate::normalize;
 
 /// Kinds and groups that may be removed and created again: they hold no data, or all of it is declared.
-const REPLACEABLE: [(&str, &str); 10] = [
+const REPLACEABLE_KINDS: [(&str, &str); 10] = [
     ("ClusterRoleBinding", "authorization.openshift.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
     ("ConfigMap", ""),
@@ -21,30 +21,30 @@ const REPLACEABLE: [(&str, &str); 10] = [
 ];
 
 /// The immutable fields that a write would change, of two objects that are known to differ.
-pub fn changed(group: &str, desired: &Value, live: &Value) -> Vec<String> {
+pub fn immutable_changes(group: &str, desired: &Value, live: &Value) -> Vec<String> {
     let kind = desired["kind"].as_str().unwrap_or_default();
-    let (wanted, found) = (normal::of_desired(desired), normal::of_live(live));
+    let (wanted, found) = (normalize::normalize_desired(desired), normalize::normalize_live(live));
     let mut fields = Vec::new();
     for field in immutable_fields(kind, group) {
-        fields.extend(broken(*field, &wanted, &found));
+        fields.extend(violations(*field, &wanted, &found));
     }
     if can_be_sealed(kind, group) && live["immutable"] == true {
-        fields.extend(sealed(&wanted, &found));
+        fields.extend(sealed_changes(&wanted, &found));
     }
     fields
 }
 
 /// The fields that the desired object would change.
-fn broken(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
+fn violations(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
     let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
     match field {
-        ImmutableField::Fixed(field) => broken(field, !kept(wanted, found, field)),
+        ImmutableField::Fixed(field) => broken(field, !is_preserved(wanted, found, field)),
         ImmutableField::FixedOnceSet(field) => {
             let is_set = found.pointer(field).is_some_and(|value| !value.is_null() && value != "");
-            broken(field, is_set && !kept(wanted, found, field))
+            broken(field, is_set && !is_preserved(wanted, found, field))
         }
         ImmutableField::FixedWhole(field) => {
-            broken(field, !kept(wanted, found, field) || !kept(found, wanted, field))
+            broken(field, !is_preserved(wanted, found, field) || !is_preserved(found, wanted, field))
         }
         ImmutableField::SpecExcept(free) => {
             let spec = wanted["spec"].as_object().into_iter().flatten();
@@ -57,18 +57,18 @@ fn broken(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
 
 /// Whether an object of this kind may be removed and created again.
 pub fn is_replaceable(kind: &str, group: &str) -> bool {
-    REPLACEABLE.contains(&(kind, group))
+    REPLACEABLE_KINDS.contains(&(kind, group))
 }
 
 /// The fields of an object with `immutable: true` that would change, in either direction.
-fn sealed(wanted: &Value, found: &Value) -> Vec<String> {
-    let same = |field: &str| kept(wanted, found, field) && kept(found, wanted, field);
+fn sealed_changes(wanted: &Value, found: &Value) -> Vec<String> {
+    let same = |field: &str| is_preserved(wanted, found, field) && is_preserved(found, wanted, field);
     let fields = SEALED_FIELDS.map(|field| format!("/{field}"));
     fields.iter().filter(|field| !same(field)).map(|field| dotted(field)).collect()
 }
 
 /// Whether the value at a pointer of one object holds in the other.
-fn kept(one: &Value, other: &Value, field: &str) -> bool {
+fn is_preserved(one: &Value, other: &Value, field: &str) -> bool {
     one.pointer(field).is_none_or(|value| holds(value, other.pointer(field)))
 }
 
@@ -78,14 +78,14 @@ fn dotted(pointer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{changed, is_replaceable};
+    use super::{immutable_changes, is_replaceable};
     use serde_json::{Value, json};
 
     /// Checks which immutable fields would change.
     fn check(kind: &str, group: &str, mut desired: Value, mut live: Value, expect: &[&str]) {
         desired["kind"] = kind.into();
         live["kind"] = kind.into();
-        assert_eq!(changed(group, &desired, &live), expect, "{desired} over {live}");
+        assert_eq!(immutable_changes(group, &desired, &live), expect, "{desired} over {live}");
     }
 
     #[test]

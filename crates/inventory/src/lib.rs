@@ -14,29 +14,29 @@ mod difference;
 mod immutable;
 mod mark;
 mod names;
-mod normal;
+mod normalize;
 mod object;
 mod object_diff;
 mod order;
+mod ownership;
 mod path;
 mod quantity;
 mod recycle;
 mod refusal;
 mod restart;
-mod standing;
 
-pub use canonical::{Canonical, NotAnObject, canonical};
-pub use compare::{Comparison, compare};
-pub use decide::{Former, Verdict, Wanted, decide};
-pub use difference::{Difference, Disclosure, Side};
+pub use canonical::{CanonicalForm, NotAnObject, canonical};
+pub use compare::{ObjectComparison, compare};
+pub use decide::{ObjectIntent, PreviousOwner, Verdict, decide};
+pub use difference::{DifferenceSide, Disclosure, FieldDifference};
 pub use mark::{
-    BadVersion, CALLER, INTEGRATION, Mark, Owner, RECYCLE_PENDING, SENSITIVE, SHA256SUM, UPDATE, VERSION,
-    stamp,
+    CALLER, INTEGRATION, InvalidVersion, Owner, OwnerMark, RECYCLE_PENDING, SENSITIVE, SHA256SUM, UPDATE,
+    VERSION, stamp,
 };
 pub use names::marks_of;
-pub use object::{Controller, Desired, InvalidObject, Live};
-pub use object_diff::{KeyLoss, LiveWriter, ObjectDiff, ObjectWrite, body, diff};
-pub use order::{Stage, Turn};
+pub use object::{Controller, DesiredBody, InvalidObject, LiveBody};
+pub use object_diff::{KeyLoss, LiveWriter, ObjectDiff, ObjectWrite, body_differences, diff};
+pub use order::{ApplyOrder, ApplyPhase};
+pub use ownership::Callers;
 pub use recycle::{uses, wants_recycle};
-pub use restart::{keep_restarts, to_write};
-pub use standing::Callers;
+pub use restart::{preserve_restarts, to_write};

@@ -25,19 +25,19 @@ pub const SENSITIVE: &str = "qontract.sensitive";
 pub const RECYCLE_PENDING: &str = "qontract.recycle_pending";
 
 /// All marks.
-pub(crate) const MARKS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
+pub(crate) const MARK_ANNOTATIONS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
 
 /// The annotation of `kubectl apply`.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Fields of `metadata` that only the API server writes.
-pub(crate) const OF_THE_CLUSTER: [&str; 6] =
+pub(crate) const SERVER_FIELDS: [&str; 6] =
     ["creationTimestamp", "resourceVersion", "generation", "selfLink", "uid", "managedFields"];
 
 /// The error for a version that is not of the form `1.2.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a version of the form `1.2.3`")]
-pub struct BadVersion(String);
+pub struct InvalidVersion(String);
 
 /// The owner in whose name objects are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl Owner {
         integration: impl Into<String>,
         version: impl Into<String>,
         caller: Option<String>,
-    ) -> Result<Self, BadVersion> {
+    ) -> Result<Self, InvalidVersion> {
         let version = version.into();
-        let major = major(&version).ok_or_else(|| BadVersion(version.clone()))?;
+        let major = major(&version).ok_or_else(|| InvalidVersion(version.clone()))?;
         Ok(Self {
             integration: integration.into(),
             version,
@@ -89,7 +89,7 @@ impl Owner {
 
 /// The mark of a live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct OwnerMark {
     /// The integration. An object without it is unmarked, whatever other annotations it has.
     pub integration: String,
     /// Its version.
@@ -102,7 +102,7 @@ pub struct Mark {
     pub caller: Option<String>,
 }
 
-impl Mark {
+impl OwnerMark {
     /// Reads the mark of an object; an empty annotation counts as missing.
     pub fn of(object: &Value) -> Option<Self> {
         let text = |name: &str| annotation(object, name).filter(|it| !it.is_empty()).map(str::to_owned);
@@ -119,11 +119,11 @@ impl Mark {
     ///
     /// The caller is not considered.
     pub fn is_managed_by(&self, owner: &Owner) -> bool {
-        self.integration == owner.integration && self.sha256sum.is_some() && self.is_of_major(owner)
+        self.integration == owner.integration && self.sha256sum.is_some() && self.has_major_of(owner)
     }
 
     /// Whether it was written by the same major version.
-    pub(crate) fn is_of_major(&self, owner: &Owner) -> bool {
+    pub(crate) fn has_major_of(&self, owner: &Owner) -> bool {
         self.version.as_deref().and_then(major) == Some(owner.major)
     }
 }
@@ -135,7 +135,7 @@ impl Mark {
 pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
     let mut body = body.clone();
     let Some(metadata) = metadata(&mut body) else { return body };
-    for name in OF_THE_CLUSTER {
+    for name in SERVER_FIELDS {
         metadata.remove(name);
     }
     let annotations = metadata.entry("annotations").or_insert(Value::Null);
@@ -143,7 +143,7 @@ pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
         *annotations = Value::Object(Map::new());
     }
     let Some(annotations) = annotations.as_object_mut() else { return body };
-    for name in MARKS.into_iter().chain([LAST_APPLIED]) {
+    for name in MARK_ANNOTATIONS.into_iter().chain([LAST_APPLIED]) {
         annotations.remove(name);
     }
     annotations.insert(INTEGRATION.to_owned(), owner.integration.as_str().into());
@@ -179,7 +179,7 @@ fn major(version: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadVersion, Mark, Owner, stamp};
+    use super::{InvalidVersion, Owner, OwnerMark, stamp};
     use qontract_bundle::Sha256;
     use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ mod tests {
 
     /// Whether an object with these annotations is managed by `openshift_resources` 1.9.3.
     fn check(annotations: &Value, expect: Option<bool>) {
-        let mark = Mark::of(&json!({"metadata": {"annotations": annotations}}));
+        let mark = OwnerMark::of(&json!({"metadata": {"annotations": annotations}}));
         assert_eq!(mark.map(|mark| mark.is_managed_by(&owner(None))), expect, "{annotations}");
     }
 
@@ -222,13 +222,13 @@ mod tests {
         check(&json!({"qontract.sha256sum": "x", "qontract.caller_name": "y"}), None);
         check(&json!({"qontract.integration": ""}), None);
         check(&json!({"qontract.integration": 1}), None);
-        assert_eq!(Mark::of(&json!("text")), None);
+        assert_eq!(OwnerMark::of(&json!("text")), None);
     }
 
     #[test]
     fn a_version_is_three_numbers() {
         for version in ["", "1", "1.2", "1.2.x", "1.2.3.4", "v1.2.3", "99999999999999999999.0.0"] {
-            assert_eq!(Owner::new("x", version, None), Err(BadVersion(version.to_owned())));
+            assert_eq!(Owner::new("x", version, None), Err(InvalidVersion(version.to_owned())));
         }
     }
 
@@ -251,7 +251,7 @@ mod tests {
     fn a_stamp_can_be_read_back() {
         let body = json!({"metadata": {"name": "a", "annotations": null}});
         let hash = Sha256::of(b"x");
-        let mark = Mark::of(&stamp(&body, &owner(Some("me")), &hash, "2024-05-01T12:00:00")).unwrap();
+        let mark = OwnerMark::of(&stamp(&body, &owner(Some("me")), &hash, "2024-05-01T12:00:00")).unwrap();
         assert!(mark.is_managed_by(&owner(None)));
         assert_eq!(mark.caller.as_deref(), Some("me"));
         assert_eq!(mark.sha256sum, Some(hash.to_string()));

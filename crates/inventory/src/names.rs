@@ -2,7 +2,7 @@
 //! objects would not be ours.
 
 /// Command-line name, name in the mark, version in the mark.
-const MARKS: [(&str, &str, &str); 24] = [
+const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [
     ("blackbox-exporter-endpoint-monitoring", "blackbox-exporter-endpoint-monitoring", "0.1.0"),
     ("external-resources", "external_resources", "0.1.0"),
     ("external-resources-secrets-sync", "external_resources", "0.1.0"),
@@ -38,20 +38,23 @@ const MARKS: [(&str, &str, &str); 24] = [
 /// assert_eq!(marks_of("query-validator"), None);
 /// ```
 pub fn marks_of(integration: &str) -> Option<(&'static str, &'static str)> {
-    MARKS.iter().find(|(command, ..)| *command == integration).map(|(_, name, version)| (*name, *version))
+    INTEGRATION_MARKS
+        .iter()
+        .find(|(command, ..)| *command == integration)
+        .map(|(_, name, version)| (*name, *version))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::MARKS;
+    use super::INTEGRATION_MARKS;
     use crate::mark::Owner;
 
     #[test]
     fn rows_are_valid_owners_and_sorted_without_duplicates() {
-        for (command, name, version) in MARKS {
+        for (command, name, version) in INTEGRATION_MARKS {
             let owner = Owner::of(command, None).unwrap();
             assert_eq!((owner.integration(), owner.version()), (name, version));
         }
-        assert!(MARKS.is_sorted_by(|one, next| one.0 < next.0));
+        assert!(INTEGRATION_MARKS.is_sorted_by(|one, next| one.0 < next.0));
     }
 }

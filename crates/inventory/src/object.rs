@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::canonical::{Canonical, canonical};
-use crate::mark::Mark;
+use crate::canonical::{CanonicalForm, canonical};
+use crate::mark::OwnerMark;
 
 /// Kinds whose names are not restricted to DNS characters.
-const FREE_NAMES: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+const UNRESTRICTED_NAME_KINDS: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
 /// The reason why a value is not a valid object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,14 +54,14 @@ pub enum InvalidObject {
 ///
 /// **Invariant:** it has a kind, an `apiVersion`, a name and `metadata` that can be annotated.
 #[derive(Clone, PartialEq)]
-pub struct Desired {
+pub struct DesiredBody {
     body: Value,
     kind: String,
     name: String,
     api_version: String,
 }
 
-impl Desired {
+impl DesiredBody {
     /// Validates a body.
     pub fn new(body: Value) -> Result<Self, InvalidObject> {
         let text = |value: Option<&Value>, field| {
@@ -88,7 +88,7 @@ impl Desired {
             }
             _ => text(metadata.get("name"), "metadata.name")?,
         };
-        if !FREE_NAMES.contains(&kind.as_str()) && !is_subdomain(&name) {
+        if !UNRESTRICTED_NAME_KINDS.contains(&kind.as_str()) && !is_subdomain(&name) {
             return Err(InvalidObject::Name { kind, name });
         }
         check_containers(&body, &kind, &name)?;
@@ -121,7 +121,7 @@ impl Desired {
     }
 
     /// Its canonical form and hash.
-    pub fn canonical(&self) -> Canonical {
+    pub fn canonical(&self) -> CanonicalForm {
         canonical(&self.body).expect("the body was validated by `new`")
     }
 }
@@ -137,30 +137,30 @@ pub struct Controller<'a> {
 
 /// A live object, with its mark.
 #[derive(Clone, PartialEq)]
-pub struct Live {
+pub struct LiveBody {
     body: Value,
-    mark: Option<Mark>,
+    mark: Option<OwnerMark>,
 }
 
 /// Prints kind and name, never the content: it may be a secret.
-impl fmt::Debug for Desired {
+impl fmt::Debug for DesiredBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Desired({} `{}`)", self.kind, self.name)
     }
 }
 
 /// Prints kind and name, never the content: it may be a secret.
-impl fmt::Debug for Live {
+impl fmt::Debug for LiveBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = (&self.body["kind"], &self.body["metadata"]["name"]);
         write!(f, "Live({} `{}`)", kind.as_str().unwrap_or("?"), name.as_str().unwrap_or("?"))
     }
 }
 
-impl Live {
+impl LiveBody {
     /// A live body, as read from the cluster.
     pub fn new(body: Value) -> Self {
-        let mark = Mark::of(&body);
+        let mark = OwnerMark::of(&body);
         Self { body, mark }
     }
 
@@ -170,12 +170,12 @@ impl Live {
     }
 
     /// The mark of the integration that wrote it, if any.
-    pub fn mark(&self) -> Option<&Mark> {
+    pub fn mark(&self) -> Option<&OwnerMark> {
         self.mark.as_ref()
     }
 
     /// Whether it is being removed.
-    pub fn is_going(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }
 
@@ -234,12 +234,12 @@ fn is_word(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Desired, Live};
+    use super::{DesiredBody, LiveBody};
     use serde_json::{Value, json};
 
     /// Checks the name of an object, or the error.
     fn check(body: Value, expect: &str) {
-        let text = match Desired::new(body) {
+        let text = match DesiredBody::new(body) {
             Ok(desired) => desired.name().to_owned(),
             Err(why) => why.to_string(),
         };
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_live_object_has_the_controller_of_its_owner_references() {
         let live = |owners: Value| {
-            Live::new(json!({"kind": "Pod", "metadata": {"name": "a", "ownerReferences": owners}}))
+            LiveBody::new(json!({"kind": "Pod", "metadata": {"name": "a", "ownerReferences": owners}}))
         };
         let owners =
             json!([{"kind": "A", "name": "a"}, {"kind": "ReplicaSet", "name": "b", "controller": true}]);

@@ -10,11 +10,11 @@ mod walk;
 
 use serde_json::Value;
 
-use crate::difference::{Difference, Disclosure, Show, Side};
+use crate::difference::{DifferenceSide, Disclosure, FieldDifference, Visibility};
 use crate::mark::{RECYCLE_PENDING, SENSITIVE, annotation};
-use crate::normal;
-use crate::object::{Desired, Live};
-use crate::path::{PathCursor, says_nothing};
+use crate::normalize;
+use crate::object::{DesiredBody, LiveBody};
+use crate::path::{PathCursor, is_empty_value};
 
 use walk::FieldWalk;
 
@@ -22,9 +22,9 @@ use walk::FieldWalk;
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectWrite<'a> {
     /// The declared object.
-    pub desired: &'a Desired,
+    pub desired: &'a DesiredBody,
     /// The object before the write.
-    pub live: &'a Live,
+    pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
     /// The object without the fields that only we own.
@@ -52,7 +52,7 @@ pub enum LiveWriter<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectDiff {
     /// The differences, removed fields first.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FieldDifference>,
     /// The keys that the object loses.
     pub loss: KeyLoss,
 }
@@ -80,8 +80,8 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     };
     let is_open = !was_sensitive && is_open(write.desired, disclosure);
     let mut walk =
-        FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open), visible.as_ref());
-    walk.show_before = shown(is_open && write.writer != LiveWriter::Others);
+        FieldWalk::new(write.desired.kind(), write.desired.group(), visibility(is_open), visible.as_ref());
+    walk.show_before = visibility(is_open && write.writer != LiveWriter::Others);
     let others = match write.writer {
         LiveWriter::UsAndOthers { others } => Some(normalized(others)),
         LiveWriter::Us | LiveWriter::Others => None,
@@ -101,7 +101,7 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
 }
 
 /// All fields of a created object, limited to what may be shown.
-pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
+pub fn body_differences(desired: &DesiredBody, disclosure: Disclosure<'_>) -> Vec<FieldDifference> {
     if matches!(disclosure, Disclosure::Nothing) {
         return vec![secret_content()];
     }
@@ -109,7 +109,7 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
         Disclosure::PathsOf(declared) => Some(normalized(declared)),
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
-    let show = shown(is_open(desired, disclosure));
+    let show = visibility(is_open(desired, disclosure));
     let mut walk = FieldWalk::new(desired.kind(), desired.group(), show, visible.as_ref());
     walk.expands_items = true;
     walk.value(None, Some(&content(desired)));
@@ -117,7 +117,7 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
 }
 
 /// The declared object without the fields that identify it.
-fn content(desired: &Desired) -> Value {
+fn content(desired: &DesiredBody) -> Value {
     let mut body = normalized(desired.body());
     for pointer in ["/kind", "/metadata/name"] {
         if let Some(value) = body.pointer_mut(pointer) {
@@ -127,21 +127,25 @@ fn content(desired: &Desired) -> Value {
     body
 }
 
-fn is_open(desired: &Desired, disclosure: Disclosure<'_>) -> bool {
+fn is_open(desired: &DesiredBody, disclosure: Disclosure<'_>) -> bool {
     matches!(disclosure, Disclosure::Everything) && desired.kind() != "Secret"
 }
 
-fn shown(is_open: bool) -> Show {
-    if is_open { Show::Values } else { Show::Paths }
+fn visibility(is_open: bool) -> Visibility {
+    if is_open { Visibility::Values } else { Visibility::Paths }
 }
 
-fn secret_content() -> Difference {
-    Difference { path: "object".to_owned(), before: Side::Hidden, after: Side::SecretContent }
+fn secret_content() -> FieldDifference {
+    FieldDifference {
+        path: "object".to_owned(),
+        before: DifferenceSide::Hidden,
+        after: DifferenceSide::SecretContent,
+    }
 }
 
 /// Normalizes an object on either side of the diff.
 fn normalized(object: &Value) -> Value {
-    let mut object = normal::of_desired(object);
+    let mut object = normalize::normalize_desired(object);
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.retain(|name, _| name != SENSITIVE && name != RECYCLE_PENDING);
     }
@@ -151,7 +155,7 @@ fn normalized(object: &Value) -> Value {
 /// Number of keys of a value.
 fn leaves(value: &Value) -> usize {
     match value {
-        value if says_nothing(value) => 0,
+        value if is_empty_value(value) => 0,
         Value::Object(map) => map.values().map(leaves).sum(),
         Value::Array(items) => items.iter().map(item_leaves).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,

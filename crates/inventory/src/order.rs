@@ -4,31 +4,31 @@ use std::cmp::Reverse;
 
 /// The phase in which an object is written, from first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum ApplyPhase {
     /// Namespaces and custom resource definitions, which other objects need to exist.
-    Grounds,
+    Foundation,
     /// Objects without dependencies: quotas, policies, accounts, configuration, volumes, roles.
-    Supplies,
+    Config,
     /// Objects that connect these: bindings and services.
-    Ties,
+    Bindings,
     /// All other kinds.
-    Others,
+    Other,
     /// Workloads, which mount all of the above.
     Workloads,
     /// Objects in front of workloads: scaling, disruption budgets, ingress, webhooks.
-    Fronts,
+    Exposure,
 }
 
 /// The order of a step in a run: all writes precede all removals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Turn {
+pub enum ApplyOrder {
     /// A write.
-    Write(Stage),
+    Write(ApplyPhase),
     /// A removal, in reverse order of phases.
-    Remove(Reverse<Stage>),
+    Remove(Reverse<ApplyPhase>),
 }
 
-impl Stage {
+impl ApplyPhase {
     /// The phase of a kind in a group; the core group is empty.
     ///
     /// ```
@@ -42,7 +42,7 @@ impl Stage {
         match (group, kind) {
             ("", "Namespace")
             | ("project.openshift.io", "Project" | "ProjectRequest")
-            | ("apiextensions.k8s.io", "CustomResourceDefinition") => Stage::Grounds,
+            | ("apiextensions.k8s.io", "CustomResourceDefinition") => ApplyPhase::Foundation,
             (
                 "",
                 "ResourceQuota"
@@ -62,18 +62,18 @@ impl Stage {
             | ("node.k8s.io", "RuntimeClass")
             | ("storage.k8s.io", "StorageClass" | "CSIDriver")
             | ("rbac.authorization.k8s.io" | "authorization.openshift.io", "Role" | "ClusterRole") => {
-                Stage::Supplies
+                ApplyPhase::Config
             }
             ("", "Service" | "Endpoints")
             | ("discovery.k8s.io", "EndpointSlice")
             | (
                 "rbac.authorization.k8s.io" | "authorization.openshift.io",
                 "RoleBinding" | "ClusterRoleBinding",
-            ) => Stage::Ties,
+            ) => ApplyPhase::Bindings,
             ("", "Pod" | "ReplicationController")
             | ("apps" | "extensions", "Deployment" | "DaemonSet" | "ReplicaSet" | "StatefulSet")
             | ("apps.openshift.io", "DeploymentConfig")
-            | ("batch", "Job" | "CronJob") => Stage::Workloads,
+            | ("batch", "Job" | "CronJob") => ApplyPhase::Workloads,
             ("autoscaling", "HorizontalPodAutoscaler")
             | ("policy", "PodDisruptionBudget")
             | ("networking.k8s.io" | "extensions", "Ingress")
@@ -85,40 +85,43 @@ impl Stage {
                 | "ValidatingWebhookConfiguration"
                 | "ValidatingAdmissionPolicy"
                 | "ValidatingAdmissionPolicyBinding",
-            ) => Stage::Fronts,
-            _ => Stage::Others,
+            ) => ApplyPhase::Exposure,
+            _ => ApplyPhase::Other,
         }
     }
 }
 
-impl Turn {
+impl ApplyOrder {
     /// The order of a removal.
-    pub fn removing(stage: Stage) -> Self {
-        Turn::Remove(Reverse(stage))
+    pub fn removal(stage: ApplyPhase) -> Self {
+        ApplyOrder::Remove(Reverse(stage))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Stage, Turn};
+    use super::{ApplyOrder, ApplyPhase};
 
-    fn check(kinds: &[(&str, &str)], expect: Stage) {
+    fn check(kinds: &[(&str, &str)], expect: ApplyPhase) {
         for (kind, group) in kinds {
-            assert_eq!(Stage::of(kind, group), expect, "{kind}.{group}");
+            assert_eq!(ApplyPhase::of(kind, group), expect, "{kind}.{group}");
         }
     }
 
     #[test]
     fn dependencies_come_first() {
-        check(&[("Namespace", ""), ("CustomResourceDefinition", "apiextensions.k8s.io")], Stage::Grounds);
+        check(
+            &[("Namespace", ""), ("CustomResourceDefinition", "apiextensions.k8s.io")],
+            ApplyPhase::Foundation,
+        );
         check(
             &[("Secret", ""), ("PersistentVolumeClaim", ""), ("Role", "rbac.authorization.k8s.io")],
-            Stage::Supplies,
+            ApplyPhase::Config,
         );
-        check(&[("Service", ""), ("RoleBinding", "authorization.openshift.io")], Stage::Ties);
+        check(&[("Service", ""), ("RoleBinding", "authorization.openshift.io")], ApplyPhase::Bindings);
         check(
             &[("StatefulSet", "apps"), ("DeploymentConfig", "apps.openshift.io"), ("CronJob", "batch")],
-            Stage::Workloads,
+            ApplyPhase::Workloads,
         );
         check(
             &[
@@ -126,7 +129,7 @@ mod tests {
                 ("PodDisruptionBudget", "policy"),
                 ("APIService", "apiregistration.k8s.io"),
             ],
-            Stage::Fronts,
+            ApplyPhase::Exposure,
         );
     }
 
@@ -134,24 +137,24 @@ mod tests {
     fn a_kind_of_another_group_is_another_kind() {
         check(
             &[("Service", "serving.knative.dev"), ("Job", "batch.volcano.sh"), ("Widget", ""), ("", "")],
-            Stage::Others,
+            ApplyPhase::Other,
         );
     }
 
     #[test]
     fn removals_come_last_and_in_reverse() {
         let mut turns = [
-            Turn::removing(Stage::Grounds),
-            Turn::Write(Stage::Fronts),
-            Turn::removing(Stage::Fronts),
-            Turn::Write(Stage::Grounds),
+            ApplyOrder::removal(ApplyPhase::Foundation),
+            ApplyOrder::Write(ApplyPhase::Exposure),
+            ApplyOrder::removal(ApplyPhase::Exposure),
+            ApplyOrder::Write(ApplyPhase::Foundation),
         ];
         turns.sort();
         let expect = [
-            Turn::Write(Stage::Grounds),
-            Turn::Write(Stage::Fronts),
-            Turn::removing(Stage::Fronts),
-            Turn::removing(Stage::Grounds),
+            ApplyOrder::Write(ApplyPhase::Foundation),
+            ApplyOrder::Write(ApplyPhase::Exposure),
+            ApplyOrder::removal(ApplyPhase::Exposure),
+            ApplyOrder::removal(ApplyPhase::Foundation),
         ];
         assert_eq!(turns, expect);
     }

@@ -7,33 +7,33 @@ use crate::quantity;
 
 /// A part of a path.
 #[derive(Clone, Debug)]
-pub enum Segment {
+pub enum PathSegment {
     /// A field of a map.
     Key(String),
     /// An item of a list, by name or position.
     Item(String),
 }
 
-impl Segment {
+impl PathSegment {
     fn key(&self) -> Option<&str> {
         match self {
-            Segment::Key(key) => Some(key),
-            Segment::Item(_) => None,
+            PathSegment::Key(key) => Some(key),
+            PathSegment::Item(_) => None,
         }
     }
 }
 
 /// Prints a path.
-pub fn print(path: &[Segment]) -> String {
+pub fn print(path: &[PathSegment]) -> String {
     let mut place = String::new();
     for segment in path {
         match segment {
-            Segment::Item(name) => place.push_str(&format!("[{}]", quoted(name, "-_./"))),
-            Segment::Key(key) if !is_plain(key, "-_") => {
+            PathSegment::Item(name) => place.push_str(&format!("[{}]", quoted(name, "-_./"))),
+            PathSegment::Key(key) if !is_plain(key, "-_") => {
                 place.push_str(&format!("[{}]", Value::from(key.as_str())));
             }
-            Segment::Key(key) if place.is_empty() => place.push_str(key),
-            Segment::Key(key) => place.push_str(&format!(".{key}")),
+            PathSegment::Key(key) if place.is_empty() => place.push_str(key),
+            PathSegment::Key(key) => place.push_str(&format!(".{key}")),
         }
     }
     place
@@ -41,7 +41,7 @@ pub fn print(path: &[Segment]) -> String {
 
 /// The current path of a walk through an object, and the part of it that may be shown.
 pub struct PathCursor<'a> {
-    segments: Vec<Segment>,
+    segments: Vec<PathSegment>,
     /// The values at the prefixes of the path in the object that has all visible paths, starting with the
     /// object itself, as far as they exist. `None` if all paths may be shown.
     visible: Option<Vec<VisibleNode<'a>>>,
@@ -63,7 +63,7 @@ impl<'a> PathCursor<'a> {
     }
 
     /// Enters a field of a map or an item of a list.
-    pub fn push(&mut self, segment: Segment) {
+    pub fn push(&mut self, segment: PathSegment) {
         if let Some(nodes) = &mut self.visible
             && nodes.len() > self.segments.len()
             && let Some(value) = nodes.last_mut().and_then(|node| node.child(&segment))
@@ -82,12 +82,12 @@ impl<'a> PathCursor<'a> {
     }
 
     /// The whole path.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[PathSegment] {
         &self.segments
     }
 
     /// The part of the path that may be shown.
-    pub fn shown(&self) -> &[Segment] {
+    pub fn shown(&self) -> &[PathSegment] {
         let depth = self.visible.as_ref().map_or(self.segments.len(), |nodes| nodes.len() - 1);
         &self.segments[..depth]
     }
@@ -104,10 +104,10 @@ impl<'a> PathCursor<'a> {
 }
 
 impl<'a> VisibleNode<'a> {
-    fn child(&mut self, segment: &Segment) -> Option<&'a Value> {
+    fn child(&mut self, segment: &PathSegment) -> Option<&'a Value> {
         match (segment, self.value) {
-            (Segment::Key(key), Value::Object(map)) => map.get(key),
-            (Segment::Item(name), Value::Array(items)) => {
+            (PathSegment::Key(key), Value::Object(map)) => map.get(key),
+            (PathSegment::Item(name), Value::Array(items)) => {
                 self.items.get_or_insert_with(|| ItemNames::new(items)).find(items, name)
             }
             _ => None,
@@ -116,22 +116,22 @@ impl<'a> VisibleNode<'a> {
 }
 
 /// The name of the field that a path ends with; empty for an item of a list.
-pub fn last_key(path: &[Segment]) -> &str {
-    path.last().and_then(Segment::key).unwrap_or_default()
+pub fn last_key(path: &[PathSegment]) -> &str {
+    path.last().and_then(PathSegment::key).unwrap_or_default()
 }
 
 /// Whether two values at this path of an object of this kind are equivalent.
-pub fn is_same(kind: &str, path: &[Segment], one: &Value, other: &Value) -> bool {
+pub fn is_equivalent(kind: &str, path: &[PathSegment], one: &Value, other: &Value) -> bool {
     match (one, other) {
         _ if one == other => true,
         (Value::Number(one), Value::Number(other)) if is_same_number(one, other) => true,
-        _ => is_quantity(kind, path) && quantity::same(one, other) == Some(true),
+        _ => is_quantity(kind, path) && quantity::is_same_quantity(one, other) == Some(true),
     }
 }
 
 /// Whether the path denotes a quantity.
-fn is_quantity(kind: &str, path: &[Segment]) -> bool {
-    let mut keys = path.iter().rev().map_while(Segment::key);
+fn is_quantity(kind: &str, path: &[PathSegment]) -> bool {
+    let mut keys = path.iter().rev().map_while(PathSegment::key);
     let (key, within) = (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
     match within {
         "requests" | "limits" | "hard" | "capacity" | "overhead" => true,
@@ -142,10 +142,10 @@ fn is_quantity(kind: &str, path: &[Segment]) -> bool {
 }
 
 /// Whether a value equals an absent one: null, the empty map and the empty list.
-pub fn says_nothing(value: &Value) -> bool {
+pub fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(map) => map.values().all(says_nothing),
+        Value::Object(map) => map.values().all(is_empty_value),
         Value::Array(items) => items.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
@@ -167,19 +167,19 @@ fn quoted(text: &str, more: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use qontract_testkit::Chance;
+    use qontract_testkit::SeededRng;
     use serde_json::{Value, json};
 
-    use super::{PathCursor, Segment};
+    use super::{PathCursor, PathSegment};
     use crate::compare::items::ItemNames;
 
     /// Number of segments of a path that a value has, looked up from the root.
-    fn depth(value: &Value, path: &[Segment]) -> usize {
+    fn depth(value: &Value, path: &[PathSegment]) -> usize {
         let mut value = value;
         for (depth, segment) in path.iter().enumerate() {
             let below = match (segment, value) {
-                (Segment::Key(key), Value::Object(map)) => map.get(key),
-                (Segment::Item(name), Value::Array(items)) => ItemNames::new(items).find(items, name),
+                (PathSegment::Key(key), Value::Object(map)) => map.get(key),
+                (PathSegment::Item(name), Value::Array(items)) => ItemNames::new(items).find(items, name),
                 _ => None,
             };
             let Some(below) = below else { return depth };
@@ -188,12 +188,12 @@ mod tests {
         path.len()
     }
 
-    fn segment(chance: &mut Chance) -> Segment {
+    fn segment(chance: &mut SeededRng) -> PathSegment {
         let key = ["a", "list", "x"][chance.below(3)].to_owned();
         if chance.percent(60) {
-            Segment::Key(key)
+            PathSegment::Key(key)
         } else {
-            Segment::Item(["a", "0", "x"][chance.below(3)].to_owned())
+            PathSegment::Item(["a", "0", "x"][chance.below(3)].to_owned())
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let item = json!({"name": "a", "list": [{"a": {"a": 1}}], "a": {"list": ["x"]}});
         let visible = json!({"list": [item, item], "a": {"list": [item], "a": {}}});
         for seed in 0..200 {
-            let chance = &mut Chance::new(seed);
+            let chance = &mut SeededRng::new(seed);
             let (mut cursor, mut open) = (PathCursor::new(Some(&visible)), PathCursor::new(None));
             for _ in 0..30 {
                 if chance.percent(55) {

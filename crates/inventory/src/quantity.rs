@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 /// Maximum number of digits of a quantity; longer ones are compared as text.
-const DIGITS: usize = 30;
+const MAX_DIGITS: usize = 30;
 
 /// Whether two values are the same quantity; `None` if one of them is not a quantity.
-pub fn same(one: &Value, other: &Value) -> Option<bool> {
+pub fn is_same_quantity(one: &Value, other: &Value) -> Option<bool> {
     Some(nanos(&text(one)?)? == nanos(&text(other)?)?)
 }
 
@@ -28,7 +28,7 @@ fn nanos(text: &str) -> Option<i128> {
     let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.len() + part.len() == 0 || whole.len() + part.len() > DIGITS || part.contains('.') {
+    if whole.len() + part.len() == 0 || whole.len() + part.len() > MAX_DIGITS || part.contains('.') {
         return None;
     }
     let digits: i128 = format!("{whole}{part}").parse().ok()?;
@@ -69,12 +69,12 @@ fn scale(suffix: &str) -> Option<(u32, i32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::same;
+    use super::is_same_quantity;
     use serde_json::{Value, json};
 
     fn check(one: &Value, other: &Value, expect: Option<bool>) {
-        assert_eq!(same(one, other), expect, "{one} and {other}");
-        assert_eq!(same(other, one), expect, "{other} and {one}");
+        assert_eq!(is_same_quantity(one, other), expect, "{one} and {other}");
+        assert_eq!(is_same_quantity(other, one), expect, "{other} and {one}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::mark::annotation;
-use crate::restart::RESTARTED;
+use crate::restart::RESTARTABLE_KINDS;
 
 /// Whether the workloads that use this object are restarted when it changes.
 pub fn wants_recycle(object: &Value) -> bool {
@@ -15,8 +15,8 @@ pub fn wants_recycle(object: &Value) -> bool {
 /// They do in volumes, in `envFrom` and in single variables, of containers and init containers. Optional uses
 /// count; image pull secrets do not.
 pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
-    let is_workload = workload["kind"].as_str().is_some_and(|kind| RESTARTED.contains(&kind));
-    let (Some(words), true) = (Words::of(kind), is_workload) else { return false };
+    let is_workload = workload["kind"].as_str().is_some_and(|kind| RESTARTABLE_KINDS.contains(&kind));
+    let (Some(words), true) = (ReferenceFields::of(kind), is_workload) else { return false };
     let pod = &workload["spec"]["template"]["spec"];
     let mut containers = items(&pod["initContainers"]).chain(items(&pod["containers"]));
     items(&pod["volumes"]).any(|volume| words.in_volume(volume, name))
@@ -24,27 +24,27 @@ pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
 }
 
 /// The names of the fields that reference an object of a kind.
-struct Words {
+struct ReferenceFields {
     volume: &'static str,
     volume_name: &'static str,
-    all: &'static str,
-    one: &'static str,
+    env_from: &'static str,
+    env: &'static str,
 }
 
-impl Words {
+impl ReferenceFields {
     fn of(kind: &str) -> Option<Self> {
         match kind {
             "ConfigMap" => Some(Self {
                 volume: "configMap",
                 volume_name: "name",
-                all: "configMapRef",
-                one: "configMapKeyRef",
+                env_from: "configMapRef",
+                env: "configMapKeyRef",
             }),
             "Secret" => Some(Self {
                 volume: "secret",
                 volume_name: "secretName",
-                all: "secretRef",
-                one: "secretKeyRef",
+                env_from: "secretRef",
+                env: "secretKeyRef",
             }),
             _ => None,
         }
@@ -56,8 +56,8 @@ impl Words {
     }
 
     fn in_container(&self, container: &Value, name: &str) -> bool {
-        items(&container["envFrom"]).any(|source| source[self.all]["name"] == name)
-            || items(&container["env"]).any(|variable| variable["valueFrom"][self.one]["name"] == name)
+        items(&container["envFrom"]).any(|source| source[self.env_from]["name"] == name)
+            || items(&container["env"]).any(|variable| variable["valueFrom"][self.env]["name"] == name)
     }
 }
 

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use crate::mark::Owner;
-use crate::object::{Controller, Live};
-use crate::standing::Life;
+use crate::object::{Controller, LiveBody};
+use crate::ownership::CallerStatus;
 
 /// The context of a refusal.
-pub struct Part<'a> {
+pub struct RefusalContext<'a> {
     /// The owner in whose name the decision is made.
     pub owner: &'a Owner,
     /// The live object.
-    pub live: &'a Live,
+    pub live: &'a LiveBody,
 }
 
 /// Whether an object carries the label of Argo CD.
-pub fn is_of_argo(object: &Value) -> bool {
+pub fn is_managed_by_argo(object: &Value) -> bool {
     object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
 }
 
-impl Part<'_> {
+impl RefusalContext<'_> {
     /// Our name in messages.
     fn us(&self) -> String {
         match self.owner.caller() {
@@ -34,12 +34,12 @@ impl Part<'_> {
     }
 
     /// The object is being removed.
-    pub fn going(&self) -> String {
+    pub fn being_removed(&self) -> String {
         format!("{} is being removed", self.live.title())
     }
 
     /// The object belongs to Argo CD.
-    pub fn of_argo(&self) -> String {
+    pub fn belongs_to_argo(&self) -> String {
         format!(
             "{} belongs to Argo CD and is in the data of {}: keep it in one of the two",
             self.live.title(),
@@ -48,7 +48,7 @@ impl Part<'_> {
     }
 
     /// The object belongs to another integration.
-    pub fn of_integration(&self, name: &str) -> String {
+    pub fn belongs_to_integration(&self, name: &str) -> String {
         format!(
             "{} belongs to `{name}` and is in the data of {}: keep it in one of the two",
             self.live.title(),
@@ -57,21 +57,21 @@ impl Part<'_> {
     }
 
     /// The object belongs to a caller that exists or may exist; `None` if the caller is gone.
-    pub fn of_caller(&self, caller: &str, life: Life) -> Option<String> {
+    pub fn belongs_to_caller(&self, caller: &str, life: CallerStatus) -> Option<String> {
         let (title, us, integration) = (self.live.title(), self.us(), self.owner.integration());
         let theirs =
             format!("{title} belongs to caller `{caller}` of `{integration}` and is in the data of {us}");
         match life {
-            Life::Gone => None,
-            Life::Living => Some(format!("{theirs}: keep it in one of the two")),
-            Life::Unknown => Some(format!(
+            CallerStatus::Gone => None,
+            CallerStatus::Present => Some(format!("{theirs}: keep it in one of the two")),
+            CallerStatus::Unknown => Some(format!(
                 "{theirs}: whether `{caller}` still exists can only be determined by a run over the whole data"
             )),
         }
     }
 
     /// The object has a controller.
-    pub fn of_controller(&self, Controller { kind, name }: Controller<'_>) -> String {
+    pub fn controlled_by(&self, Controller { kind, name }: Controller<'_>) -> String {
         format!(
             "{} is controlled by {kind} `{name}` and is in the data of {}: change the {kind} instead",
             self.live.title(),
@@ -80,26 +80,26 @@ impl Part<'_> {
     }
 
     /// The change needs immutable fields to change, and the kind is not replaced.
-    pub fn not_in_place(&self, fields: &[String]) -> String {
+    pub fn immutable_fields(&self, fields: &[String]) -> String {
         format!(
             "{} of {} cannot change, and what {} declares differs: declare it as it is, give the object another name, or remove it by hand",
-            listed(fields),
+            quoted_list(fields),
             self.live.title(),
             self.us()
         )
     }
 
     /// The change needs immutable fields to change, and an unmarked object is not replaced.
-    pub fn not_replaced(&self, fields: &[String]) -> String {
+    pub fn immutable_fields_of_unmarked(&self, fields: &[String]) -> String {
         format!(
             "{} of {} cannot change, what {} declares differs, and it is unmarked: remove it by hand, or declare it as it is",
-            listed(fields),
+            quoted_list(fields),
             self.live.title(),
             self.us()
         )
     }
 }
 
-fn listed(fields: &[String]) -> String {
+fn quoted_list(fields: &[String]) -> String {
     fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
 }

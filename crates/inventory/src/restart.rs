@@ -7,23 +7,25 @@ use serde_json::Value;
 
 use crate::canonical::canonical;
 use crate::mark::{Owner, stamp};
-use crate::object::{Desired, Live};
+use crate::object::{DesiredBody, LiveBody};
 
 /// Kinds whose pods are restarted by an annotation in the pod template.
-pub(crate) const RESTARTED: [&str; 4] = ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"];
+pub(crate) const RESTARTABLE_KINDS: [&str; 4] =
+    ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"];
 
 /// The annotations that request a restart.
-const NOTES: [&str; 2] = ["kubectl.kubernetes.io/restartedAt", "openshift.openshift.io/restartedAt"];
+const RESTART_ANNOTATIONS: [&str; 2] =
+    ["kubectl.kubernetes.io/restartedAt", "openshift.openshift.io/restartedAt"];
 
 /// The desired body with the restart annotations of the live object, unless it has its own.
-pub fn keep_restarts<'a>(desired: &'a Desired, live: &Live) -> Cow<'a, Value> {
+pub fn preserve_restarts<'a>(desired: &'a DesiredBody, live: &LiveBody) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(desired.body());
     let template = &live.body()["spec"]["template"]["metadata"]["annotations"];
     let has_template = desired.body()["spec"]["template"].is_object();
-    if !RESTARTED.contains(&desired.kind()) || !has_template {
+    if !RESTARTABLE_KINDS.contains(&desired.kind()) || !has_template {
         return body;
     }
-    for note in NOTES {
+    for note in RESTART_ANNOTATIONS {
         let ours = &desired.body()["spec"]["template"]["metadata"]["annotations"];
         let fits = |value: &Value| value.is_null() || value.is_object();
         let is_writable = fits(&desired.body()["spec"]["template"]["metadata"]) && fits(ours);
@@ -42,16 +44,16 @@ pub(crate) fn hash(body: &Value) -> Sha256 {
 /// The body to write over `live`, or to create: with restarts preserved, hashed and marked.
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
-pub fn to_write(desired: &Desired, live: Option<&Live>, owner: &Owner, now: &str) -> Value {
-    let body = live.map_or(Cow::Borrowed(desired.body()), |live| keep_restarts(desired, live));
+pub fn to_write(desired: &DesiredBody, live: Option<&LiveBody>, owner: &Owner, now: &str) -> Value {
+    let body = live.map_or(Cow::Borrowed(desired.body()), |live| preserve_restarts(desired, live));
     stamp(&body, owner, &hash(&body), now)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{keep_restarts, to_write};
-    use crate::mark::{Mark, Owner};
-    use crate::object::{Desired, Live};
+    use super::{preserve_restarts, to_write};
+    use crate::mark::{Owner, OwnerMark};
+    use crate::object::{DesiredBody, LiveBody};
     use serde_json::{Value, json};
 
     fn object(kind: &str, template: Value) -> Value {
@@ -65,9 +67,12 @@ mod tests {
     fn check(kind: &str, template: Value, expect: &Value) {
         let live =
             json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "noon", "x": "y"}}});
-        let live = Live::new(object(kind, live));
-        let desired = Desired::new(object(kind, template)).unwrap();
-        assert_eq!(keep_restarts(&desired, &live)["spec"]["template"]["metadata"]["annotations"], *expect);
+        let live = LiveBody::new(object(kind, live));
+        let desired = DesiredBody::new(object(kind, template)).unwrap();
+        assert_eq!(
+            preserve_restarts(&desired, &live)["spec"]["template"]["metadata"]["annotations"],
+            *expect
+        );
     }
 
     #[test]
@@ -97,13 +102,13 @@ mod tests {
     #[test]
     fn the_hash_includes_restarts() {
         let owner = Owner::of("openshift-resources", None).unwrap();
-        let desired = Desired::new(object("Deployment", json!({}))).unwrap();
+        let desired = DesiredBody::new(object("Deployment", json!({}))).unwrap();
         let note = json!({"metadata": {"annotations": {"openshift.openshift.io/restartedAt": "noon"}}});
-        let live = Live::new(object("Deployment", note.clone()));
+        let live = LiveBody::new(object("Deployment", note.clone()));
         let written = to_write(&desired, Some(&live), &owner, "2024-05-01T12:00:00");
         assert_eq!(written["spec"]["template"], note);
-        let hash = Mark::of(&written).unwrap().sha256sum;
+        let hash = OwnerMark::of(&written).unwrap().sha256sum;
         assert_ne!(hash, Some(desired.canonical().sha256.to_string()));
-        assert_eq!(hash, Some(Desired::new(written).unwrap().canonical().sha256.to_string()));
+        assert_eq!(hash, Some(DesiredBody::new(written).unwrap().canonical().sha256.to_string()));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, Desired, Disclosure, Former, Live, Owner, Verdict, Wanted, decide, to_write,
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, PreviousOwner, Verdict, decide, to_write,
 };
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ const NOW: &str = "2024-05-01T12:00:00";
 
 /// The intent of the data.
 #[derive(Clone, Copy)]
-enum Say {
+enum Intent {
     Present,
     Moved,
     Delete,
     Nothing,
 }
-use Say::{Delete, Moved, Nothing, Present};
+use Intent::{Delete, Moved, Nothing, Present};
 
 fn body() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}})
@@ -30,7 +30,7 @@ fn owner(integration: &str, caller: &str) -> Owner {
 
 /// The object as this integration wrote it for this caller.
 fn written(integration: &str, caller: &str) -> Value {
-    to_write(&Desired::new(body()).unwrap(), None, &owner(integration, caller), NOW)
+    to_write(&DesiredBody::new(body()).unwrap(), None, &owner(integration, caller), NOW)
 }
 
 /// The object with another value at a pointer.
@@ -41,7 +41,7 @@ fn with(mut object: Value, pointer: &str, value: Value) -> Value {
 }
 
 /// Prints a verdict in one line.
-fn told(verdict: Verdict) -> String {
+fn describe(verdict: Verdict) -> String {
     let (word, differences) = match verdict {
         Verdict::Keep => return "keep".to_owned(),
         Verdict::Create => return "create".to_owned(),
@@ -51,10 +51,10 @@ fn told(verdict: Verdict) -> String {
         Verdict::Refuse(text) => return format!("refuse: {text}"),
         Verdict::Change { differences } => ("change".to_owned(), differences),
         Verdict::Adopt { differences } => ("adopt".to_owned(), differences),
-        Verdict::TakeOver { from: Former::Caller(name), differences } => {
+        Verdict::TakeOver { from: PreviousOwner::Caller(name), differences } => {
             (format!("take over from caller {name}"), differences)
         }
-        Verdict::TakeOver { from: Former::Integration(name), differences } => {
+        Verdict::TakeOver { from: PreviousOwner::Integration(name), differences } => {
             (format!("take over from {name}"), differences)
         }
         Verdict::Replace { fields, differences } => {
@@ -64,20 +64,20 @@ fn told(verdict: Verdict) -> String {
     format!("{word}: {}", differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-fn decided(owner: &Owner, callers: &Callers, say: Say, desired: Value, live: Option<Value>) -> String {
-    let desired = Desired::new(desired).unwrap();
+fn decided(owner: &Owner, callers: &Callers, say: Intent, desired: Value, live: Option<Value>) -> String {
+    let desired = DesiredBody::new(desired).unwrap();
     let from: BTreeSet<String> = match say {
         Moved => [String::from("openshift_resources")].into(),
         Present | Delete | Nothing => BTreeSet::new(),
     };
     let wanted = match say {
         Present | Moved => {
-            Wanted::Present { body: &desired, moved_from: &from, disclosure: Disclosure::Everything }
+            ObjectIntent::Present { body: &desired, moved_from: &from, disclosure: Disclosure::Everything }
         }
-        Delete => Wanted::Delete,
-        Nothing => Wanted::Absent,
+        Delete => ObjectIntent::Delete,
+        Nothing => ObjectIntent::Absent,
     };
-    told(decide(owner, callers, wanted, live.map(Live::new).as_ref()))
+    describe(decide(owner, callers, wanted, live.map(LiveBody::new).as_ref()))
 }
 
 fn whole() -> Callers {
@@ -85,7 +85,7 @@ fn whole() -> Callers {
 }
 
 /// Checks the verdict of `openshift-saas-deploy` for caller `one`, while `one` and `two` are in the data.
-fn check(say: Say, live: Option<Value>, expect: &str) {
+fn check(say: Intent, live: Option<Value>, expect: &str) {
     let found = decided(&owner("openshift-saas-deploy", "one"), &whole(), say, body(), live);
     assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
 }
@@ -282,7 +282,7 @@ fn check_change(kind: [&str; 2], before: Value, after: Value, expect: &str) {
         object
     };
     let owner = owner(SAAS, "one");
-    let written = to_write(&Desired::new(object(before)).unwrap(), None, &owner, NOW);
+    let written = to_write(&DesiredBody::new(object(before)).unwrap(), None, &owner, NOW);
     let found = decided(&owner, &whole(), Present, object(after), Some(written));
     assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
 }

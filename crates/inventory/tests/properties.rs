@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, Comparison, Desired, Disclosure, Live, Owner, Verdict, Wanted, compare, decide, to_write,
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectComparison, ObjectIntent, Owner, Verdict, compare,
+    decide, to_write,
 };
-use qontract_testkit::Chance;
+use qontract_testkit::SeededRng;
 use serde_json::{Map, Value, json};
 
 const SEEDS: u64 = 400;
@@ -24,7 +25,7 @@ const KINDS: [(&str, &str); 8] = [
     ("example.com/v1", "Widget"),
 ];
 
-fn key(chance: &mut Chance) -> String {
+fn key(chance: &mut SeededRng) -> String {
     let keys = [
         "alpha",
         "beta",
@@ -40,7 +41,7 @@ fn key(chance: &mut Chance) -> String {
     keys[chance.below(keys.len())].to_owned()
 }
 
-fn scalar(chance: &mut Chance) -> Value {
+fn scalar(chance: &mut SeededRng) -> Value {
     match chance.below(5) {
         0 => json!(chance.percent(50)),
         1 => json!(chance.below(1000)),
@@ -51,12 +52,12 @@ fn scalar(chance: &mut Chance) -> Value {
 }
 
 /// A value that is not empty.
-fn value(chance: &mut Chance, depth: usize) -> Value {
+fn value(chance: &mut SeededRng, depth: usize) -> Value {
     match (depth, chance.below(4)) {
         (0, _) | (_, 0) => scalar(chance),
         (_, 1) => {
             let named = chance.percent(70);
-            let item = |index: usize, chance: &mut Chance| {
+            let item = |index: usize, chance: &mut SeededRng| {
                 let mut item = value(chance, depth - 1);
                 if let (true, Some(map)) = (named, item.as_object_mut()) {
                     map.insert("name".to_owned(), format!("item-{index}").into());
@@ -72,21 +73,21 @@ fn value(chance: &mut Chance, depth: usize) -> Value {
     }
 }
 
-fn map(chance: &mut Chance) -> Value {
+fn map(chance: &mut SeededRng) -> Value {
     let keys = (0..=chance.below(3)).map(|_| key(chance)).collect::<Vec<_>>();
     Value::Object(keys.into_iter().map(|key| (key, value(chance, 3))).collect())
 }
 
-fn object(chance: &mut Chance) -> Desired {
+fn object(chance: &mut SeededRng) -> DesiredBody {
     let (version, kind) = KINDS[chance.below(KINDS.len())];
     let mut body =
         json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a", "labels": {"app": "a"}}});
     body[if chance.percent(50) { "data" } else { "spec" }] = map(chance);
-    Desired::new(body).unwrap()
+    DesiredBody::new(body).unwrap()
 }
 
 /// Additions of a cluster and of others: fields everywhere, and items at the end of lists.
-fn add(value: &mut Value, chance: &mut Chance) {
+fn add(value: &mut Value, chance: &mut SeededRng) {
     match value {
         Value::Object(map) => {
             for child in map.values_mut() {
@@ -108,7 +109,7 @@ fn add(value: &mut Value, chance: &mut Chance) {
     }
 }
 
-fn lived(written: Value, chance: &mut Chance) -> Value {
+fn with_additions(written: Value, chance: &mut SeededRng) -> Value {
     let mut live = written;
     for part in ["data", "spec"] {
         if let Some(part) = live.get_mut(part) {
@@ -142,7 +143,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Removes the value at a pointer.
-fn take(object: &mut Value, pointer: &str) {
+fn remove_at(object: &mut Value, pointer: &str) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     match object.pointer_mut(parent).unwrap() {
         Value::Object(map) => drop(map.remove(&key.replace("~1", "/").replace("~0", "~"))),
@@ -155,23 +156,26 @@ fn owner() -> Owner {
     Owner::of("openshift-resources", Some("one".to_owned())).unwrap()
 }
 
-fn verdict(desired: &Desired, live: &Live) -> Verdict {
-    let wanted =
-        Wanted::Present { body: desired, moved_from: &BTreeSet::new(), disclosure: Disclosure::Everything };
+fn verdict(desired: &DesiredBody, live: &LiveBody) -> Verdict {
+    let wanted = ObjectIntent::Present {
+        body: desired,
+        moved_from: &BTreeSet::new(),
+        disclosure: Disclosure::Everything,
+    };
     decide(&owner(), &Callers::Unknown, wanted, Some(live))
 }
 
 #[test]
 fn additions_to_a_written_object_are_tolerated() {
     for seed in 0..SEEDS {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRng::new(seed);
         let desired = object(chance);
         let written = to_write(&desired, None, &owner(), "2024-05-01T12:00:00");
-        assert_eq!(verdict(&desired, &Live::new(written.clone())), Verdict::Keep, "seed {seed}");
-        let live = Live::new(lived(written, chance));
+        assert_eq!(verdict(&desired, &LiveBody::new(written.clone())), Verdict::Keep, "seed {seed}");
+        let live = LiveBody::new(with_additions(written, chance));
         assert_eq!(
             compare(&desired, &live, Disclosure::Everything),
-            Comparison::Equal,
+            ObjectComparison::Equal,
             "seed {seed}: {} {}",
             desired.body(),
             live.body()
@@ -184,9 +188,9 @@ fn additions_to_a_written_object_are_tolerated() {
 fn removals_and_changes_are_detected() {
     let mut compared = 0;
     for seed in 0..SEEDS {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRng::new(seed);
         let desired = object(chance);
-        let live = lived(to_write(&desired, None, &owner(), "2024-05-01T12:00:00"), chance);
+        let live = with_additions(to_write(&desired, None, &owner(), "2024-05-01T12:00:00"), chance);
         let mut places = Vec::new();
         for part in ["data", "spec", "metadata"] {
             if let Some(value) = desired.body().get(part) {
@@ -195,13 +199,13 @@ fn removals_and_changes_are_detected() {
         }
         for place in places {
             let mut without = live.clone();
-            take(&mut without, &place);
+            remove_at(&mut without, &place);
             let mut other = live.clone();
             *other.pointer_mut(&place).unwrap() = "something else".into();
             for changed in [without, other] {
-                let found = compare(&desired, &Live::new(changed.clone()), Disclosure::Everything);
+                let found = compare(&desired, &LiveBody::new(changed.clone()), Disclosure::Everything);
                 assert!(
-                    matches!(found, Comparison::Differs(_)),
+                    matches!(found, ObjectComparison::Differs(_)),
                     "seed {seed}: {place} of {} in {changed}",
                     desired.body()
                 );
@@ -215,9 +219,9 @@ fn removals_and_changes_are_detected() {
 #[test]
 fn values_of_a_sensitive_object_are_not_printed() {
     for seed in 0..SEEDS {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRng::new(seed);
         let desired = object(chance);
-        let other = Live::new(
+        let other = LiveBody::new(
             json!({"apiVersion": "v1", "kind": desired.kind(), "metadata": {"name": "b"}, "data": map(chance)}),
         );
         let printed = format!("{:?}", compare(&desired, &other, Disclosure::Paths));
@@ -228,11 +232,11 @@ fn values_of_a_sensitive_object_are_not_printed() {
 #[test]
 fn the_hash_does_not_depend_on_the_order_of_fields() {
     for seed in 0..SEEDS {
-        let desired = object(&mut Chance::new(seed));
+        let desired = object(&mut SeededRng::new(seed));
         let mut turned = Map::new();
         for (key, value) in desired.body().as_object().unwrap().iter().rev() {
             turned.insert(key.clone(), value.clone());
         }
-        assert_eq!(Desired::new(Value::Object(turned)).unwrap().canonical(), desired.canonical());
+        assert_eq!(DesiredBody::new(Value::Object(turned)).unwrap().canonical(), desired.canonical());
     }
 }

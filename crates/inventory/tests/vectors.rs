@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use qontract_inventory::{Callers, Desired, Disclosure, Live, Owner, Verdict, Wanted, canonical, decide};
+use qontract_inventory::{
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict, canonical, decide,
+};
 use qontract_testkit::vectors;
 use serde_json::{Value, json};
 
@@ -41,10 +43,13 @@ fn an_object_that_the_established_runtime_wrote_is_kept() {
         live["metadata"]["annotations"]["qontract.integration"] = "openshift_resources".into();
         live["metadata"]["annotations"]["qontract.integration_version"] = "1.2.0".into();
         live["metadata"]["annotations"]["qontract.sha256sum"] = one["sha256"].clone();
-        let desired = Desired::new(one["object"].clone()).unwrap();
-        let wanted =
-            Wanted::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
-        let verdict = decide(&owner, &Callers::Unknown, wanted, Some(&Live::new(live)));
+        let desired = DesiredBody::new(one["object"].clone()).unwrap();
+        let wanted = ObjectIntent::Present {
+            body: &desired,
+            moved_from: &moved_from,
+            disclosure: Disclosure::Everything,
+        };
+        let verdict = decide(&owner, &Callers::Unknown, wanted, Some(&LiveBody::new(live)));
         assert_eq!(verdict, Verdict::Keep, "{}", one["object"]);
     }
 }

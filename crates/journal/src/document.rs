@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The version of the format that this version of the program reads and writes.
-const FORMAT: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// The index of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Format {
+pub struct JournalIndex {
     /// The version of the format.
     format: u32,
     /// The integrations that have a ledger.
     pub ledgers: BTreeSet<String>,
 }
 
-impl Default for Format {
+impl Default for JournalIndex {
     fn default() -> Self {
-        Self { format: FORMAT, ledgers: BTreeSet::new() }
+        Self { format: FORMAT_VERSION, ledgers: BTreeSet::new() }
     }
 }
 
-impl Format {
+impl JournalIndex {
     /// The index of these ledgers.
     pub fn of(ledgers: BTreeSet<String>) -> Self {
         Self { ledgers, ..Self::default() }
@@ -38,35 +38,35 @@ impl Format {
     }
 
     /// Decodes an index.
-    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
         // Decode the version first: another version may have other fields.
-        let Version { format } = serde_json::from_slice(bytes).map_err(|_| FormatError::Damaged)?;
-        if format != FORMAT {
-            return Err(FormatError::Unsupported(format));
+        let FormatVersion { format } = serde_json::from_slice(bytes).map_err(|_| IndexError::Damaged)?;
+        if format != FORMAT_VERSION {
+            return Err(IndexError::Unsupported(format));
         }
-        serde_json::from_slice(bytes).map_err(|_| FormatError::Damaged)
+        serde_json::from_slice(bytes).map_err(|_| IndexError::Damaged)
     }
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct FormatVersion {
     format: u32,
 }
 
 /// The reason why the index of a journal cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
+pub enum IndexError {
     /// It is not an index.
     #[error("has a damaged index")]
     Damaged,
     /// Another version of this program wrote it.
-    #[error("has format {0}; this version reads only format {FORMAT}")]
+    #[error("has format {0}; this version reads only format {FORMAT_VERSION}")]
     Unsupported(u32),
 }
 
 /// A ledger with the checksum of its text.
 #[derive(Serialize, Deserialize)]
-struct Sealed<'a> {
+struct SealedLedger<'a> {
     sha256: String,
     #[serde(borrow)]
     ledger: &'a RawValue,
@@ -75,13 +75,14 @@ struct Sealed<'a> {
 /// The bytes of a ledger.
 pub fn encode(state: &LedgerState) -> Vec<u8> {
     let ledger = serde_json::value::to_raw_value(state).expect("a ledger can be written as JSON");
-    let sealed = Sealed { sha256: Sha256::of(ledger.get().as_bytes()).to_string(), ledger: &ledger };
+    let sealed = SealedLedger { sha256: Sha256::of(ledger.get().as_bytes()).to_string(), ledger: &ledger };
     serde_json::to_vec(&sealed).expect("a ledger can be written as JSON")
 }
 
 /// Decodes a ledger, or returns the reason why the bytes are invalid.
 pub fn decode(bytes: &[u8]) -> Result<LedgerState, String> {
-    let sealed: Sealed<'_> = serde_json::from_slice(bytes).map_err(|_| "it is not a ledger".to_owned())?;
+    let sealed: SealedLedger<'_> =
+        serde_json::from_slice(bytes).map_err(|_| "it is not a ledger".to_owned())?;
     if Sha256::of(sealed.ledger.get().as_bytes()).to_string() != sealed.sha256 {
         return Err("its checksum is wrong".to_owned());
     }

@@ -21,16 +21,16 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use qontract_access::{ReadPermit, WritePermit};
-use qontract_client_blobs::{Blobs, BlobsError, Content, Etag, Key, Precondition, list_all};
-use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, Stored};
+use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Etag, Precondition, list_all};
+use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, StoreResult};
 
-use document::{Format, FormatError};
+use document::{IndexError, JournalIndex};
 
 /// Maximum number of attempts to write the index while other processes write it, too.
 const MAX_ATTEMPTS: usize = 100;
 
 /// The key prefix of ledgers.
-const LEDGERS: &str = "ledger/";
+const LEDGER_PREFIX: &str = "ledger/";
 
 /// The meaning of a missing journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +58,14 @@ pub struct Journal {
     /// Whether this process has seen the journal: from then on its absence is a loss.
     seen: AtomicBool,
     /// Caches the ledgers that this process has seen in the index. Entries are never invalidated.
-    enlisted: Mutex<BTreeSet<String>>,
+    registered: Mutex<BTreeSet<String>>,
 }
 
 /// The state of the index before initialisation.
 enum IndexState {
     Absent,
     Damaged,
-    Whole(Format),
+    Whole(JournalIndex),
 }
 
 impl fmt::Debug for Journal {
@@ -76,7 +76,7 @@ impl fmt::Debug for Journal {
 
 /// The result of [`Journal::init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Initialised {
+pub enum InitResult {
     /// The journal was created.
     Created,
     /// It existed and was intact.
@@ -100,7 +100,7 @@ pub enum JournalStatus {
 impl Journal {
     /// The journal in a store.
     pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: Absence) -> Self {
-        Self { blobs, location, absence, seen: AtomicBool::new(false), enlisted: Mutex::default() }
+        Self { blobs, location, absence, seen: AtomicBool::new(false), registered: Mutex::default() }
     }
 
     /// The location of the journal.
@@ -110,7 +110,7 @@ impl Journal {
 
     /// Reads every part of the journal. A part that is lost or damaged is an error.
     pub async fn check(&self, read: &ReadPermit) -> Result<JournalStatus, LedgerError> {
-        let (Some(format), _) = self.format(read).await? else { return Ok(JournalStatus::New) };
+        let (Some(format), _) = self.load_index(read).await? else { return Ok(JournalStatus::New) };
         for integration in &format.ledgers {
             self.load_ledger(read, integration).await?;
         }
@@ -118,13 +118,13 @@ impl Journal {
     }
 
     /// Creates the journal, or each part of it that is lost or damaged. Intact parts stay as they are.
-    pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<Initialised, LedgerError> {
-        let empty = Content::new(document::encode(&LedgerState::default()));
-        let (bytes, over) = self.blob(read, &format_key()).await?;
-        let index = match bytes.as_deref().map(Format::decode) {
+    pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<InitResult, LedgerError> {
+        let empty = BlobContent::new(document::encode(&LedgerState::default()));
+        let (bytes, over) = self.read_blob(read, &index_key()).await?;
+        let index = match bytes.as_deref().map(JournalIndex::decode) {
             None => IndexState::Absent,
-            Some(Err(FormatError::Damaged)) => IndexState::Damaged,
-            Some(Err(error @ FormatError::Unsupported(_))) => return Err(self.damaged(error.to_string())),
+            Some(Err(IndexError::Damaged)) => IndexState::Damaged,
+            Some(Err(error @ IndexError::Unsupported(_))) => return Err(self.damaged(error.to_string())),
             Some(Ok(format)) => IndexState::Whole(format),
         };
         let mut ledgers = self.stored_ledgers(read).await?;
@@ -134,7 +134,7 @@ impl Journal {
         let mut lost = Vec::new();
         for integration in &ledgers {
             let key = ledger_key(integration)?;
-            let (bytes, _) = self.blob(read, &key).await?;
+            let (bytes, _) = self.read_blob(read, &key).await?;
             if bytes.is_none_or(|bytes| document::decode(&bytes).is_err()) {
                 self.blobs.put(write, &key, &empty, &Precondition::Any).await.map_err(unavailable)?;
                 lost.push(integration.clone());
@@ -142,30 +142,38 @@ impl Journal {
         }
         let was_whole = matches!(index, IndexState::Whole(_));
         if !was_whole
-            && self.put(write, &format_key(), Format::of(ledgers).encode(), over).await? != Stored::Done
+            && self.put_if_unchanged(write, &index_key(), JournalIndex::of(ledgers).encode(), over).await?
+                != StoreResult::Done
         {
             return Err(contended());
         }
         Ok(match index {
-            IndexState::Absent => Initialised::Created,
+            IndexState::Absent => InitResult::Created,
             IndexState::Damaged => {
                 lost.insert(0, "index".to_owned());
-                Initialised::Repaired(lost)
+                InitResult::Repaired(lost)
             }
-            IndexState::Whole(_) if lost.is_empty() => Initialised::Unchanged,
-            IndexState::Whole(_) => Initialised::Repaired(lost),
+            IndexState::Whole(_) if lost.is_empty() => InitResult::Unchanged,
+            IndexState::Whole(_) => InitResult::Repaired(lost),
         })
     }
 
     /// The integrations that have a stored ledger, regardless of the index.
     async fn stored_ledgers(&self, read: &ReadPermit) -> Result<BTreeSet<String>, LedgerError> {
-        let entries = list_all(&*self.blobs, read, LEDGERS).await.map_err(unavailable)?;
-        Ok(entries.iter().filter_map(|entry| entry.key.strip_prefix(LEDGERS)).map(str::to_owned).collect())
+        let entries = list_all(&*self.blobs, read, LEDGER_PREFIX).await.map_err(unavailable)?;
+        Ok(entries
+            .iter()
+            .filter_map(|entry| entry.key.strip_prefix(LEDGER_PREFIX))
+            .map(str::to_owned)
+            .collect())
     }
 
     /// The index of the journal; `None` if the journal is not created yet.
-    async fn format(&self, read: &ReadPermit) -> Result<(Option<Format>, Option<Etag>), LedgerError> {
-        let (bytes, etag) = self.blob(read, &format_key()).await?;
+    async fn load_index(
+        &self,
+        read: &ReadPermit,
+    ) -> Result<(Option<JournalIndex>, Option<Etag>), LedgerError> {
+        let (bytes, etag) = self.read_blob(read, &index_key()).await?;
         let Some(bytes) = bytes else {
             if self.absence == Absence::New && !self.seen.load(Ordering::Acquire) {
                 return Ok((None, None));
@@ -173,14 +181,14 @@ impl Journal {
             let JournalLocation { place, init } = self.location.clone();
             return Err(LedgerError::NotInitialised { place, init });
         };
-        let format = Format::decode(&bytes).map_err(|error| self.damaged(error.to_string()))?;
+        let format = JournalIndex::decode(&bytes).map_err(|error| self.damaged(error.to_string()))?;
         self.seen.store(true, Ordering::Release);
         Ok((Some(format), etag))
     }
 
     async fn load_ledger(&self, read: &ReadPermit, integration: &str) -> Result<LedgerSnapshot, LedgerError> {
-        let (format, _) = self.format(read).await?;
-        let (bytes, etag) = self.blob(read, &ledger_key(integration)?).await?;
+        let (format, _) = self.load_index(read).await?;
+        let (bytes, etag) = self.read_blob(read, &ledger_key(integration)?).await?;
         let Some(bytes) = bytes else {
             if format.is_some_and(|format| format.ledgers.contains(integration)) {
                 return Err(self.damaged(format!("has lost the removals of `{integration}`")));
@@ -198,56 +206,61 @@ impl Journal {
         integration: &str,
         over: Option<&str>,
         state: &LedgerState,
-    ) -> Result<Stored, LedgerError> {
+    ) -> Result<StoreResult, LedgerError> {
         let over_tag = over.map(|tag| Etag(tag.to_owned()));
-        let stored = self.put(write, &ledger_key(integration)?, document::encode(state), over_tag).await?;
-        if stored == Stored::Done && !self.is_enlisted(integration) {
+        let stored = self
+            .put_if_unchanged(write, &ledger_key(integration)?, document::encode(state), over_tag)
+            .await?;
+        if stored == StoreResult::Done && !self.is_registered(integration) {
             // Before anything is removed: from now on the absence of this ledger is a loss.
-            self.enlist(write, integration).await?;
+            self.register(write, integration).await?;
         }
         Ok(stored)
     }
 
     /// Adds an integration to the index, which is created with the first one.
-    async fn enlist(&self, write: &WritePermit, integration: &str) -> Result<(), LedgerError> {
+    async fn register(&self, write: &WritePermit, integration: &str) -> Result<(), LedgerError> {
         let read = ReadPermit::for_data();
         for _ in 0..MAX_ATTEMPTS {
-            let (format, over) = self.format(&read).await?;
+            let (format, over) = self.load_index(&read).await?;
             let mut format = format.unwrap_or_default();
             let is_new = format.ledgers.insert(integration.to_owned());
-            if !is_new || self.put(write, &format_key(), format.encode(), over).await? == Stored::Done {
+            if !is_new
+                || self.put_if_unchanged(write, &index_key(), format.encode(), over).await?
+                    == StoreResult::Done
+            {
                 self.seen.store(true, Ordering::Release);
-                self.enlisted.lock().insert(integration.to_owned());
+                self.registered.lock().insert(integration.to_owned());
                 return Ok(());
             }
         }
         Err(contended())
     }
 
-    fn is_enlisted(&self, integration: &str) -> bool {
-        self.enlisted.lock().contains(integration)
+    fn is_registered(&self, integration: &str) -> bool {
+        self.registered.lock().contains(integration)
     }
 
-    async fn blob(
+    async fn read_blob(
         &self,
         read: &ReadPermit,
-        key: &Key,
+        key: &BlobKey,
     ) -> Result<(Option<Vec<u8>>, Option<Etag>), LedgerError> {
         let blob = self.blobs.get(read, key).await.map_err(unavailable)?;
         Ok(blob.map_or((None, None), |blob| (Some(blob.bytes), Some(blob.head.etag))))
     }
 
-    async fn put(
+    async fn put_if_unchanged(
         &self,
         write: &WritePermit,
-        key: &Key,
+        key: &BlobKey,
         bytes: Vec<u8>,
         over: Option<Etag>,
-    ) -> Result<Stored, LedgerError> {
+    ) -> Result<StoreResult, LedgerError> {
         let precondition = over.map_or(Precondition::IfAbsent, Precondition::IfMatch);
-        match self.blobs.put(write, key, &Content::new(bytes), &precondition).await {
-            Ok(_) => Ok(Stored::Done),
-            Err(BlobsError::Stale { .. }) => Ok(Stored::Conflict),
+        match self.blobs.put(write, key, &BlobContent::new(bytes), &precondition).await {
+            Ok(_) => Ok(StoreResult::Done),
+            Err(BlobsError::Stale { .. }) => Ok(StoreResult::Conflict),
             Err(error) => Err(unavailable(error)),
         }
     }
@@ -273,17 +286,17 @@ impl Ledger for Journal {
         integration: &'a str,
         over: Option<&'a str>,
         state: &'a LedgerState,
-    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+    ) -> BoxFuture<'a, Result<StoreResult, LedgerError>> {
         self.store_ledger(permit, integration, over, state).boxed()
     }
 }
 
-fn format_key() -> Key {
-    Key::new("format").expect("it is a key")
+fn index_key() -> BlobKey {
+    BlobKey::new("format").expect("it is a key")
 }
 
-fn ledger_key(integration: &str) -> Result<Key, LedgerError> {
-    Key::new(format!("{LEDGERS}{integration}")).map_err(unavailable)
+fn ledger_key(integration: &str) -> Result<BlobKey, LedgerError> {
+    BlobKey::new(format!("{LEDGER_PREFIX}{integration}")).map_err(unavailable)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]

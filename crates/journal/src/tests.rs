@@ -3,7 +3,7 @@
 
 use qontract_access::{Mode, Permits};
 use qontract_client_blobs::Directory;
-use qontract_runtime::guard::{LedgerEntry, ThingRef};
+use qontract_runtime::guard::{LedgerEntry, ObjectRef};
 use qontract_testkit::{Scratch, permits};
 
 use super::*;
@@ -18,9 +18,9 @@ fn real() -> Permits {
 }
 
 fn state(name: &str) -> LedgerState {
-    let thing = ThingRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
+    let thing = ObjectRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
     let (run, shard) = ("run".to_owned(), "all".to_owned());
-    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, thing };
+    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, object: thing };
     LedgerState { removals: vec![entry], ..LedgerState::default() }
 }
 
@@ -28,11 +28,11 @@ async fn load(journal: &Journal) -> Result<LedgerSnapshot, LedgerError> {
     journal.load(&real().read, "x").await
 }
 
-async fn store(journal: &Journal, over: Option<&str>, name: &str) -> Result<Stored, LedgerError> {
+async fn store(journal: &Journal, over: Option<&str>, name: &str) -> Result<StoreResult, LedgerError> {
     journal.store(real().write.as_ref().unwrap(), "x", over, &state(name)).await
 }
 
-async fn init(journal: &Journal) -> Initialised {
+async fn init(journal: &Journal) -> InitResult {
     let permits = real();
     journal.init(&permits.read, permits.write.as_ref().unwrap()).await.unwrap()
 }
@@ -42,10 +42,10 @@ async fn a_journal_that_was_never_initialised_cannot_be_used() {
     let scratch = Scratch::new();
     let lost = journal(&scratch, Absence::Lost);
     assert!(matches!(load(&lost).await, Err(LedgerError::NotInitialised { .. })));
-    assert_eq!(init(&lost).await, Initialised::Created);
+    assert_eq!(init(&lost).await, InitResult::Created);
     assert_eq!(load(&lost).await.unwrap().version, None);
-    assert_eq!(store(&lost, None, "a").await, Ok(Stored::Done));
-    assert_eq!(init(&lost).await, Initialised::Unchanged);
+    assert_eq!(store(&lost, None, "a").await, Ok(StoreResult::Done));
+    assert_eq!(init(&lost).await, InitResult::Unchanged);
     assert_eq!(load(&lost).await.unwrap().state, state("a"), "intact parts stay as they are");
 }
 
@@ -54,7 +54,7 @@ async fn the_journal_of_a_new_target_is_created_with_the_first_write() {
     let scratch = Scratch::new();
     let new = journal(&scratch, Absence::New);
     assert_eq!(load(&new).await.unwrap().state, LedgerState::default());
-    assert_eq!(store(&new, None, "a").await, Ok(Stored::Done));
+    assert_eq!(store(&new, None, "a").await, Ok(StoreResult::Done));
     assert_eq!(load(&journal(&scratch, Absence::Lost)).await.unwrap().state, state("a"));
     std::fs::remove_dir_all(scratch.path()).unwrap();
     assert!(matches!(load(&new).await, Err(LedgerError::NotInitialised { .. })), "it was there before");
@@ -75,11 +75,11 @@ async fn a_lost_or_manually_changed_ledger_is_an_error_until_it_is_initialised_a
     std::fs::remove_file(&file).unwrap();
     let error = load(&journal).await.unwrap_err().to_string();
     assert!(error.contains("has lost the removals of `x`"), "{error}");
-    assert_eq!(init(&journal).await, Initialised::Repaired(vec!["x".to_owned()]));
+    assert_eq!(init(&journal).await, InitResult::Repaired(vec!["x".to_owned()]));
     assert_eq!(load(&journal).await.unwrap().state, LedgerState::default());
     std::fs::write(scratch.path().join("format.blob"), "{").unwrap();
     assert!(matches!(load(&journal).await, Err(LedgerError::Damaged { .. })));
-    assert_eq!(init(&journal).await, Initialised::Repaired(vec!["index".to_owned()]));
+    assert_eq!(init(&journal).await, InitResult::Repaired(vec!["index".to_owned()]));
     assert!(load(&journal).await.is_ok());
 }
 
@@ -96,10 +96,10 @@ async fn a_newer_format_is_refused_and_not_initialised_again() {
 async fn of_two_writers_over_one_version_the_second_gets_a_conflict() {
     let scratch = Scratch::new();
     let journal = journal(&scratch, Absence::New);
-    assert_eq!(store(&journal, None, "a").await, Ok(Stored::Done));
-    assert_eq!(store(&journal, None, "b").await, Ok(Stored::Conflict));
+    assert_eq!(store(&journal, None, "a").await, Ok(StoreResult::Done));
+    assert_eq!(store(&journal, None, "b").await, Ok(StoreResult::Conflict));
     let version = load(&journal).await.unwrap().version;
-    assert_eq!(store(&journal, version.as_deref(), "c").await, Ok(Stored::Done));
-    assert_eq!(store(&journal, version.as_deref(), "d").await, Ok(Stored::Conflict));
+    assert_eq!(store(&journal, version.as_deref(), "c").await, Ok(StoreResult::Done));
+    assert_eq!(store(&journal, version.as_deref(), "d").await, Ok(StoreResult::Conflict));
     assert_eq!(load(&journal).await.unwrap().state, state("c"));
 }

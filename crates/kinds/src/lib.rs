@@ -14,7 +14,7 @@ pub struct GroupKind {
 }
 
 /// Kubernetes kinds whose removal destroys their content, so that it always needs an approval.
-const PROTECTED: [GroupKind; 4] = [
+const PROTECTED_KUBERNETES: [GroupKind; 4] = [
     GroupKind { kind: "Namespace", group: "" },
     GroupKind { kind: "Project", group: "project.openshift.io" },
     GroupKind { kind: "PersistentVolume", group: "" },
@@ -35,8 +35,8 @@ const PROTECTED_AWS: [&str; 8] = [
 
 /// The names of all kinds whose removal always needs an approval, in every integration. Kinds with an API
 /// group are named with and without it.
-pub fn protected() -> impl Iterator<Item = String> {
-    PROTECTED.into_iter().flat_map(GroupKind::spellings).chain(PROTECTED_AWS.map(str::to_owned))
+pub fn protected_kinds() -> impl Iterator<Item = String> {
+    PROTECTED_KUBERNETES.into_iter().flat_map(GroupKind::spellings).chain(PROTECTED_AWS.map(str::to_owned))
 }
 
 impl GroupKind {
@@ -63,7 +63,7 @@ pub enum ImmutableField {
 use ImmutableField::{Fixed, FixedOnceSet, FixedWhole, SpecExcept};
 
 /// Kind, group, and immutable fields.
-const IMMUTABLE: [(&str, &str, &[ImmutableField]); 20] = [
+const IMMUTABLE_FIELDS: [(&str, &str, &[ImmutableField]); 20] = [
     ("Secret", "", &[Fixed("/type")]),
     ("RoleBinding", "rbac.authorization.k8s.io", &[Fixed("/roleRef")]),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io", &[Fixed("/roleRef")]),
@@ -128,7 +128,7 @@ const IMMUTABLE: [(&str, &str, &[ImmutableField]); 20] = [
 /// assert!(immutable_fields("Secret", "example.com").is_empty());
 /// ```
 pub fn immutable_fields(kind: &str, group: &str) -> &'static [ImmutableField] {
-    IMMUTABLE.iter().find(|row| (row.0, row.1) == (kind, group)).map_or(&[], |row| row.2)
+    IMMUTABLE_FIELDS.iter().find(|row| (row.0, row.1) == (kind, group)).map_or(&[], |row| row.2)
 }
 
 /// Whether objects of a kind can be sealed by `immutable: true`.
@@ -141,12 +141,13 @@ pub const SEALED_FIELDS: [&str; 3] = ["data", "binaryData", "immutable"];
 
 #[cfg(test)]
 mod tests {
-    use super::{IMMUTABLE, can_be_sealed, immutable_fields};
+    use super::{IMMUTABLE_FIELDS, can_be_sealed, immutable_fields};
 
     #[test]
     fn a_kind_is_listed_once() {
-        for (index, row) in IMMUTABLE.iter().enumerate() {
-            let again = IMMUTABLE[index + 1..].iter().any(|other| (other.0, other.1) == (row.0, row.1));
+        for (index, row) in IMMUTABLE_FIELDS.iter().enumerate() {
+            let again =
+                IMMUTABLE_FIELDS[index + 1..].iter().any(|other| (other.0, other.1) == (row.0, row.1));
             assert!(!again, "{} of `{}`", row.0, row.1);
         }
     }
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn namespaces_volumes_and_databases_are_protected_with_and_without_their_group() {
-        let names: Vec<String> = super::protected().collect();
+        let names: Vec<String> = super::protected_kinds().collect();
         let expected = [
             "Namespace",
             "Project",

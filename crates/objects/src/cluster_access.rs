@@ -1,8 +1,8 @@
 //! Cluster addresses, tokens and disabled integrations, read from the shared GraphQL fragments.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
-use qontract_runtime::Place;
-use qontract_runtime::state::Disabled;
+use qontract_runtime::SourceLocation;
+use qontract_runtime::state::DisabledReason;
 
 use crate::fragments::{ClusterAccess, VaultSecretRef};
 
@@ -36,9 +36,9 @@ impl ClusterAccess {
     }
 
     /// Set if the data disables an integration on this cluster. `place` is the provenance of the cluster.
-    pub fn disabled(&self, integration: &str, place: Option<Place>) -> Option<Disabled> {
+    pub fn disabled(&self, integration: &str, place: Option<SourceLocation>) -> Option<DisabledReason> {
         let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
         let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));
-        is_disabled.then(|| Disabled { by: format!("cluster `{}`", self.name), place })
+        is_disabled.then(|| DisabledReason { by: format!("cluster `{}`", self.name), place })
     }
 }

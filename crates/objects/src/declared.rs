@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kind;
 use qontract_runtime::guard::Date;
-use qontract_runtime::{Fault, Want};
+use qontract_runtime::{DesiredItem, Fault};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::integration::{ObjectState, ScopeSpec, ShardView};
+use crate::integration::{ObjectShardView, ObjectState, ScopeSpec};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
 /// The declared objects of a shard. The object at index 3 has its provenance under `/objects/3`.
@@ -38,7 +38,7 @@ impl DeclaredObjects {
 }
 
 impl ObjectState for DeclaredObjects {
-    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
+    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let Self { kinds, names, adopts_unmarked, .. } = &shard.shard.state;
         let kinds = kinds.iter().filter_map(|kind| kind.parse::<Kind>().ok());
         ScopeSpec {
@@ -48,11 +48,11 @@ impl ObjectState for DeclaredObjects {
         }
     }
 
-    fn wants(
-        shard: ShardView<'_, Self>,
+    fn desired(
+        shard: ObjectShardView<'_, Self>,
         scope: &Arc<ManagedScope>,
         today: Date,
-    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let (state, today) = (&shard.shard.state, today.to_string());
         let has_expired = |body: &Value| {
             let name = body["metadata"]["name"].as_str().unwrap_or_default();
@@ -61,7 +61,7 @@ impl ObjectState for DeclaredObjects {
         let objects = state.objects.iter().enumerate().filter(|(_, body)| !has_expired(body));
         let wants = objects.map(|(index, body)| {
             let place = shard.shard.place(&format!("/objects/{index}"));
-            scope.want(body.clone(), Sensitivity::Public, place.cloned())
+            scope.desired_item(body.clone(), Sensitivity::Public, place.cloned())
         });
         Ok(wants.collect())
     }

@@ -1,6 +1,6 @@
 //! Flags that all cluster integrations share, with the names of the established runtime.
 
-use qontract_runtime::{About, FlagKind, Operation, Switch};
+use qontract_runtime::{FlagKind, IntegrationMeta, Operation, Switch};
 
 /// The label of shards on internal clusters.
 pub const INTERNAL: &str = "internal";
@@ -10,19 +10,19 @@ pub const NO_TAKE_OVER: &str = "no-take-over";
 
 /// Metadata of an integration whose shards are namespaces. It declares each namespace independently of the
 /// others in its list.
-pub fn about_namespaces<Q: Operation>(name: &str, description: &str) -> About {
-    let about = about_clusters::<Q>(name, description).selects("namespace-name", "namespace");
-    about.one_by_one("namespaces_v1", &["name"])
+pub fn namespace_integration<Q: Operation>(name: &str, description: &str) -> IntegrationMeta {
+    let about = cluster_integration::<Q>(name, description).selects("namespace-name", "namespace");
+    about.independent_list("namespaces_v1", &["name"])
 }
 
 /// Metadata of an integration whose shards are clusters.
-pub fn about_clusters<Q: Operation>(name: &str, description: &str) -> About {
-    with_cluster_flags(About::new(name, description).query::<Q>())
+pub fn cluster_integration<Q: Operation>(name: &str, description: &str) -> IntegrationMeta {
+    with_cluster_flags(IntegrationMeta::new(name, description).query::<Q>())
 }
 
 /// Adds the flags that select clusters and that control how they are reached.
 #[must_use]
-pub fn with_cluster_flags(about: About) -> About {
+pub fn with_cluster_flags(about: IntegrationMeta) -> IntegrationMeta {
     let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
     let no_jump_host = "jump hosts are not supported: a cluster behind one is reported as unreachable";
     about
@@ -49,7 +49,7 @@ pub fn with_cluster_flags(about: About) -> About {
 
 /// Adds the flags that control the handling of unmarked objects.
 #[must_use]
-pub fn with_take_over_flags(about: About) -> About {
+pub fn with_take_over_flags(about: IntegrationMeta) -> IntegrationMeta {
     about.switches(
         Switch {
             name: "take-over",

@@ -11,21 +11,21 @@ use qontract_client_kubernetes::{Cluster, Kubernetes};
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Rehearsed, SecretLookup, Staged, View,
-    Want, World, Write,
+    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
+    Options, Plan, ReadContext, RehearsalResult, SecretLookup, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
 use crate::Declared;
-use crate::reconcile::{Action, LiveObject, ObjectReconciler};
+use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
-use crate::templates::Outside;
+use crate::templates::ExternalLookups;
 
 /// The version in the annotations of an integration that does not exist in the established runtime.
 const FIRST_VERSION: &str = "0.1.0";
 
 /// One shard with its key.
-pub type ShardView<'d, S> = View<'d, (), Cluster, S>;
+pub type ObjectShardView<'d, S> = DeclaredShardView<'d, (), Cluster, S>;
 
 /// The part that differs between Kubernetes integrations.
 pub trait ObjectIntegration: Send + Sync + 'static {
@@ -33,18 +33,18 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     type State: ObjectState;
 
     /// Its name, queries, flags and promises.
-    fn about(&self) -> About;
+    fn about(&self) -> IntegrationMeta;
 
     /// Declares the shards and their states from the data.
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<Self::State>, Fault>;
 
-    /// The secrets that the data names for a shard; see [`Staged::secret_lookups`].
-    fn secret_lookups(&self, _: ShardView<'_, Self::State>) -> BTreeSet<SecretLookup> {
+    /// The secrets that the data names for a shard; see [`StagedIntegration::secret_lookups`].
+    fn secret_lookups(&self, _: ObjectShardView<'_, Self::State>) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
 
-    /// Texts that follow from the data alone; see [`Staged::public_texts`].
-    fn public_texts(&self, _: ShardView<'_, Self::State>) -> Vec<String> {
+    /// Texts that follow from the data alone; see [`StagedIntegration::public_texts`].
+    fn public_texts(&self, _: ObjectShardView<'_, Self::State>) -> Vec<String> {
         Vec::new()
     }
 
@@ -53,25 +53,25 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     fn resolve(
         &self,
         context: ResolveContext<'_>,
-        shard: ShardView<'_, Self::State>,
-    ) -> impl Future<Output = Result<Vec<Want<DesiredObject>>, Fault>> + Send {
-        std::future::ready(Self::State::wants(shard, context.scope, context.read.today))
+        shard: ObjectShardView<'_, Self::State>,
+    ) -> impl Future<Output = Result<Vec<DesiredItem<DesiredObject>>, Fault>> + Send {
+        std::future::ready(Self::State::desired(shard, context.scope, context.read.today))
     }
 }
 
 /// The declared state of one shard.
 pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
-    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec;
+    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
     /// The objects that follow from the state alone. An integration that needs look-ups overrides
     /// [`ObjectIntegration::resolve`] instead.
-    fn wants(
-        _: ShardView<'_, Self>,
+    fn desired(
+        _: ObjectShardView<'_, Self>,
         _: &Arc<ManagedScope>,
         _: Date,
-    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
-        Err(Fault::us("the integration does not resolve its objects"))
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
+        Err(Fault::internal("the integration does not resolve its objects"))
     }
 }
 
@@ -90,9 +90,9 @@ pub struct ScopeSpec {
 #[derive(Clone, Copy, Debug)]
 pub struct ResolveContext<'r> {
     /// The read context: permit, data, and the cache of this round.
-    pub read: &'r Read,
+    pub read: &'r ReadContext,
     /// Secrets and other external look-ups of templates.
-    pub lookups: &'r Outside,
+    pub lookups: &'r ExternalLookups,
     /// The objects that the shard manages.
     pub scope: &'r Arc<ManagedScope>,
 }
@@ -100,22 +100,22 @@ pub struct ResolveContext<'r> {
 /// An [`ObjectIntegration`] bound to clusters: the form that the runner executes.
 pub struct ManagedObjects<I> {
     integration: I,
-    about: About,
+    about: IntegrationMeta,
     owner: Arc<Owner>,
     reconciler: ObjectReconciler,
-    lookups: Arc<Outside>,
+    lookups: Arc<ExternalLookups>,
 }
 
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and look-ups.
-    pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<Outside>) -> Self {
+    pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
         let about = integration.about();
         let first = || Owner::new(&*about.name, FIRST_VERSION, None).expect("a version");
         let owner = Arc::new(Owner::of(&about.name, None).unwrap_or_else(first));
         Self { integration, about, owner, reconciler: ObjectReconciler::new(kubernetes), lookups }
     }
 
-    fn scope(&self, shard: ShardView<'_, I::State>) -> Arc<ManagedScope> {
+    fn scope(&self, shard: ObjectShardView<'_, I::State>) -> Arc<ManagedScope> {
         let ScopeSpec { namespace, kinds, adopts_unmarked } = I::State::scope(shard);
         Arc::new(ManagedScope {
             cluster: shard.shard.target.clone(),
@@ -128,35 +128,35 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
     }
 }
 
-impl<I: ObjectIntegration> Staged for ManagedObjects<I> {
+impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     type Common = ();
     type Target = Cluster;
     type State = I::State;
-    type Item = DesiredObject;
-    type Found = LiveObject;
-    type Action = Action;
+    type Desired = DesiredObject;
+    type Current = LiveObject;
+    type Action = ObjectAction;
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault> {
+    fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
         self.integration.declare(data, options)
     }
 
-    fn secret_lookups(&self, shard: ShardView<'_, I::State>) -> BTreeSet<SecretLookup> {
+    fn secret_lookups(&self, shard: ObjectShardView<'_, I::State>) -> BTreeSet<SecretLookup> {
         self.integration.secret_lookups(shard)
     }
 
-    fn public_texts(&self, shard: ShardView<'_, I::State>) -> Vec<String> {
+    fn public_texts(&self, shard: ObjectShardView<'_, I::State>) -> Vec<String> {
         self.integration.public_texts(shard)
     }
 
     async fn resolve(
         &self,
-        read: &Read,
-        shard: ShardView<'_, I::State>,
-    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        read: &ReadContext,
+        shard: ObjectShardView<'_, I::State>,
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let scope = self.scope(shard);
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
         self.integration.resolve(context, shard).await
@@ -164,22 +164,26 @@ impl<I: ObjectIntegration> Staged for ManagedObjects<I> {
 
     async fn observe(
         &self,
-        read: &Read,
-        shard: ShardView<'_, I::State>,
-        wanted: &[Want<DesiredObject>],
-    ) -> Result<World<LiveObject>, Fault> {
+        read: &ReadContext,
+        shard: ObjectShardView<'_, I::State>,
+        wanted: &[DesiredItem<DesiredObject>],
+    ) -> Result<CurrentState<LiveObject>, Fault> {
         Ok(self.reconciler.observe(read, &self.scope(shard), wanted).await)
     }
 
-    fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
+    fn plan(
+        &self,
+        wanted: &[DesiredItem<DesiredObject>],
+        world: &CurrentState<LiveObject>,
+    ) -> Plan<ObjectAction> {
         self.reconciler.plan(wanted, world)
     }
 
-    async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
+    async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {
         self.reconciler.rehearse(read, action).await
     }
 
-    async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+    async fn apply(&self, write: &WriteContext<'_>, action: &ObjectAction) -> Result<ApplyResult, Fault> {
         self.reconciler.apply(write, action).await
     }
 }

@@ -23,15 +23,21 @@ mod scope;
 pub mod templates;
 
 pub use declared::DeclaredObjects;
-pub use flags::{NO_TAKE_OVER, about_clusters, about_namespaces, with_cluster_flags, with_take_over_flags};
+pub use flags::{
+    NO_TAKE_OVER, cluster_integration, namespace_integration, with_cluster_flags, with_take_over_flags,
+};
 pub use fragments::{ClusterAccess, NamespaceTarget};
-pub use integration::{ManagedObjects, ObjectIntegration, ObjectState, ResolveContext, ScopeSpec, ShardView};
+pub use integration::{
+    ManagedObjects, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec,
+};
 pub use namespaces::{LocatedNamespace, ShardBuilder, WithProvenance, in_namespaces};
 pub use object_set::{ObjectSet, without_nulls};
 pub use qontract_client_kubernetes::{Cluster, TokenRef};
-pub use reconcile::{Action, LiveObject, ObjectReconciler, applied, fault, rehearsed};
+pub use reconcile::{
+    LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, rehearsal_result,
+};
 pub use role_members::Grant;
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
 /// The declared state of an integration whose shards are reached through their cluster.
-pub type Declared<S> = qontract_runtime::state::Declared<(), Cluster, S>;
+pub type Declared<S> = qontract_runtime::state::DeclaredState<(), Cluster, S>;

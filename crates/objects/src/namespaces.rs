@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::Cluster;
-use qontract_runtime::state::{Declared, Disabled, Shard};
-use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
+use qontract_runtime::state::{DeclaredState, DisabledReason, Shard};
+use qontract_runtime::{Fault, IndependentList, ShardKey, SourceLocation, SourceLocations};
 
 use crate::flags::INTERNAL;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
@@ -16,14 +16,14 @@ pub struct LocatedNamespace {
     /// The namespace.
     pub target: NamespaceTarget,
     /// Provenance of the namespace.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Provenance of its cluster.
-    pub cluster_place: Option<Place>,
+    pub cluster_place: Option<SourceLocation>,
 }
 
 impl LocatedNamespace {
     /// A namespace at this JSON pointer into an answer.
-    pub fn new(target: NamespaceTarget, places: &Places, pointer: &str) -> Self {
+    pub fn new(target: NamespaceTarget, places: &SourceLocations, pointer: &str) -> Self {
         let cluster_place = places.of(&format!("{pointer}/cluster"));
         Self { target, place: places.of(pointer), cluster_place }
     }
@@ -50,7 +50,7 @@ impl NamespaceTarget {
 }
 
 /// A declared state, and the provenance of its parts by JSON pointer.
-pub type WithProvenance<S> = (S, BTreeMap<String, Place>);
+pub type WithProvenance<S> = (S, BTreeMap<String, SourceLocation>);
 
 /// A server, or one of its namespaces. The address is normalized, so that different spellings compare equal.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -62,14 +62,14 @@ struct ServerTarget {
 /// Builds the shards of an integration: one for each namespace, or one for each cluster.
 pub struct ShardBuilder<S> {
     integration: &'static str,
-    declared: Declared<(), Cluster, S>,
+    declared: DeclaredState<(), Cluster, S>,
     servers: BTreeMap<ServerTarget, ShardKey>,
 }
 
 impl<S> ShardBuilder<S> {
     /// A builder without shards, for this integration.
     pub fn new(integration: &'static str) -> Self {
-        Self { integration, declared: Declared::new(()), servers: BTreeMap::new() }
+        Self { integration, declared: DeclaredState::new(()), servers: BTreeMap::new() }
     }
 
     /// Adds a namespace with its declared state, or with the fault that prevented declaring it.
@@ -80,15 +80,15 @@ impl<S> ShardBuilder<S> {
         let disabled = target.cluster.disabled(self.integration, cluster_place).or_else(|| {
             let by = format!("namespace `{}` (managedByExternal)", target.name);
             let is_external = target.managed_by_external == Some(true);
-            is_external.then(|| Disabled { by, place: place.clone() })
+            is_external.then(|| DisabledReason { by, place: place.clone() })
         });
         if !is_name(&target.name) {
             let why = format!("`{}` cannot be the name of a namespace", target.name);
-            return self.declared.fault(key, Fault::author(why).at(place));
+            return self.declared.add_fault(key, Fault::author(why).at(place));
         }
-        let address = OneByOne::loosely(&target.cluster.server_url);
+        let address = IndependentList::normalise_key(&target.cluster.server_url);
         let server = ServerTarget { address, namespace: Some(target.name.clone()) };
-        if self.is_twin(server, &key, place.as_ref()) {
+        if self.is_duplicate(server, &key, place.as_ref()) {
             return;
         }
         let state = target.cluster().map_err(Fault::author).and_then(|target| Ok((target, state?)));
@@ -104,7 +104,7 @@ impl<S> ShardBuilder<S> {
         let key = target.key();
         self.label(&target.cluster, &key);
         let by = format!("namespace `{}` ({why})", target.name);
-        let disabled = Some(Disabled { by, place: place.clone() });
+        let disabled = Some(DisabledReason { by, place: place.clone() });
         let state = Ok((target.cluster.cluster(), (S::default(), BTreeMap::new())));
         self.insert(key, place, disabled, state);
     }
@@ -113,14 +113,15 @@ impl<S> ShardBuilder<S> {
     pub fn add_cluster(
         &mut self,
         cluster: &ClusterAccess,
-        place: Option<Place>,
+        place: Option<SourceLocation>,
         state: Result<WithProvenance<S>, Fault>,
     ) {
         let key = ShardKey::new([("cluster", cluster.name.as_str())]);
         self.label(cluster, &key);
         let disabled = cluster.disabled(self.integration, place.clone());
-        let server = ServerTarget { address: OneByOne::loosely(&cluster.server_url), namespace: None };
-        if self.is_twin(server, &key, place.as_ref()) {
+        let server =
+            ServerTarget { address: IndependentList::normalise_key(&cluster.server_url), namespace: None };
+        if self.is_duplicate(server, &key, place.as_ref()) {
             return;
         }
         let state = state.map(|state| (cluster.cluster(), state));
@@ -135,7 +136,7 @@ impl<S> ShardBuilder<S> {
 
     /// Whether the server, or its namespace, is already declared under another key. That is an error: two
     /// shards of one server would keep undoing each other's work.
-    fn is_twin(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&Place>) -> bool {
+    fn is_duplicate(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&SourceLocation>) -> bool {
         let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
             return false;
@@ -145,16 +146,16 @@ impl<S> ShardBuilder<S> {
         }
         let why = format!("`{other}` and `{key}` are the same {what}: their clusters have one server");
         let known = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
-        self.declared.fault(other, Fault::author(why.clone()).at(known));
-        self.declared.fault(key.clone(), Fault::author(why).at(place.cloned()));
+        self.declared.add_fault(other, Fault::author(why.clone()).at(known));
+        self.declared.add_fault(key.clone(), Fault::author(why).at(place.cloned()));
         true
     }
 
     fn insert(
         &mut self,
         key: ShardKey,
-        place: Option<Place>,
-        disabled: Option<Disabled>,
+        place: Option<SourceLocation>,
+        disabled: Option<DisabledReason>,
         state: Result<(Cluster, WithProvenance<S>), Fault>,
     ) {
         match state {
@@ -165,13 +166,13 @@ impl<S> ShardBuilder<S> {
             }
             // A disabled shard is not checked either.
             Err(_) if disabled.is_some() => {}
-            Err(fault) if fault.places.is_empty() => self.declared.fault(key, fault.at(place)),
-            Err(fault) => self.declared.fault(key, fault),
+            Err(fault) if fault.places.is_empty() => self.declared.add_fault(key, fault.at(place)),
+            Err(fault) => self.declared.add_fault(key, fault),
         }
     }
 
     /// The shards.
-    pub fn finish(self) -> Declared<(), Cluster, S> {
+    pub fn finish(self) -> DeclaredState<(), Cluster, S> {
         self.declared
     }
 }
@@ -182,10 +183,10 @@ impl<S> ShardBuilder<S> {
 pub fn in_namespaces<N, S: Default>(
     integration: &'static str,
     namespaces: Option<Vec<N>>,
-    places: &Places,
+    places: &SourceLocations,
     target: fn(&N) -> &NamespaceTarget,
     declare: impl Fn(&N, &str) -> Result<WithProvenance<S>, Fault>,
-) -> Declared<(), Cluster, S> {
+) -> DeclaredState<(), Cluster, S> {
     let mut shards = ShardBuilder::new(integration);
     for (index, namespace) in namespaces.into_iter().flatten().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use jiff::civil::Date;
-use qontract_runtime::{Fault, Place};
+use qontract_runtime::{Fault, SourceLocation};
 use serde_json::Value;
 
 use crate::declared::DeclaredObjects;
@@ -13,42 +13,47 @@ use crate::namespaces::WithProvenance;
 /// A set of objects for a shard, keyed by kind and name.
 #[derive(Debug, Default)]
 pub struct ObjectSet {
-    rest: DeclaredObjects,
-    found: BTreeMap<(String, String), Found>,
+    declared: DeclaredObjects,
+    entries: BTreeMap<(String, String), ObjectEntry>,
 }
 
 #[derive(Debug)]
-struct Found {
+struct ObjectEntry {
     body: Value,
     until: Option<Date>,
-    place: Option<Place>,
+    place: Option<SourceLocation>,
 }
 
 impl ObjectSet {
     /// An empty set for one kind, of which every object with our mark is managed.
     pub fn of(kind: &str) -> Self {
-        Self { rest: DeclaredObjects::of(kind, Vec::new()), found: BTreeMap::new() }
+        Self { declared: DeclaredObjects::of(kind, Vec::new()), entries: BTreeMap::new() }
     }
 
     /// Manages unmarked objects, too: those that are not desired are removed.
     #[must_use]
     pub fn adopting_unmarked(mut self) -> Self {
-        self.rest.adopts_unmarked = true;
+        self.declared.adopts_unmarked = true;
         self
     }
 
     /// Adds an object.
-    pub fn add(&mut self, body: Value, place: Option<Place>) -> Result<(), Fault> {
+    pub fn add(&mut self, body: Value, place: Option<SourceLocation>) -> Result<(), Fault> {
         self.add_until(body, None, place)
     }
 
     /// Adds an object that expires on a day. Adding an equal object again keeps the later expiry; two
     /// different objects of one name are a fault.
-    pub fn add_until(&mut self, body: Value, until: Option<Date>, place: Option<Place>) -> Result<(), Fault> {
+    pub fn add_until(
+        &mut self,
+        body: Value,
+        until: Option<Date>,
+        place: Option<SourceLocation>,
+    ) -> Result<(), Fault> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&body["kind"]), text(&body["metadata"]["name"]));
-        match self.found.entry((kind, name)) {
-            Entry::Vacant(free) => drop(free.insert(Found { body, until, place })),
+        match self.entries.entry((kind, name)) {
+            Entry::Vacant(free) => drop(free.insert(ObjectEntry { body, until, place })),
             Entry::Occupied(taken) if taken.get().body != body => {
                 let (kind, name) = taken.key();
                 let mut fault =
@@ -66,8 +71,8 @@ impl ObjectSet {
 
     /// The declared state of the shard, and the provenance of its parts.
     pub fn finish(self) -> WithProvenance<DeclaredObjects> {
-        let (mut objects, mut places) = (self.rest, BTreeMap::new());
-        for (index, ((_, name), found)) in self.found.into_iter().enumerate() {
+        let (mut objects, mut places) = (self.declared, BTreeMap::new());
+        for (index, ((_, name), found)) in self.entries.into_iter().enumerate() {
             objects.objects.push(found.body);
             objects.until.extend(found.until.map(|day| (name, day.to_string())));
             places.extend(found.place.map(|place| (format!("/objects/{index}"), place)));

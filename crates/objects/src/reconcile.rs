@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
 
-pub use apply::{Action, applied, rehearsed};
-pub use fault::fault;
+pub use apply::{ObjectAction, apply_result, rehearsal_result};
+pub use fault::cluster_fault;
 pub use observe::LiveObject;
 
 /// Reconciles the objects of an integration on clusters.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
-use qontract_runtime::{Fault, Place};
+use qontract_runtime::{Fault, SourceLocation};
 use serde_json::{Value, json};
 
 use crate::fragments::{RoleMembers, User};
@@ -31,11 +31,11 @@ impl RoleMembers {
         all: &mut ObjectSet,
         granted: Grant<'_>,
         services: &[&str],
-        place: Option<&Place>,
+        place: Option<&SourceLocation>,
     ) -> Result<(), Fault> {
         let at = |why: String| Fault::author(why).at(place.cloned());
-        let until = self.until().map_err(at)?;
-        let names = self.names(services).map_err(at)?;
+        let until = self.expiry().map_err(at)?;
+        let names = self.user_names(services).map_err(at)?;
         let people = names.into_iter().map(|name| (name.to_owned(), json!({"kind": "User", "name": name})));
         let accounts = self.bots.iter().filter_map(|bot| bot.openshift_serviceaccount.as_deref());
         let accounts = accounts.map(|account| match account.split_once('/') {
@@ -52,14 +52,14 @@ impl RoleMembers {
         Ok(())
     }
 
-    fn until(&self) -> Result<Option<Date>, String> {
+    fn expiry(&self) -> Result<Option<Date>, String> {
         let Some(day) = &self.expiration_date else { return Ok(None) };
         let wrong = |_| format!("`expirationDate` is not a date: `{day}` instead of YYYY-MM-DD");
         Date::strptime("%Y-%m-%d", day).map(Some).map_err(wrong)
     }
 
     /// The user names on a cluster. GitHub is the default authentication service.
-    fn names(&self, services: &[&str]) -> Result<BTreeSet<&str>, String> {
+    fn user_names(&self, services: &[&str]) -> Result<BTreeSet<&str>, String> {
         let services = if services.is_empty() { &["github-org"] } else { services };
         let mut names = BTreeSet::new();
         for service in services {

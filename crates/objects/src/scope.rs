@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_client_kubernetes::{Address, Cluster, Kind};
-use qontract_inventory::{Callers, Desired, Disclosure, Owner};
-use qontract_runtime::{Fault, Place, Scope, Thing, Want, Wanted};
+use qontract_client_kubernetes::{Cluster, Kind, ObjectAddress};
+use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner};
+use qontract_runtime::{DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation};
 use serde_json::Value;
 
 /// The objects that one shard manages: kinds of objects in a namespace, or cluster-scoped kinds.
@@ -48,7 +48,7 @@ pub struct DesiredObject {
     /// Its kind, as the scope names it.
     pub kind: Kind,
     /// The declared object.
-    pub desired: Desired,
+    pub desired: DesiredBody,
     /// Which parts of it may be shown.
     pub sensitivity: Sensitivity,
     /// Names (as in annotations) of integrations from which the data moved it.
@@ -113,13 +113,13 @@ impl ManagedScope {
     }
 
     /// The identity of an object in plans.
-    pub fn thing(&self, kind: &Kind, name: impl Into<String>) -> Thing {
-        Thing { scope: self.scope(kind), kind: kind.to_string(), name: name.into() }
+    pub fn thing(&self, kind: &Kind, name: impl Into<String>) -> ObjectKey {
+        ObjectKey { scope: self.scope(kind), kind: kind.to_string(), name: name.into() }
     }
 
     /// The address of an object.
-    pub fn address(&self, kind: &Kind, name: impl Into<String>) -> Address {
-        Address { kind: kind.clone(), namespace: self.namespace.clone(), name: name.into() }
+    pub fn address(&self, kind: &Kind, name: impl Into<String>) -> ObjectAddress {
+        ObjectAddress { kind: kind.clone(), namespace: self.namespace.clone(), name: name.into() }
     }
 
     /// The managed kind of an object: the one with its group, else the one without a group.
@@ -134,18 +134,22 @@ impl ManagedScope {
     ///
     /// **Invariant:** kind and name come from the data alone, even if the object holds secrets, because they
     /// are shown.
-    pub fn want(
+    pub fn desired_item(
         self: &Arc<Self>,
         body: Value,
         sensitivity: Sensitivity,
-        place: Option<Place>,
-    ) -> Want<DesiredObject> {
+        place: Option<SourceLocation>,
+    ) -> DesiredItem<DesiredObject> {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(kind) = self.kind_of(&body).cloned() else {
             let fault = Fault::author("the kind is not managed in this namespace")
                 .hint("add it to `managedResourceTypes`");
             let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
-            return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };
+            return DesiredItem {
+                object: self.thing(&kind, name),
+                place,
+                state: DesiredState::Unresolved(fault),
+            };
         };
         let names =
             self.kinds.iter().find(|managed| managed.kind == kind).and_then(|managed| managed.names.as_ref());
@@ -153,15 +157,15 @@ impl ManagedScope {
         let thing = self.thing(&kind, name);
         if !is_listed {
             let fault = Fault::author("the name is not in `managedResourceNames`");
-            return Want { thing, place, wanted: Wanted::Unresolved(fault) };
+            return DesiredItem { object: thing, place, state: DesiredState::Unresolved(fault) };
         }
-        let wanted = match Desired::new(body) {
+        let wanted = match DesiredBody::new(body) {
             Ok(desired) => {
                 let (managed_scope, moved_from) = (Arc::clone(self), BTreeSet::new());
-                Wanted::Present(DesiredObject { managed_scope, kind, desired, sensitivity, moved_from })
+                DesiredState::Present(DesiredObject { managed_scope, kind, desired, sensitivity, moved_from })
             }
-            Err(why) => Wanted::Unresolved(Fault::author(why.to_string())),
+            Err(why) => DesiredState::Unresolved(Fault::author(why.to_string())),
         };
-        Want { thing, place, wanted }
+        DesiredItem { object: thing, place, state: wanted }
     }
 }

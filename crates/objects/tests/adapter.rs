@@ -10,11 +10,11 @@ use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
 use qontract_client_kubernetes::Sandbox;
-use qontract_client_secrets::Tables;
+use qontract_client_secrets::ConfigSecrets;
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
-use qontract_objects::templates::Outside;
+use qontract_objects::templates::ExternalLookups;
 use qontract_objects::{Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
-use qontract_runtime::{About, Data, Fault, Options, Room, Terms};
+use qontract_runtime::{Data, Fault, Integration, IntegrationMeta, Options, QueryPolicy};
 use qontract_testkit::Scratch;
 use support::test_integration::source;
 
@@ -25,8 +25,8 @@ struct Probe(Arc<Mutex<String>>);
 impl ObjectIntegration for Probe {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        About::new("test-objects", "Records its callers")
+    fn about(&self) -> IntegrationMeta {
+        IntegrationMeta::new("test-objects", "Records its callers")
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
@@ -47,10 +47,10 @@ fn frames(backtrace: &str) -> Vec<&str> {
 #[test]
 fn a_declaration_passes_three_frames() {
     let (scratch, probe) = (Scratch::new(), Probe::default());
-    let lookups = Outside::secrets(Arc::new(Tables::new(toml::Table::new())));
+    let lookups = ExternalLookups::secrets(Arc::new(ConfigSecrets::new(toml::Table::new())));
     let kubernetes = Arc::new(Sandbox::new(scratch.path()));
-    let integration = Room::staged(ManagedObjects::new(probe.clone(), kubernetes, Arc::new(lookups)));
-    let data = Data::new(source(), Terms::of(integration.about()));
+    let integration = Integration::staged(ManagedObjects::new(probe.clone(), kubernetes, Arc::new(lookups)));
+    let data = Data::new(source(), QueryPolicy::of(integration.meta()));
     integration.declare(&data, &Options::default()).unwrap();
     let backtrace = probe.0.lock().unwrap();
     let frames = frames(&backtrace);
@@ -62,7 +62,7 @@ fn a_declaration_passes_three_frames() {
 struct Files;
 
 impl ResourceProviders for Files {
-    const GROUP: ProviderGroup = ProviderGroup::Files;
+    const PROVIDERS: ProviderGroup = ProviderGroup::Files;
     const DESCRIPTION: &'static str = "Reads the resources of namespaces";
 }
 

@@ -10,7 +10,7 @@ mod support {
 
 use qontract_access::Mode;
 use qontract_inventory::Owner;
-use qontract_runtime::{Clock, Outcome, PlaceLines, Record};
+use qontract_runtime::{LineResolvers, RunOutcome, RunRecord, RunTiming};
 use serde_json::{Value, json};
 use support::test_integration::{TestIntegration, TestObject};
 use support::test_target::{SandboxTarget, TestTarget};
@@ -34,11 +34,11 @@ fn secret(number: usize, round: &str) -> Value {
     object
 }
 
-fn printed(outcome: &Outcome) -> String {
-    let record = Record::new(
+fn printed(outcome: &RunOutcome) -> String {
+    let record = RunRecord::new(
         outcome,
-        Clock { began: 0, milliseconds: 0 },
-        PlaceLines::same(&|place| format!("{place:?}")),
+        RunTiming { began: 0, milliseconds: 0 },
+        LineResolvers::uniform(&|place| format!("{place:?}")),
     );
     let shard = outcome.shards.values().next().unwrap();
     let changes: Vec<String> = shard.changes.iter().map(ToString::to_string).collect();

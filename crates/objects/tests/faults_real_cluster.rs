@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_inventory::Owner;
-use qontract_runtime::{Ended, Outcome};
+use qontract_runtime::{RunEnd, RunOutcome};
 use qontract_testkit::cluster::TestCluster;
 use serde_json::{Value, json};
 use support::fault_proxy::{FaultProxy, FaultRates};
@@ -46,16 +46,16 @@ fn create_foreign(target: &RealCluster, namespace: &str) -> BTreeMap<String, Val
     let foreign =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foreign"}, "data": {"y": "1"}});
     target.create(namespace, &[foreign]);
-    seen(target, namespace).into_iter().filter(|(name, _)| name == "foreign").collect()
+    config_maps(target, namespace).into_iter().filter(|(name, _)| name == "foreign").collect()
 }
 
-fn seen(target: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
+fn config_maps(target: &RealCluster, namespace: &str) -> BTreeMap<String, Value> {
     let all = target.list(namespace, &["ConfigMap"]).into_iter();
     all.map(|object| (object["metadata"]["name"].as_str().unwrap().to_owned(), object)).collect()
 }
 
-fn is_done(outcome: &Outcome) -> bool {
-    outcome.ended == Ended::Ok
+fn is_done(outcome: &RunOutcome) -> bool {
+    outcome.ended == RunEnd::Ok
 }
 
 fn assert_converged(
@@ -65,7 +65,7 @@ fn assert_converged(
     value: &str,
 ) {
     for (namespace, before) in namespaces.iter().zip(foreign) {
-        let now = seen(target, namespace);
+        let now = config_maps(target, namespace);
         for number in 0..SHAPE.1 {
             assert_eq!(now[&format!("c{number:02}")]["data"]["x"], value);
         }
@@ -107,7 +107,7 @@ fn runs_converge_after_a_server_restart() {
         let run = tokio.spawn(integration(&target, &namespaces, value).run_in(Mode::Real));
         // Restarts once some objects are written.
         qontract_testkit::eventually("the run has begun", || {
-            let written = seen(&target, &namespaces[0]);
+            let written = config_maps(&target, &namespaces[0]);
             written.values().any(|object| object["data"]["x"] == value).then_some(())
         });
         cluster.restart_api_server();

@@ -10,7 +10,7 @@ mod support {
 
 use qontract_access::Mode;
 use qontract_inventory::Owner;
-use qontract_runtime::Outcome;
+use qontract_runtime::RunOutcome;
 use qontract_testkit::cluster::unique_name;
 use serde_json::{Value, json};
 use support::test_integration::{TestIntegration, TestObject};
@@ -21,9 +21,9 @@ fn integration(target: &dyn TestTarget, mode: Mode, kinds: &[&str]) -> TestInteg
     TestIntegration::new(target.kubernetes(mode), target.cluster(), owner, kinds)
 }
 
-fn report_lines(outcome: &Outcome) -> Vec<String> {
+fn report_lines(outcome: &RunOutcome) -> Vec<String> {
     let shard = outcome.shards.values().next().unwrap();
-    let changes = shard.changes.iter().map(|change| format!("{} {}", change.what, change.thing.name));
+    let changes = shard.changes.iter().map(|change| format!("{} {}", change.what, change.object.name));
     changes.chain(shard.faults.iter().map(|fault| fault.text.clone())).collect()
 }
 

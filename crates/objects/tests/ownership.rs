@@ -14,7 +14,7 @@ use std::fs;
 
 use qontract_access::Mode;
 use qontract_inventory::{Callers, Owner};
-use qontract_runtime::Outcome;
+use qontract_runtime::RunOutcome;
 use qontract_testkit::Case;
 use serde_json::Value;
 use support::test_integration::{TestIntegration, TestIntent, TestObject};
@@ -43,7 +43,7 @@ impl CaseRun {
         self.us["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect()
     }
 
-    fn run(&self, target: &dyn TestTarget, namespace: &str, mode: Mode) -> Outcome {
+    fn run(&self, target: &dyn TestTarget, namespace: &str, mode: Mode) -> RunOutcome {
         let text = |field: &str| self.us[field].as_str().map(str::to_owned);
         let owner =
             Owner::new(text("integration").unwrap(), text("version").unwrap(), text("caller")).unwrap();
@@ -121,7 +121,7 @@ fn list(text: &str) -> Vec<Value> {
 }
 
 /// The plan as the command line prints it, with a fixed name for the namespace.
-fn shown(outcome: &Outcome, namespace: &str) -> String {
+fn shown(outcome: &RunOutcome, namespace: &str) -> String {
     let mut text = String::new();
     for shard in outcome.shards.values() {
         for change in &shard.changes {

@@ -11,7 +11,7 @@ mod support {
 
 use qontract_access::Mode;
 use qontract_inventory::{Callers, Owner};
-use qontract_runtime::Outcome;
+use qontract_runtime::RunOutcome;
 use serde_json::{Value, json};
 use support::test_integration::{TestIntegration, TestObject};
 use support::test_target::{RealCluster, SandboxTarget, TestTarget, with_marks};
@@ -31,7 +31,7 @@ fn deployment(name: &str, config_map: &str) -> Value {
             {"name": "web", "image": "web", "envFrom": [{"configMapRef": {"name": config_map}}]}]}}}})
 }
 
-fn run(target: &dyn TestTarget, namespace: &str, wanted: &[Value], mode: Mode) -> Outcome {
+fn run(target: &dyn TestTarget, namespace: &str, wanted: &[Value], mode: Mode) -> RunOutcome {
     integration(target, namespace, wanted, mode).run(mode)
 }
 
@@ -54,10 +54,10 @@ fn is_pending(target: &dyn TestTarget, namespace: &str) -> bool {
     all.iter().any(|object| object["metadata"]["annotations"][PENDING].is_string())
 }
 
-fn shown(outcome: &Outcome) -> Vec<String> {
+fn shown(outcome: &RunOutcome) -> Vec<String> {
     let shard = outcome.shards.values().next().unwrap();
     assert!(shard.faults.is_empty(), "{:?}", shard.faults);
-    let changes = shard.changes.iter().map(|change| format!("{} {}", change.what, change.thing.name));
+    let changes = shard.changes.iter().map(|change| format!("{} {}", change.what, change.object.name));
     changes.chain(shard.waits.iter().map(|wait| wait.text.clone())).collect()
 }
 

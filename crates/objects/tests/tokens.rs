@@ -12,21 +12,24 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_client_kubernetes::{
-    Address, Cluster, Draft, Kind, KubernetesError, Object, Reader, Rehearsal, Restart, Sandbox, Served,
-    TokenRef, Version, Writer,
+    ApiResource, Cluster, Kind, KubernetesError, Object, ObjectAddress, ObjectDraft, ObjectReader,
+    ObjectVersion, ObjectWriter, Rehearsal, Sandbox, TokenRef, WorkloadRestart,
 };
 use qontract_inventory::{Callers, Owner};
 use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
-use qontract_runtime::{About, Data, Memo, Observed, Read, ShardSecrets, Terms};
+use qontract_runtime::{Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets};
 use qontract_testkit::{Scratch, permits};
 use support::test_integration::source;
 
 /// A sandbox that accepts one token only.
 struct OneTokenSandbox(Sandbox);
 
-type Answer<'a, T> = BoxFuture<'a, Result<T, KubernetesError>>;
+type KubernetesFuture<'a, T> = BoxFuture<'a, Result<T, KubernetesError>>;
 
-fn open<'a, T: Send + 'a>(cluster: &'a Cluster, answer: Answer<'a, T>) -> Answer<'a, T> {
+fn check_token<'a, T: Send + 'a>(
+    cluster: &'a Cluster,
+    answer: KubernetesFuture<'a, T>,
+) -> KubernetesFuture<'a, T> {
     if cluster.token.as_ref().is_some_and(|token| token.path == "creds/good") {
         return answer;
     }
@@ -34,19 +37,19 @@ fn open<'a, T: Send + 'a>(cluster: &'a Cluster, answer: Answer<'a, T>) -> Answer
     std::future::ready(Err(error)).boxed()
 }
 
-fn nothing<'a, T: Send + 'a>() -> Answer<'a, T> {
+fn unsupported<'a, T: Send + 'a>() -> KubernetesFuture<'a, T> {
     let error = KubernetesError::Unsupported { what: "anything else".to_owned(), by: "this test" };
     std::future::ready(Err(error)).boxed()
 }
 
-impl Reader for OneTokenSandbox {
-    fn served<'a>(
+impl ObjectReader for OneTokenSandbox {
+    fn api_resource<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
         kind: &'a Kind,
-    ) -> Answer<'a, Served> {
-        open(cluster, self.0.served(permit, cluster, kind))
+    ) -> KubernetesFuture<'a, ApiResource> {
+        check_token(cluster, self.0.api_resource(permit, cluster, kind))
     }
 
     fn list<'a>(
@@ -55,12 +58,17 @@ impl Reader for OneTokenSandbox {
         cluster: &'a Cluster,
         kind: &'a Kind,
         namespace: Option<&'a str>,
-    ) -> Answer<'a, Vec<Object>> {
-        open(cluster, self.0.list(permit, cluster, kind, namespace))
+    ) -> KubernetesFuture<'a, Vec<Object>> {
+        check_token(cluster, self.0.list(permit, cluster, kind, namespace))
     }
 
-    fn get<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster, _: &'a Address) -> Answer<'a, Option<Object>> {
-        nothing()
+    fn get<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a Cluster,
+        _: &'a ObjectAddress,
+    ) -> KubernetesFuture<'a, Option<Object>> {
+        unsupported()
     }
 
     fn rehearse<'a>(
@@ -68,29 +76,40 @@ impl Reader for OneTokenSandbox {
         _: &'a ReadPermit,
         _: &'a Cluster,
         _: &'a str,
-        _: &'a Draft,
-    ) -> Answer<'a, Rehearsal> {
-        nothing()
+        _: &'a ObjectDraft,
+    ) -> KubernetesFuture<'a, Rehearsal> {
+        unsupported()
     }
 }
 
-impl Writer for OneTokenSandbox {
-    fn put<'a>(&'a self, _: &'a WritePermit, _: &'a Cluster, _: &'a str, _: &'a Draft) -> Answer<'a, ()> {
-        nothing()
+impl ObjectWriter for OneTokenSandbox {
+    fn put<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a Cluster,
+        _: &'a str,
+        _: &'a ObjectDraft,
+    ) -> KubernetesFuture<'a, ()> {
+        unsupported()
     }
 
     fn remove<'a>(
         &'a self,
         _: &'a WritePermit,
         _: &'a Cluster,
-        _: &'a Address,
-        _: &'a Version,
-    ) -> Answer<'a, ()> {
-        nothing()
+        _: &'a ObjectAddress,
+        _: &'a ObjectVersion,
+    ) -> KubernetesFuture<'a, ()> {
+        unsupported()
     }
 
-    fn restart<'a>(&'a self, _: &'a WritePermit, _: &'a Cluster, _: &'a Restart) -> Answer<'a, ()> {
-        nothing()
+    fn restart<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a Cluster,
+        _: &'a WorkloadRestart,
+    ) -> KubernetesFuture<'a, ()> {
+        unsupported()
     }
 }
 
@@ -113,12 +132,13 @@ async fn results_for_one_token_are_not_used_for_another() {
     let scratch = Scratch::new();
     let reconciler = ObjectReconciler::new(Arc::new(OneTokenSandbox(Sandbox::new(scratch.path()))));
     for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
-        let data = Data::new(source(), Terms::of(&About::new("test-objects", "Manages objects")));
+        let data =
+            Data::new(source(), QueryPolicy::of(&IntegrationMeta::new("test-objects", "Manages objects")));
         let today = jiff::civil::date(2026, 1, 1);
-        let read = Read {
+        let read = ReadContext {
             permit: permits(Mode::DryRun).read,
             data,
-            memo: Memo::default(),
+            cache: RoundCache::default(),
             today,
             secrets: ShardSecrets::default(),
         };

@@ -7,22 +7,23 @@ use std::collections::BTreeSet;
 use futures_util::FutureExt as _;
 use qontract_access::{Mode, Permits};
 use qontract_client_kubernetes::{
-    Address, Cluster, Draft, Fields, Kind, MANAGER, Object, Onto, Reader as _, Sandbox, Writer as _,
+    Cluster, FieldOwnership, Kind, MANAGER, Object, ObjectAddress, ObjectDraft, ObjectReader as _,
+    ObjectWriter as _, Sandbox, WritePrecondition,
 };
-use qontract_inventory::{Desired, Disclosure, Live, LiveWriter, ObjectWrite, Side, diff};
-use qontract_testkit::{Chance, Scratch, chaos_count, permits};
+use qontract_inventory::{DesiredBody, DifferenceSide, Disclosure, LiveBody, LiveWriter, ObjectWrite, diff};
+use qontract_testkit::{Scratch, SeededRng, chaos_count, permits};
 use serde_json::{Map, Value, json};
 
 const SEEDS: u64 = 150;
 
-fn map(chance: &mut Chance, depth: usize) -> Value {
+fn map(chance: &mut SeededRng, depth: usize) -> Value {
     let mut map = Map::new();
     for number in 0..=chance.below(5) {
         let value = match chance.below(if depth == 0 { 2 } else { 5 }) {
             0 | 1 => json!(chance.below(9)),
             2 => json!((0..=chance.below(3)).map(|item| format!("item {item}")).collect::<Vec<_>>()),
             3 => {
-                let container = |number: usize, chance: &mut Chance| {
+                let container = |number: usize, chance: &mut SeededRng| {
                     let mut item = self::map(chance, depth - 1);
                     item["name"] = format!("c{number}").into();
                     item
@@ -40,7 +41,7 @@ fn map(chance: &mut Chance, depth: usize) -> Value {
 }
 
 /// The next declaration: fields and items are dropped, scalars change, fields are added.
-fn next(value: &Value, chance: &mut Chance) -> Value {
+fn next(value: &Value, chance: &mut SeededRng) -> Value {
     match value {
         Value::Object(map) => {
             let kept = |(key, value): (&String, &Value)| {
@@ -100,36 +101,41 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-struct World {
+struct DiffFixture {
     scratch: Scratch,
     sandbox: Sandbox,
     permits: Permits,
     cluster: Cluster,
 }
 
-impl World {
+impl DiffFixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         let sandbox = Sandbox::new(scratch.path());
         let cluster = Cluster { name: "c".to_owned(), server: String::new(), token: None };
         let world = Self { scratch, sandbox, permits: permits(Mode::Real), cluster };
-        world.put(MANAGER, &Address::of_cluster(Kind::namespace(), "n"), json!({}), Onto::Nothing);
+        world.put(
+            MANAGER,
+            &ObjectAddress::cluster_scoped(Kind::namespace(), "n"),
+            json!({}),
+            WritePrecondition::Absent,
+        );
         world
     }
 
-    fn put(&self, manager: &str, address: &Address, body: Value, onto: Onto) {
-        let draft = Draft { address: address.clone(), body, onto, is_sensitive: false };
+    fn put(&self, manager: &str, address: &ObjectAddress, body: Value, onto: WritePrecondition) {
+        let draft = ObjectDraft { address: address.clone(), body, precondition: onto, is_sensitive: false };
         let write = self.permits.write.as_ref().unwrap();
         self.sandbox.put(write, &self.cluster, manager, &draft).now_or_never().unwrap().unwrap();
     }
 
-    fn get(&self, address: &Address) -> Object {
+    fn get(&self, address: &ObjectAddress) -> Object {
         let got = self.sandbox.get(&self.permits.read, &self.cluster, address).now_or_never().unwrap();
         got.unwrap().unwrap()
     }
 
     /// Creates an object that we or another tool wrote, and to which another manager may have added fields.
-    fn begin(&self, address: &Address, first: &Value, chance: &mut Chance) {
+    fn start(&self, address: &ObjectAddress, first: &Value, chance: &mut SeededRng) {
         match chance.below(4) {
             0 => {
                 let mut body = first.clone();
@@ -140,8 +146,8 @@ impl World {
                 self.scratch
                     .write(&format!("clusters/c/n/ConfigMap/{}.yaml", address.name), body.to_string());
             }
-            1 => self.put("kubectl-create", address, first.clone(), Onto::Nothing),
-            _ => self.put(MANAGER, address, first.clone(), Onto::Nothing),
+            1 => self.put("kubectl-create", address, first.clone(), WritePrecondition::Absent),
+            _ => self.put(MANAGER, address, first.clone(), WritePrecondition::Absent),
         }
         if chance.percent(50) {
             let live = self.get(address);
@@ -150,26 +156,26 @@ impl World {
             if shared["spec"]["k0"].is_null() {
                 shared["spec"] = json!({"helm": 1});
             }
-            self.put("helm", address, shared, Onto::Version(live.version, Fields::Settled));
+            self.put("helm", address, shared, WritePrecondition::Version(live.version, FieldOwnership::Ours));
         }
     }
 }
 
 #[test]
 fn fields_shown_as_removed_are_gone_after_the_write() {
-    let world = World::new();
+    let world = DiffFixture::new();
     let (mut removed, mut written) = (0, 0);
     for seed in 0..chaos_count(SEEDS) {
-        let chance = &mut Chance::new(seed);
-        let address = Address::in_namespace(Kind::named("ConfigMap"), "n", format!("a{seed}"));
+        let chance = &mut SeededRng::new(seed);
+        let address = ObjectAddress::in_namespace(Kind::named("ConfigMap"), "n", format!("a{seed}"));
         let object = |spec: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": address.name}, "spec": spec});
         let first = object(map(chance, 3));
-        world.begin(&address, &first, chance);
+        world.start(&address, &first, chance);
         let second = object(next(&first["spec"], chance));
         let live = world.get(&address);
-        let fields = [live.fields, Fields::Settled][usize::from(chance.percent(20))];
-        let preview = live.ownership.preview(&live.body, MANAGER, fields, &second);
-        let (desired, before) = (Desired::new(second.clone()).unwrap(), Live::new(live.body.clone()));
+        let fields = [live.field_ownership, FieldOwnership::Ours][usize::from(chance.percent(20))];
+        let preview = live.managed_fields.preview(&live.body, MANAGER, fields, &second);
+        let (desired, before) = (DesiredBody::new(second.clone()).unwrap(), LiveBody::new(live.body.clone()));
         let write = ObjectWrite {
             desired: &desired,
             live: &before,
@@ -178,13 +184,13 @@ fn fields_shown_as_removed_are_gone_after_the_write() {
             writer: LiveWriter::Us,
         };
         let diff = diff(&write, Disclosure::Everything);
-        let is_removed = |it: &&qontract_inventory::Difference| it.after == Side::Absent;
+        let is_removed = |it: &&qontract_inventory::FieldDifference| it.after == DifferenceSide::Absent;
         let shown: BTreeSet<String> =
             diff.differences.iter().filter(is_removed).map(|it| it.path.clone()).collect();
-        let draft = Draft {
+        let draft = ObjectDraft {
             address: address.clone(),
             body: second,
-            onto: Onto::Version(live.version.clone(), fields),
+            precondition: WritePrecondition::Version(live.version.clone(), fields),
             is_sensitive: false,
         };
         let write = world.permits.write.as_ref().unwrap();

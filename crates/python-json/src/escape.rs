@@ -53,32 +53,37 @@ pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
 /// texts have nothing to escape.
 #[inline]
 pub fn plain_prefix(bytes: &[u8]) -> usize {
-    run(bytes, |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\'))
+    prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))
 }
 
 /// Number of leading bytes that need no escape where everything but printable ASCII is escaped.
 #[inline]
 pub fn ascii_prefix(bytes: &[u8]) -> usize {
-    let odd =
-        |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7f) | word & (ONES << 7);
-    run(bytes, odd)
+    let odd = |word| {
+        bytes_below(word, 0x20)
+            | bytes_equal(word, b'"')
+            | bytes_equal(word, b'\\')
+            | bytes_equal(word, 0x7f)
+            | word & (ONES << 7)
+    };
+    prefix_len(bytes, odd)
 }
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
 /// Sets the highest bit of each byte less than `least`. Other bits may be set only after such a byte.
-fn below(word: u64, least: u64) -> u64 {
+fn bytes_below(word: u64, least: u64) -> u64 {
     word.wrapping_sub(ONES * least) & !word & (ONES << 7)
 }
 
 /// Sets the highest bit of each byte equal to `byte`. Other bits may be set only after such a byte.
-fn is(word: u64, byte: u8) -> u64 {
-    below(word ^ (ONES * u64::from(byte)), 1)
+fn bytes_equal(word: u64, byte: u8) -> u64 {
+    bytes_below(word ^ (ONES * u64::from(byte)), 1)
 }
 
 /// Number of bytes before the first one in which `odd` sets a bit.
 #[inline]
-fn run(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
+fn prefix_len(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
     while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let odd = odd(u64::from_le_bytes(*word));

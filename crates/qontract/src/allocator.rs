@@ -13,24 +13,24 @@ use tokio::sync::Notify;
 
 /// The variable that sets the purge delay in milliseconds. The allocator reads it before `main`, so that it
 /// cannot be set later.
-const DELAY: &str = "MIMALLOC_PURGE_DELAY";
+const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 
 /// The time after which freed memory is returned to the system; a second by default.
 #[derive(Clone, Copy)]
 pub enum PurgeDelay {
     /// After a tenth of a second. A server that replaces bundles again and again uses a quarter less memory
     /// with it, and no more at the end than at the beginning; answers take no longer.
-    Soon,
+    Short,
     /// Immediately. A loop that is idle most of the time uses a tenth less memory with it: an idle allocator
     /// purges nothing.
-    AtOnce,
+    Zero,
 }
 
 /// Re-executes the program in the same process with a purge delay, unless the variable is already set. If
 /// that fails, the program continues without. Everything before this call runs twice, so that it has to come
 /// before anything is read, written or locked.
 pub fn reexec_with_purge_delay(give_back: PurgeDelay) {
-    if env::var_os(DELAY).is_some() {
+    if env::var_os(PURGE_DELAY_VARIABLE).is_some() {
         return;
     }
     if let Some(program) = this_program() {
@@ -39,11 +39,11 @@ pub fn reexec_with_purge_delay(give_back: PurgeDelay) {
         // The name of the program decides which tool it is.
         again.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
         let delay = match give_back {
-            PurgeDelay::Soon => "100",
-            PurgeDelay::AtOnce => "0",
+            PurgeDelay::Short => "100",
+            PurgeDelay::Zero => "0",
         };
         qontract_child::retire_watchdog();
-        let _failed = again.args(words).env(DELAY, delay).exec();
+        let _failed = again.args(words).env(PURGE_DELAY_VARIABLE, delay).exec();
         // `exec` has reset SIGPIPE to its default action. With a handler, a write to a closed pipe is an
         // error again instead of the end of the process.
         let hears = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -76,7 +76,7 @@ const PURGE_MARGIN: Duration = Duration::from_millis(100);
 
 /// The purge delay of the allocator, which never purges if the variable is negative.
 fn purge_delay() -> Duration {
-    let delay = env::var(DELAY).ok().and_then(|text| text.parse().ok());
+    let delay = env::var(PURGE_DELAY_VARIABLE).ok().and_then(|text| text.parse().ok());
     Duration::from_millis(delay.unwrap_or(1000))
 }
 

@@ -5,59 +5,61 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qontract_config::Config;
-use qontract_daemon::registry::{Entry, Registry};
+use qontract_daemon::registry::{IntegrationEntry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_runtime::process::Process;
-use qontract_runtime::{About, Room};
+use qontract_runtime::{Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
-pub const ALL: &[Entry] = &[
-    Entry::objects::<qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings>(),
-    Entry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
-    Entry::new(openshift_namespace_labels::about, namespace_labels),
-    Entry::objects::<qontract_integration_openshift_namespaces::OpenshiftNamespaces>(),
-    Entry::objects::<qontract_integration_openshift_network_policies::OpenshiftNetworkPolicies>(),
-    Entry::objects::<qontract_integration_openshift_prometheus_rules::OpenshiftPrometheusRules>(),
-    Entry::objects::<qontract_integration_openshift_resourcequotas::OpenshiftResourcequotas>(),
-    Entry::objects::<qontract_integration_openshift_resources::OpenshiftResources>(),
-    Entry::objects::<qontract_integration_openshift_rolebindings::OpenshiftRolebindings>(),
-    Entry::objects::<qontract_integration_openshift_routes::OpenshiftRoutes>(),
-    Entry::objects::<qontract_integration_openshift_vault_secrets::OpenshiftVaultSecrets>(),
-    Entry::new(prometheus_rules_tester::about, rules_tester),
-    Entry::function::<qontract_integration_query_validator::QueryValidator>(),
-    Entry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
+pub const ALL: &[IntegrationEntry] = &[
+    IntegrationEntry::objects::<
+        qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings,
+    >(),
+    IntegrationEntry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
+    IntegrationEntry::new(openshift_namespace_labels::about, namespace_labels),
+    IntegrationEntry::objects::<qontract_integration_openshift_namespaces::OpenshiftNamespaces>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_network_policies::OpenshiftNetworkPolicies>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_prometheus_rules::OpenshiftPrometheusRules>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_resourcequotas::OpenshiftResourcequotas>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_resources::OpenshiftResources>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_rolebindings::OpenshiftRolebindings>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_routes::OpenshiftRoutes>(),
+    IntegrationEntry::objects::<qontract_integration_openshift_vault_secrets::OpenshiftVaultSecrets>(),
+    IntegrationEntry::new(prometheus_rules_tester::about, rules_tester),
+    IntegrationEntry::function::<qontract_integration_query_validator::QueryValidator>(),
+    IntegrationEntry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
 ];
 
 /// The registry of this binary.
 pub const REGISTRY: Registry = Registry::new(ALL);
 
-fn namespace_labels(targets: &Targets) -> anyhow::Result<Room> {
+fn namespace_labels(targets: &Targets) -> anyhow::Result<Integration> {
     let kubernetes = Arc::clone(targets.kubernetes()?);
-    Ok(Room::staged(openshift_namespace_labels::OpenshiftNamespaceLabels::new(kubernetes)))
+    Ok(Integration::staged(openshift_namespace_labels::OpenshiftNamespaceLabels::new(kubernetes)))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "other integrations may lack a target")]
-fn rules_tester(targets: &Targets) -> anyhow::Result<Room> {
+fn rules_tester(targets: &Targets) -> anyhow::Result<Integration> {
     let promtool = targets.promtool().clone();
-    Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
+    Ok(Integration::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
 }
 
 /// The metadata of all integrations of a command line: those of the binary, and the process integrations of
 /// its configuration.
-pub fn known(arguments: &[OsString]) -> Vec<About> {
+pub fn abouts(arguments: &[OsString]) -> Vec<IntegrationMeta> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     // The command itself reports errors of the configuration.
-    let config = configured(&words).unwrap_or_default();
-    let mut abouts: Vec<About> = ALL.iter().map(|entry| (entry.about)()).collect();
+    let config = read_config(&words).unwrap_or_default();
+    let mut abouts: Vec<IntegrationMeta> = ALL.iter().map(|entry| (entry.about)()).collect();
     for (name, registered) in &config.integrations {
         abouts.retain(|about| about.name != *name);
         let process = words.contains(&name.as_str()).then(|| Process::describe(name, registered.program()));
         abouts.push(match process {
-            Some(Ok(process)) => Room::process(process).about().clone(),
+            Some(Ok(process)) => Integration::process(process).meta().clone(),
             // Not needed, or an error that is reported when the integration is created.
-            _ => About::new(name.clone(), "A process integration"),
+            _ => IntegrationMeta::new(name.clone(), "A process integration"),
         });
     }
     abouts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -65,7 +67,7 @@ pub fn known(arguments: &[OsString]) -> Vec<About> {
 }
 
 /// The configuration that a command line names.
-fn configured(words: &[&str]) -> anyhow::Result<Config> {
+fn read_config(words: &[&str]) -> anyhow::Result<Config> {
     let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
     let given = words.iter().find_map(|word| word.strip_prefix("--config="));
     let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
@@ -77,7 +79,7 @@ fn configured(words: &[&str]) -> anyhow::Result<Config> {
 /// The error for an unknown integration on the command line.
 pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    match configured(&words) {
+    match read_config(&words) {
         Ok(config) => REGISTRY.unknown(name, &config),
         Err(wrong) => wrong,
     }

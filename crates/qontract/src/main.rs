@@ -13,7 +13,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{Cli, ColorWhen};
 use qontract_daemon::exit::{Exit, ExitConvention};
 use qontract_daemon::run_loop::BuildInfo;
-use qontract_diagnostics::shown_lines;
+use qontract_diagnostics::sanitize_lines;
 
 /// The output of `--version`: the version, the commit and its date.
 const VERSION: &str = env!("QONTRACT_VERSION");
@@ -27,25 +27,25 @@ const BUILD: BuildInfo =
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    if qontract_daemon::watchdog::is_asked_for() {
+    if qontract_daemon::watchdog::is_requested() {
         return qontract_daemon::watchdog::run();
     }
     qontract_child::enable_watchdog();
     qontract_child::adopt_orphans();
     let (arguments, peer) = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
-    let exit = command(&arguments, peer);
+    let exit = run_command(&arguments, peer);
     // Ends all remaining child processes.
     qontract_child::shut_down();
     exit.code(convention).into()
 }
 
 /// Runs the command of a command line.
-fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
-    qontract_cli::register_integrations(integrations::known(arguments));
+fn run_command(arguments: &[OsString], peer: Option<PeerName>) -> Exit {
+    qontract_cli::register_integrations(integrations::abouts(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
-    let cli = match parsed(color, arguments) {
+    let cli = match parse(color, arguments) {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(error) = unknown_integration(&error, arguments) {
@@ -64,7 +64,7 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
 }
 
 /// Parses a command line.
-fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
+fn parse(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = qontract_cli::command(color, VERSION);
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
@@ -73,14 +73,14 @@ fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> 
 /// Prints help, the version, or a usage error, and returns the exit code. Clap repeats arguments and
 /// descriptions of programs; if they contain unsafe characters, the text is printed without styles. Usage
 /// lines have the peer's name that the binary was called by.
-fn print_usage(error: &clap::Error, peer: Option<Peer>) -> Exit {
+fn print_usage(error: &clap::Error, peer: Option<PeerName>) -> Exit {
     let named = |text: String| match peer {
-        Some(Peer { name, command }) => text.replace(&format!("qontract peer {command}"), name),
+        Some(PeerName { name, command }) => text.replace(&format!("qontract peer {command}"), name),
         None => text,
     };
     let text = named(error.render().to_string());
     let printer = Printer::default();
-    if shown_lines(&text) == text {
+    if sanitize_lines(&text) == text {
         printer.usage(&named(error.render().ansi().to_string()), error.use_stderr());
     } else if error.use_stderr() {
         printer.note(text.trim_end());
@@ -92,18 +92,18 @@ fn print_usage(error: &clap::Error, peer: Option<Peer>) -> Exit {
 
 /// A peer's name that the binary was called by, and the command that answers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Peer {
+struct PeerName {
     name: &'static str,
     command: &'static str,
 }
 
 /// The names of peers.
-const PEERS: [Peer; 5] = [
-    Peer { name: "qontract-bundler", command: "bundler" },
-    Peer { name: "qontract-reconcile", command: "reconcile" },
-    Peer { name: "qontract-server", command: "server" },
-    Peer { name: "qontract-validator", command: "validator" },
-    Peer { name: "run-integration", command: "run-integration" },
+const PEER_NAMES: [PeerName; 5] = [
+    PeerName { name: "qontract-bundler", command: "bundler" },
+    PeerName { name: "qontract-reconcile", command: "reconcile" },
+    PeerName { name: "qontract-server", command: "server" },
+    PeerName { name: "qontract-validator", command: "validator" },
+    PeerName { name: "run-integration", command: "run-integration" },
 ];
 
 /// The error for a command line that runs an unknown integration, which may be an error of the configuration
@@ -119,10 +119,10 @@ fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<an
 }
 
 /// Turns a command line that begins with a peer's name (`qontract-bundler …`) into `qontract peer bundler …`.
-fn as_peer(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<Peer>) {
+fn as_peer(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<PeerName>) {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-    let peer = PEERS.into_iter().find(|peer| Some(peer.name) == name.as_deref());
-    if let Some(Peer { command, .. }) = peer {
+    let peer = PEER_NAMES.into_iter().find(|peer| Some(peer.name) == name.as_deref());
+    if let Some(PeerName { command, .. }) = peer {
         arguments.splice(..1, ["qontract", "peer", command].map(OsString::from));
     }
     (arguments, peer)

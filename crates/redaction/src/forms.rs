@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::normal;
+use crate::normalization;
 
 /// Minimum length of a line of a multi-line secret to be a form of its own.
 const MIN_LINE_BYTES: usize = 32;
@@ -13,7 +13,7 @@ const MIN_LINE_BYTES: usize = 32;
 /// The forms of a secret that have at least `min_bytes`: trimmed, in lowercase and uppercase, normalised,
 /// without white space and in hexadecimal; its long lines; and itself and its lines in base64. Empty if the
 /// secret is shorter.
-pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
+pub fn forms_of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     let secret = secret.trim();
     if secret.len() < min_bytes {
         return Vec::new();
@@ -29,8 +29,8 @@ pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     for text in [secret.to_lowercase(), secret.to_uppercase(), hexadecimal, capitals] {
         forms.push(text.into_bytes().into());
     }
-    forms.extend(normal::composed(secret.as_bytes()).map(Into::into));
-    forms.extend(normal::without_white_space(secret.as_bytes()).map(Into::into));
+    forms.extend(normalization::composed(secret.as_bytes()).map(Into::into));
+    forms.extend(normalization::without_white_space(secret.as_bytes()).map(Into::into));
     forms.retain(|form| form.len() >= min_bytes);
     forms
 }
@@ -57,10 +57,10 @@ fn encoded(secret: &[u8]) -> impl Iterator<Item = Box<[u8]>> {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::forms_of;
 
     fn check(secret: &str, expect: &[&str]) {
-        let forms = of(secret, 8);
+        let forms = forms_of(secret, 8);
         let mut forms: Vec<&str> = forms.iter().map(|form| std::str::from_utf8(form).unwrap()).collect();
         forms.dedup();
         assert_eq!(forms, expect, "{secret}");
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn long_lines_are_forms_of_their_own() {
         let (long, short) = ("a".repeat(32), "b".repeat(31));
-        let forms = of(&format!("{short}\n{long}\n{short}"), 8);
+        let forms = forms_of(&format!("{short}\n{long}\n{short}"), 8);
         assert!(forms.iter().any(|form| **form == *long.as_bytes()));
         assert!(!forms.iter().any(|form| **form == *short.as_bytes()));
         let whole = format!("{short}{long}{short}");

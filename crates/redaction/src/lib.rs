@@ -7,9 +7,9 @@
 //! **Invariant:** a redactor is not an oracle: text that the caller declares as public is returned unchanged
 //! whether or not it equals a secret (`tests::public_text_is_shown_whether_or_not_it_equals_a_secret`).
 
-mod decode;
+mod decoding;
 mod forms;
-mod normal;
+mod normalization;
 mod words;
 
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl Redactor {
         let mut redactor = Self { forms: HashMap::new(), multi_line: HashSet::new(), window };
         for secret in secrets {
             let is_multi_line = secret.trim().contains('\n');
-            for form in forms::of(secret, window) {
+            for form in forms::forms_of(secret, window) {
                 if is_multi_line {
                     redactor.multi_line.insert(form.clone());
                 }
@@ -79,7 +79,7 @@ impl Redactor {
             let mut found: Vec<Box<[u8]>> = Vec::new();
             self.search(text, &mut |form| {
                 found.push(form.into());
-                Search::Continue
+                SearchFlow::Continue
             });
             for form in found {
                 let start = &form[..self.window];
@@ -105,7 +105,7 @@ impl Redactor {
         let mut found = false;
         self.search(text, &mut |_| {
             found = true;
-            Search::Stop
+            SearchFlow::Stop
         });
         found
     }
@@ -122,7 +122,7 @@ impl Redactor {
         self.search(text, &mut |form| {
             is_found = true;
             is_multi_line = self.multi_line.contains(form);
-            if is_multi_line { Search::Stop } else { Search::Continue }
+            if is_multi_line { SearchFlow::Stop } else { SearchFlow::Continue }
         });
         if !is_found {
             return Cow::Borrowed(text);
@@ -136,18 +136,18 @@ impl Redactor {
     }
 
     /// Calls `on` for every form that occurs in a text, as is, decoded or normalised, until it returns stop.
-    fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> Search) {
+    fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> SearchFlow) {
         if self.is_empty() {
             return;
         }
-        for decoded in decode::all(text) {
-            let composed = normal::composed(&decoded);
+        for decoded in decoding::decoded_texts(text) {
+            let composed = normalization::composed(&decoded);
             for bytes in std::iter::once(&*decoded).chain(composed.as_deref()) {
-                if matches!(self.scan(bytes, 0, on), Search::Stop) {
+                if matches!(self.scan(bytes, 0, on), SearchFlow::Stop) {
                     return;
                 }
-                let spread = normal::without_white_space(bytes).unwrap_or_default();
-                if matches!(self.scan(&spread, MIN_SPREAD_BYTES, on), Search::Stop) {
+                let spread = normalization::without_white_space(bytes).unwrap_or_default();
+                if matches!(self.scan(&spread, MIN_SPREAD_BYTES, on), SearchFlow::Stop) {
                     return;
                 }
             }
@@ -155,22 +155,22 @@ impl Redactor {
     }
 
     /// Calls `on` for every form of at least `min_bytes` in these bytes, until it returns stop.
-    fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> Search) -> Search {
+    fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> SearchFlow) -> SearchFlow {
         for (at, start) in bytes.windows(self.window).enumerate() {
             let forms = self.forms.get(start).into_iter().flatten();
             let is_here = |form: &&[u8]| form.len() >= min_bytes && bytes[at..].starts_with(form);
             for form in forms.map(AsRef::as_ref).filter(is_here) {
-                if matches!(on(form), Search::Stop) {
-                    return Search::Stop;
+                if matches!(on(form), SearchFlow::Stop) {
+                    return SearchFlow::Stop;
                 }
             }
         }
-        Search::Continue
+        SearchFlow::Continue
     }
 }
 
 /// Whether a search continues.
-enum Search {
+enum SearchFlow {
     Continue,
     Stop,
 }

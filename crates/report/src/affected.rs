@@ -1,13 +1,13 @@
 //! Renders the integrations and shards that a change affects, as text for a terminal and as Markdown.
 
-use qontract_diagnostics::{Style, Styled, counted, shown};
+use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 use serde::Serialize;
 
 use crate::markdown::{cell, code, html};
 
 /// Whether and why one integration is affected.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct AffectedRow {
     /// The integration.
     pub integration: String,
     /// Whether it is affected.
@@ -21,12 +21,12 @@ pub struct Row {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
     /// The affected shards; `null` if all of them are.
-    pub shards: Option<Vec<ShardRow>>,
+    pub shards: Option<Vec<AffectedShard>>,
 }
 
 /// A shard that is affected.
 #[derive(Clone, Debug, Serialize)]
-pub struct ShardRow {
+pub struct AffectedShard {
     /// Its key.
     pub shard: String,
     /// The locations that differ.
@@ -37,11 +37,11 @@ pub struct ShardRow {
     pub gone: bool,
 }
 
-impl Row {
+impl AffectedRow {
     /// An integration that the data does not declare.
     pub fn undeclared(integration: &str) -> Self {
         let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
-        Row { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
+        AffectedRow { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
     }
 }
 
@@ -54,50 +54,50 @@ fn is_true(value: &bool) -> bool {
 const MAX_CAUSES: usize = 10;
 
 /// Renders affected integrations first; the others are counted, or listed if `verbose`.
-pub fn text(rows: &[Row], verbose: bool) -> Styled {
-    let mut out = Styled::default();
+pub fn text(rows: &[AffectedRow], verbose: bool) -> StyledText {
+    let mut out = StyledText::default();
     for row in rows.iter().filter(|row| row.affected) {
-        one_row(row, &mut out);
+        push_row(row, &mut out);
     }
     for row in rows.iter().filter(|row| !row.declared) {
-        out.push(Style::Warning, &format!("{}: {}\n", shown(&row.integration), shown(&row.rule)));
+        out.push(TextStyle::Warning, &format!("{}: {}\n", sanitize(&row.integration), sanitize(&row.rule)));
     }
-    let others: Vec<&Row> = rows.iter().filter(|row| row.declared && !row.affected).collect();
+    let others: Vec<&AffectedRow> = rows.iter().filter(|row| row.declared && !row.affected).collect();
     if verbose {
         for row in &others {
             out.push(
-                Style::Dim,
-                &format!("{}: not affected ({})\n", shown(&row.integration), shown(&row.rule)),
+                TextStyle::Dim,
+                &format!("{}: not affected ({})\n", sanitize(&row.integration), sanitize(&row.rule)),
             );
         }
     }
     let hint = if verbose || others.is_empty() { "" } else { " (-v lists them)" };
     let affected = rows.iter().filter(|row| row.affected).count();
-    out.push(Style::Plain, &format!("{affected} affected, {} not affected{hint}\n", others.len()));
+    out.push(TextStyle::Plain, &format!("{affected} affected, {} not affected{hint}\n", others.len()));
     out
 }
 
-fn one_row(row: &Row, out: &mut Styled) {
-    let Row { integration, rule, causes, shards, .. } = row;
-    out.push(Style::Bold, &shown(integration));
-    out.push(Style::Plain, ": ");
-    out.push(Style::Changed, "affected");
-    out.push(Style::Plain, &format!(" ({})\n", shown(rule)));
+fn push_row(row: &AffectedRow, out: &mut StyledText) {
+    let AffectedRow { integration, rule, causes, shards, .. } = row;
+    out.push(TextStyle::Bold, &sanitize(integration));
+    out.push(TextStyle::Plain, ": ");
+    out.push(TextStyle::Changed, "affected");
+    out.push(TextStyle::Plain, &format!(" ({})\n", sanitize(rule)));
     for cause in causes.iter().take(MAX_CAUSES) {
-        out.push(Style::Plain, &format!("    because of {}\n", shown(cause)));
+        out.push(TextStyle::Plain, &format!("    because of {}\n", sanitize(cause)));
     }
     if causes.len() > MAX_CAUSES {
-        out.push(Style::Plain, &format!("    and {} more\n", causes.len() - MAX_CAUSES));
+        out.push(TextStyle::Plain, &format!("    and {} more\n", causes.len() - MAX_CAUSES));
     }
     let Some(shards) = shards else {
-        out.push(Style::Plain, "    all shards\n");
+        out.push(TextStyle::Plain, "    all shards\n");
         return;
     };
-    for ShardRow { shard, differs, gone } in shards {
+    for AffectedShard { shard, differs, gone } in shards {
         let removed = if *gone { " (removed)" } else { "" };
-        out.push(Style::Plain, &format!("    shard {}{removed}\n", shown(shard)));
+        out.push(TextStyle::Plain, &format!("    shard {}{removed}\n", sanitize(shard)));
         for place in differs {
-            out.push(Style::Dim, &format!("        --> {}\n", shown(place)));
+            out.push(TextStyle::Dim, &format!("        --> {}\n", sanitize(place)));
         }
     }
 }
@@ -106,14 +106,14 @@ fn one_row(row: &Row, out: &mut Styled) {
 const MAX_SHARDS: usize = 50;
 
 /// Renders a table of affected integrations, and the shards of each, folded.
-pub fn markdown(rows: &[Row]) -> String {
-    let affected: Vec<&Row> = rows.iter().filter(|row| row.affected).collect();
+pub fn markdown(rows: &[AffectedRow]) -> String {
+    let affected: Vec<&AffectedRow> = rows.iter().filter(|row| row.affected).collect();
     let others = rows.iter().filter(|row| row.declared && !row.affected).count();
-    let mut out = format!("### Affected: {}\n", counted(affected.len(), "integration"));
+    let mut out = format!("### Affected: {}\n", pluralize(affected.len(), "integration"));
     if !affected.is_empty() {
         out.push_str("\n| integration | because of | shards |\n|---|---|---|\n");
     }
-    for Row { integration, rule, causes, shards, .. } in &affected {
+    for AffectedRow { integration, rule, causes, shards, .. } in &affected {
         let cause = match causes.as_slice() {
             [] => cell(rule),
             [one] => cell(one),
@@ -125,15 +125,15 @@ pub fn markdown(rows: &[Row]) -> String {
     for row in &affected {
         details(row, &mut out);
     }
-    out.push_str(&format!("\n{} not affected\n", counted(others, "integration")));
+    out.push_str(&format!("\n{} not affected\n", pluralize(others, "integration")));
     out
 }
 
 /// The causes and shards of an integration, folded.
-fn details(row: &Row, out: &mut String) {
-    let Row { integration, causes, shards, .. } = row;
+fn details(row: &AffectedRow, out: &mut String) {
+    let AffectedRow { integration, causes, shards, .. } = row;
     let count =
-        shards.as_ref().map_or_else(|| "all shards".to_owned(), |shards| counted(shards.len(), "shard"));
+        shards.as_ref().map_or_else(|| "all shards".to_owned(), |shards| pluralize(shards.len(), "shard"));
     out.push_str(&format!("\n<details><summary>{}: {count}</summary>\n\n", html(integration)));
     for cause in causes.iter().take(MAX_CAUSES) {
         out.push_str(&format!("- because of {}\n", code(cause)));
@@ -142,14 +142,14 @@ fn details(row: &Row, out: &mut String) {
         out.push_str(&format!("- and {} more\n", causes.len() - MAX_CAUSES));
     }
     let shards = shards.as_deref().unwrap_or_default();
-    for ShardRow { shard, differs, gone } in shards.iter().take(MAX_SHARDS) {
+    for AffectedShard { shard, differs, gone } in shards.iter().take(MAX_SHARDS) {
         let removed = if *gone { " (removed)" } else { "" };
         let places: Vec<String> = differs.iter().take(MAX_CAUSES).map(|place| code(place)).collect();
         let places = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
         out.push_str(&format!("- shard {}{removed}{places}\n", code(shard)));
     }
     if shards.len() > MAX_SHARDS {
-        out.push_str(&format!("- and {}\n", counted(shards.len() - MAX_SHARDS, "more shard")));
+        out.push_str(&format!("- and {}\n", pluralize(shards.len() - MAX_SHARDS, "more shard")));
     }
     out.push_str("\n</details>\n");
 }

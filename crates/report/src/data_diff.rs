@@ -12,43 +12,44 @@ pub use text::render as text;
 
 /// The two sides of a comparison, with their source locations.
 #[derive(Clone, Copy)]
-pub struct Sides<'a> {
+pub struct DiffSides<'a> {
     /// The side before the change.
-    pub base: Texts<'a>,
+    pub base: SourceLocator<'a>,
     /// The side after the change.
-    pub head: Texts<'a>,
+    pub head: SourceLocator<'a>,
     /// The layout of the data repo.
     pub layout: &'a Layout,
 }
 
 /// Resolves a file and a JSON pointer of one side to `file:line`.
 #[derive(Clone, Copy)]
-pub struct Texts<'a>(pub &'a dyn Fn(&str, &str) -> String);
+pub struct SourceLocator<'a>(pub &'a dyn Fn(&str, &str) -> String);
 
-impl Texts<'_> {
-    fn place(&self, file: &str, pointer: &str) -> String {
+impl SourceLocator<'_> {
+    fn locate(&self, file: &str, pointer: &str) -> String {
         (self.0)(file, pointer)
     }
 }
 
 /// Limits on how much of each file is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Fold {
+pub struct DiffLimits {
     /// Maximum number of lines of a changed file.
-    pub changed: usize,
+    pub changed_lines: usize,
     /// Maximum number of lines of an added or removed file.
-    pub whole: usize,
+    pub whole_lines: usize,
     /// Maximum number of characters of a value.
-    pub value: usize,
+    pub value_chars: usize,
 }
 
-impl Fold {
+impl DiffLimits {
     /// No limits.
-    pub const FULL: Self = Self { changed: usize::MAX, whole: usize::MAX, value: usize::MAX };
+    pub const FULL: Self =
+        Self { changed_lines: usize::MAX, whole_lines: usize::MAX, value_chars: usize::MAX };
 }
 
-impl Default for Fold {
+impl Default for DiffLimits {
     fn default() -> Self {
-        Self { changed: 100, whole: 12, value: 100 }
+        Self { changed_lines: 100, whole_lines: 12, value_chars: 100 }
     }
 }

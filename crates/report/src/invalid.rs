@@ -1,7 +1,7 @@
 //! Data that cannot be planned, because it does not validate.
 
 use qontract_diagnostics::record::{self, Record};
-use qontract_diagnostics::{Diagnostic, Report, Severity, Sources, counted};
+use qontract_diagnostics::{Diagnostic, Report, Severity, Sources, pluralize};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of findings that a report lists.
@@ -86,9 +86,9 @@ impl InvalidData {
 
     /// One sentence: `the data of head does not validate: 1 error, 2 warnings`.
     pub fn summary(&self) -> String {
-        let mut counts = counted(self.errors, "error");
+        let mut counts = pluralize(self.errors, "error");
         if self.warnings > 0 {
-            counts.push_str(&format!(", {}", counted(self.warnings, "warning")));
+            counts.push_str(&format!(", {}", pluralize(self.warnings, "warning")));
         }
         format!("the data of {} does not validate: {counts}", self.side.as_str())
     }
@@ -96,7 +96,7 @@ impl InvalidData {
 
 impl From<Record> for FindingReport {
     fn from(record: Record) -> Self {
-        let Record { code, severity, message, place, label: _, notes: _, hint } = record;
+        let Record { code, severity, message, location: place, label: _, notes: _, hint } = record;
         let file = Some(place.file).filter(|file| !file.is_empty());
         let severity = severity.to_owned();
         Self { code, severity, message, file, line: place.line, column: place.column, hint }

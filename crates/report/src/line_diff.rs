@@ -1,6 +1,6 @@
 //! Compares two texts line by line.
 
-use qontract_bundle::diff::{Step, align};
+use qontract_bundle::diff::{AlignStep, align};
 
 /// A line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +54,16 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
     let (mut out, mut added) = (Vec::new(), Vec::new());
     for step in align(old.len(), new.len(), MAX_LINE_PAIRS, |one, other| old[one] == new[other]) {
         match step {
-            Step::Pair(one, other) if old[one] == new[other] => {
+            AlignStep::Pair(one, other) if old[one] == new[other] => {
                 out.append(&mut added);
                 out.push(DiffLine::Context(old[one]));
             }
-            Step::Pair(one, other) => {
+            AlignStep::Pair(one, other) => {
                 out.push(DiffLine::Removed(old[one]));
                 added.push(DiffLine::Added(new[other]));
             }
-            Step::Removed(one) => out.push(DiffLine::Removed(old[one])),
-            Step::Added(other) => added.push(DiffLine::Added(new[other])),
+            AlignStep::Removed(one) => out.push(DiffLine::Removed(old[one])),
+            AlignStep::Added(other) => added.push(DiffLine::Added(new[other])),
         }
     }
     out.append(&mut added);

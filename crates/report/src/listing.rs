@@ -6,7 +6,7 @@ mod selection;
 
 pub use kind::{Kind, list};
 pub use rows::Rows;
-pub use selection::{ROWS, Selection};
+pub use selection::{ROWS_KEY, Selection};
 
 /// The message for an unknown kind or field, with the closest name.
 #[derive(Debug)]

@@ -3,14 +3,14 @@
 //! **Invariant:** text from data occurs only in code spans, code blocks or escaped HTML. So it can neither
 //! start a line nor become a link, a mention, HTML or a table cell. Unsafe characters are escaped.
 
-use qontract_diagnostics::{counted, shown, shown_lines};
+use qontract_diagnostics::{pluralize, sanitize, sanitize_lines};
 
 use crate::invalid::{FindingReport, InvalidData};
 use crate::model::{
     FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
     UncheckedIntegration,
 };
-use crate::text::{Detail, shortened};
+use crate::text::{PlanDetail, shortened};
 
 /// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
 pub const MAX_BYTES: usize = 60_000;
@@ -19,16 +19,16 @@ pub const MAX_BYTES: usize = 60_000;
 const MAX_NOTES: usize = 10;
 
 /// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
-const RESERVED: usize = 2_000;
+const RESERVED_BYTES: usize = 2_000;
 
 /// Renders the plan as Markdown of at most `max_bytes`, of which the end may take 2,000. Entries that do not
 /// fit are counted.
-pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
-    let mut out = Limited { text: String::new(), max: max_bytes.saturating_sub(RESERVED) };
+pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> String {
+    let mut out = LimitedText { text: String::new(), max: max_bytes.saturating_sub(RESERVED_BYTES) };
     heading(report, &mut out);
     let mut omitted = report.invalid.as_ref().map_or(0, |invalid| findings(invalid, detail, &mut out));
     for integration in &report.integrations {
-        omitted += attention(integration, detail, &mut out);
+        omitted += errors_and_held(integration, detail, &mut out);
     }
     for integration in &report.integrations {
         omitted += details(integration, detail, &mut out);
@@ -43,30 +43,30 @@ pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
         end.push_str(&format!("\n_{}_\n", code(&shortened(note, 200))));
     }
     if notes.len() > MAX_NOTES {
-        end.push_str(&format!("\n_and {}_\n", counted(notes.len() - MAX_NOTES, "more note")));
+        end.push_str(&format!("\n_and {}_\n", pluralize(notes.len() - MAX_NOTES, "more note")));
     }
     for UncheckedIntegration { integration, reason } in report.unchecked.iter().take(MAX_NOTES) {
         let (name, reason) = (code(integration), code(&shortened(reason, 200)));
         end.push_str(&format!("\n**not checked**: {name}: {reason}\n"));
     }
     if report.unchecked.len() > MAX_NOTES {
-        let more = counted(report.unchecked.len() - MAX_NOTES, "more integration");
+        let more = pluralize(report.unchecked.len() - MAX_NOTES, "more integration");
         end.push_str(&format!("\n**not checked**: {more}\n"));
     }
     if !report.unaffected.is_empty() {
-        end.push_str(&format!("\n{} not affected\n", counted(report.unaffected.len(), "integration")));
+        end.push_str(&format!("\n{} not affected\n", pluralize(report.unaffected.len(), "integration")));
     }
     out.text.push_str(&end);
     out.text
 }
 
 /// Text with a size limit.
-struct Limited {
+struct LimitedText {
     text: String,
     max: usize,
 }
 
-impl Limited {
+impl LimitedText {
     /// Adds a piece if there is space for it and for `reserve` more bytes.
     fn push(&mut self, piece: &str, reserve: usize) -> bool {
         let fits = self.text.len() + piece.len() + reserve <= self.max;
@@ -78,10 +78,10 @@ impl Limited {
 }
 
 /// Adds a title with the totals, and a row for each integration.
-fn heading(report: &PlanReport, out: &mut Limited) {
+fn heading(report: &PlanReport, out: &mut LimitedText) {
     let title = match &report.invalid {
         Some(invalid) => format!("{}; nothing was planned", invalid.summary()),
-        None => words(&report.totals),
+        None => totals_text(&report.totals),
     };
     out.push(&format!("### Plan: {title}\n"), 0);
     let rows: Vec<&IntegrationReport> = report.integrations.iter().filter(|one| is_listed(one)).collect();
@@ -105,12 +105,12 @@ fn heading(report: &PlanReport, out: &mut Limited) {
         left -= 1;
     }
     if left > 0 {
-        out.push(&format!("\nand {}\n", counted(left, "more integration")), 0);
+        out.push(&format!("\nand {}\n", pluralize(left, "more integration")), 0);
     }
 }
 
 /// Adds the findings of invalid data; returns the number of omitted ones.
-fn findings(invalid: &InvalidData, detail: Detail, out: &mut Limited) -> usize {
+fn findings(invalid: &InvalidData, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let mut omitted = invalid.omitted;
     out.push("\n", 0);
     for finding in &invalid.findings {
@@ -119,7 +119,7 @@ fn findings(invalid: &InvalidData, detail: Detail, out: &mut Limited) -> usize {
     omitted
 }
 
-fn one_finding(finding: &FindingReport, detail: Detail) -> String {
+fn one_finding(finding: &FindingReport, detail: PlanDetail) -> String {
     let FindingReport { code: id, severity, message, hint, .. } = finding;
     let severity = if severity == "error" { "error" } else { "warning" };
     let text = |text: &str| code(&shortened(text, detail.max_value.saturating_mul(5)));
@@ -137,7 +137,7 @@ fn is_listed(integration: &IntegrationReport) -> bool {
 }
 
 /// Adds errors and held changes, which a reviewer has to see first; returns the number of omitted entries.
-fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
+fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let mut omitted = 0;
     let name = code(&integration.integration);
     for error in &integration.errors {
@@ -164,7 +164,7 @@ fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited)
 }
 
 /// Adds the changes, waits and notes of an integration, folded; returns the number of omitted entries.
-fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
+fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let changes = integration.changes.iter().filter(|one| one.held.is_none());
     let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
     let notes = integration.notes.iter().map(|note| format!("- note: {}\n", code(note)));
@@ -176,7 +176,8 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     let removes = totals.remove + totals.replace + totals.fields_removed > 0;
     let open = if removes { " open" } else { "" };
     let failed = if integration.totals.errors > 0 { ", failed" } else { "" };
-    let mut start = format!("\n<details{open}><summary>{name}: {}{failed}</summary>\n\n", words(&totals));
+    let mut start =
+        format!("\n<details{open}><summary>{name}: {}{failed}</summary>\n\n", totals_text(&totals));
     for cause in integration.causes.iter().take(10) {
         start.push_str(&format!("because of {}  \n", code(&cause.to_string())));
     }
@@ -196,7 +197,7 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     omitted
 }
 
-fn one_change(change: &ReportedChange, detail: Detail) -> String {
+fn one_change(change: &ReportedChange, detail: PlanDetail) -> String {
     let ReportedChange { action, kind, name, scope, summary, held, .. } = change;
     let word = action.as_str();
     let what = if kind.is_empty() || name.is_empty() {
@@ -223,7 +224,7 @@ fn one_change(change: &ReportedChange, detail: Detail) -> String {
     }
     if folded > 0 {
         let noun = if fields.is_empty() { "field" } else { "more field" };
-        out.push_str(&format!("  - … {}\n", counted(folded, noun)));
+        out.push_str(&format!("  - … {}\n", pluralize(folded, noun)));
     }
     out
 }
@@ -245,7 +246,7 @@ fn one_field(field: &ReportedField, max_value: usize) -> String {
     format!("{word} {}{values}", code(path))
 }
 
-fn error_text(error: &ReportedFault, detail: Detail) -> String {
+fn error_text(error: &ReportedFault, detail: PlanDetail) -> String {
     let ReportedFault { shards: _, message, details, hint, locations } = error;
     let mut out = code(&shortened(message, detail.max_value.saturating_mul(5)));
     if let Some(shards) = error.concerned_shards() {
@@ -264,7 +265,7 @@ fn error_text(error: &ReportedFault, detail: Detail) -> String {
 }
 
 /// `1 to add, 2 to change`; counts of 0 are left out.
-fn words(totals: &Totals) -> String {
+fn totals_text(totals: &Totals) -> String {
     let Totals { add, change, replace, remove, fields_removed, held, not_done, errors, applied: _ } = *totals;
     let parts = [
         (add, "to add"),
@@ -287,7 +288,7 @@ fn words(totals: &Totals) -> String {
 /// assert_eq!(qontract_report::markdown::code("a`b\n"), "``a`b\\n``");
 /// ```
 pub fn code(text: &str) -> String {
-    let text = shown(text);
+    let text = sanitize(text);
     let fence = "`".repeat(longest_run(&text) + 1);
     let is_padded = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
     let pad = if is_padded { " " } else { "" };
@@ -301,7 +302,7 @@ pub fn cell(text: &str) -> String {
 
 /// A code block, whose fence is longer than any run of backticks in the text.
 pub fn block(text: &str, language: &str) -> String {
-    let text = shown_lines(text.trim_end());
+    let text = sanitize_lines(text.trim_end());
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
     format!("{fence}{language}\n{text}\n{fence}\n")
 }
@@ -309,7 +310,7 @@ pub fn block(text: &str, language: &str) -> String {
 /// Text inside an HTML element.
 pub fn html(text: &str) -> String {
     let mut out = String::new();
-    for character in shown(text).chars() {
+    for character in sanitize(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use qontract_diagnostics::counted;
+use qontract_diagnostics::pluralize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -494,9 +494,9 @@ impl PlanReport {
         let sentence = |(reason, (count, names)): (&str, (usize, Vec<&str>))| {
             let of = match names.as_slice() {
                 [one] => format!("`{one}`"),
-                names => counted(names.len(), "integration"),
+                names => pluralize(names.len(), "integration"),
             };
-            format!("{} of {of} skipped: {reason}", counted(count, "shard"))
+            format!("{} of {of} skipped: {reason}", pluralize(count, "shard"))
         };
         reasons.into_iter().map(sentence).collect()
     }

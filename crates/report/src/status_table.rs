@@ -8,10 +8,10 @@ mod line;
 use std::time::Duration;
 
 use qontract_diagnostics::human::{self, duration};
-use qontract_diagnostics::{counted, shown};
+use qontract_diagnostics::{pluralize, sanitize};
 
-pub use line::Line;
-use line::{Part, Style, cut, width_of};
+pub use line::StatusLine;
+use line::{LinePart, LineStyle, cut, width_of};
 
 use crate::DataUse;
 
@@ -23,20 +23,20 @@ const MAX_SHARDS: usize = 5;
 
 /// Separators between two columns, and between two parts of a line.
 const GAP: &str = "  ";
-const DOT: &str = " · ";
+const SEPARATOR: &str = " · ";
 
 /// The content of the table.
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub struct StatusView {
     /// The title.
-    pub title: Title,
+    pub title: StatusTitle,
     /// The loops.
     pub loops: Vec<LoopView>,
 }
 
 /// The title: the data, the mode and the targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Title {
+pub struct StatusTitle {
     /// The data repo.
     pub data: String,
     /// The commit of the data.
@@ -71,7 +71,7 @@ pub enum LoopState {
 impl LoopState {
     const ALL: [Self; 5] = [Self::Failed, Self::Held, Self::Retrying, Self::Starting, Self::Ok];
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Held => "held",
@@ -81,12 +81,12 @@ impl LoopState {
         }
     }
 
-    fn style(self) -> Style {
+    fn style(self) -> LineStyle {
         match self {
-            Self::Failed => Style::Red,
-            Self::Held | Self::Retrying => Style::Yellow,
-            Self::Starting => Style::Dim,
-            Self::Ok => Style::Green,
+            Self::Failed => LineStyle::Red,
+            Self::Held | Self::Retrying => LineStyle::Yellow,
+            Self::Starting => LineStyle::Dim,
+            Self::Ok => LineStyle::Green,
         }
     }
 }
@@ -107,14 +107,14 @@ pub struct LoopView {
     /// The duration of the last run.
     pub took: Option<Duration>,
     /// Its current activity.
-    pub now: Activity,
+    pub now: LoopActivity,
     /// Shards that failed or are held.
-    pub troubled: Vec<ShardView>,
+    pub attention_shards: Vec<ShardView>,
 }
 
 /// The current activity of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum LoopActivity {
     /// It runs, and may wait for something.
     Running(Option<String>),
     /// It sleeps; the time until its next run.
@@ -135,7 +135,7 @@ pub struct ShardView {
 }
 
 /// The lines of the table for a terminal of `width` columns and `height` rows.
-pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
+pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> {
     let room = height.saturating_sub(MARGIN);
     let mut loops: Vec<&LoopView> = view.loops.iter().collect();
     loops.sort_by(|a, b| (a.state, &a.name).cmp(&(b.state, &b.name)));
@@ -160,14 +160,14 @@ pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
 }
 
 /// The rows of the loops, at most `room`: each loop has one, and the remaining rows show shards.
-fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<Line> {
+fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<StatusLine> {
     let mut lines = Vec::new();
     if loops.len() > room {
         let (shown, rest) = loops.split_at(room - 1);
         lines.extend(shown.iter().map(|one| columns.row(one, width)));
-        lines.push(Line::of(
+        lines.push(StatusLine::of(
             &format!("… and {} more ({})", rest.len(), counts(rest).join(", ")),
-            Style::Dim,
+            LineStyle::Dim,
             width,
         ));
         return lines;
@@ -175,43 +175,47 @@ fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Ve
     let mut left = room - loops.len();
     for one in loops {
         lines.push(columns.row(one, width));
-        let all = one.troubled.len();
+        let all = one.attention_shards.len();
         // A line below the shards counts those that are not shown.
         let shown = if all <= MAX_SHARDS.min(left) { all } else { MAX_SHARDS.min(left.saturating_sub(1)) };
-        for shard in &one.troubled[..shown] {
+        for shard in &one.attention_shards[..shown] {
             lines.push(shard_row(shard, width));
         }
         left -= shown;
         let more = all - shown;
         if more > 0 && left > 0 {
             left -= 1;
-            lines.push(Line::of(&format!("    … and {}", counted(more, "more shard")), Style::Dim, width));
+            lines.push(StatusLine::of(
+                &format!("    … and {}", pluralize(more, "more shard")),
+                LineStyle::Dim,
+                width,
+            ));
         }
     }
     lines
 }
 
-fn shard_row(shard: &ShardView, width: usize) -> Line {
+fn shard_row(shard: &ShardView, width: usize) -> StatusLine {
     let (word, style) = match (shard.failed, shard.held) {
-        (true, 0) => ("failed".to_owned(), Style::Red),
-        (true, held) => (format!("failed, {held} held"), Style::Red),
-        (false, held) => (format!("{held} held"), Style::Yellow),
+        (true, 0) => ("failed".to_owned(), LineStyle::Red),
+        (true, held) => (format!("failed, {held} held"), LineStyle::Red),
+        (false, held) => (format!("{held} held"), LineStyle::Yellow),
     };
-    let key = cut(&shown(&shard.key), width.saturating_sub(width_of(&word) + 6));
-    Line::new([Part::plain(format!("    {key}: ")), Part::new(word, style)], width)
+    let key = cut(&sanitize(&shard.key), width.saturating_sub(width_of(&word) + 6));
+    StatusLine::new([LinePart::plain(format!("    {key}: ")), LinePart::new(word, style)], width)
 }
 
 /// Numbers of loops by state.
 fn counts(loops: &[&LoopView]) -> Vec<String> {
     let count = |state: LoopState| loops.iter().filter(|one| one.state == state).count();
-    let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.word()));
+    let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.as_str()));
     counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
 /// A line of parts. Until it fits, parts are left out, those with the highest number first.
-fn fitted(mut parts: Vec<(u8, Part)>, width: usize) -> Line {
-    let wide = |parts: &[(u8, Part)]| {
-        let gaps = width_of(DOT) * parts.len().saturating_sub(1);
+fn fit_parts(mut parts: Vec<(u8, LinePart)>, width: usize) -> StatusLine {
+    let wide = |parts: &[(u8, LinePart)]| {
+        let gaps = width_of(SEPARATOR) * parts.len().saturating_sub(1);
         parts.iter().map(|(_, part)| part.width()).sum::<usize>() + gaps
     };
     while wide(&parts) > width && parts.len() > 1 {
@@ -224,66 +228,69 @@ fn fitted(mut parts: Vec<(u8, Part)>, width: usize) -> Line {
     let mut all = Vec::new();
     for (index, (_, part)) in parts.into_iter().enumerate() {
         if index > 0 {
-            all.push(Part::new(DOT, Style::Dim));
+            all.push(LinePart::new(SEPARATOR, LineStyle::Dim));
         }
         all.push(part);
     }
-    Line::new(all, width)
+    StatusLine::new(all, width)
 }
 
-fn title(title: &Title, width: usize) -> Line {
-    let Title { data, commit, mode, targets, .. } = title;
+fn title(title: &StatusTitle, width: usize) -> StatusLine {
+    let StatusTitle { data, commit, mode, targets, .. } = title;
     let data = match commit {
-        Some(commit) => format!("{} @ {}", shown(data), short(commit)),
-        None => shown(data).into_owned(),
+        Some(commit) => format!("{} @ {}", sanitize(data), short(commit)),
+        None => sanitize(data).into_owned(),
     };
-    let mode_style = if *mode == "dry run" { Style::Plain } else { Style::Bold };
-    fitted(
+    let mode_style = if *mode == "dry run" { LineStyle::Plain } else { LineStyle::Bold };
+    fit_parts(
         vec![
-            (3, Part::new("qontract up", Style::Bold)),
-            (0, Part::plain(data)),
-            (1, Part::new(*mode, mode_style)),
-            (2, Part::plain(shown(targets).into_owned())),
+            (3, LinePart::new("qontract up", LineStyle::Bold)),
+            (0, LinePart::plain(data)),
+            (1, LinePart::new(*mode, mode_style)),
+            (2, LinePart::plain(sanitize(targets).into_owned())),
         ],
         width,
     )
 }
 
 /// A line about data that is invalid.
-fn invalid(Title { invalid, bundle, .. }: &Title, width: usize) -> Option<Line> {
-    let text = shown(invalid.as_ref()?).into_owned();
-    let bundle = DataUse::Reconcile.describe(Some(&*shown(bundle)).filter(|sha| !sha.is_empty()));
-    Some(fitted(vec![(0, Part::new(text, Style::Red)), (1, Part::new(bundle, Style::Red))], width))
+fn invalid(StatusTitle { invalid, bundle, .. }: &StatusTitle, width: usize) -> Option<StatusLine> {
+    let text = sanitize(invalid.as_ref()?).into_owned();
+    let bundle = DataUse::Reconcile.describe(Some(&*sanitize(bundle)).filter(|sha| !sha.is_empty()));
+    Some(fit_parts(
+        vec![(0, LinePart::new(text, LineStyle::Red)), (1, LinePart::new(bundle, LineStyle::Red))],
+        width,
+    ))
 }
 
-fn totals(view: &View, width: usize) -> Line {
+fn totals(view: &StatusView, width: usize) -> StatusLine {
     let count = |state: LoopState| view.loops.iter().filter(|one| one.state == state).count();
-    let mut parts = vec![(2, Part::plain(counted(view.loops.len(), "integration")))];
+    let mut parts = vec![(2, LinePart::plain(pluralize(view.loops.len(), "integration")))];
     for state in LoopState::ALL.into_iter().rev() {
         let rank = match state {
             LoopState::Failed | LoopState::Held => 0,
             LoopState::Retrying | LoopState::Starting | LoopState::Ok => 1,
         };
         if count(state) > 0 {
-            parts.push((rank, Part::new(format!("{} {}", count(state), state.word()), state.style())));
+            parts.push((rank, LinePart::new(format!("{} {}", count(state), state.as_str()), state.style())));
         }
     }
     if view.title.unchecked > 0 {
-        parts.push((1, Part::new(format!("{} not checked", view.title.unchecked), Style::Yellow)));
+        parts.push((1, LinePart::new(format!("{} not checked", view.title.unchecked), LineStyle::Yellow)));
     }
     let changes = view.loops.iter().map(|one| one.changes).sum::<usize>();
-    parts.push((3, Part::plain(counted(changes, "change"))));
+    parts.push((3, LinePart::plain(pluralize(changes, "change"))));
     if !view.title.bundle.is_empty() {
-        parts.push((5, Part::plain(format!("bundle {}", short(&view.title.bundle)))));
+        parts.push((5, LinePart::plain(format!("bundle {}", short(&view.title.bundle)))));
     }
-    parts.push((6, Part::plain(shown(&view.title.targets).into_owned())));
-    parts.push((4, Part::new("Ctrl-C to stop", Style::Dim)));
-    fitted(parts, width)
+    parts.push((6, LinePart::plain(sanitize(&view.title.targets).into_owned())));
+    parts.push((4, LinePart::new("Ctrl-C to stop", LineStyle::Dim)));
+    fit_parts(parts, width)
 }
 
 /// The abbreviation of a sha or commit.
 fn short(id: &str) -> String {
-    human::short_sha(&shown(id))
+    human::short_sha(&sanitize(id))
 }
 
 /// The visible columns and their widths.
@@ -295,18 +302,18 @@ struct Columns {
     next: Option<usize>,
 }
 
-const STATE: usize = 8;
-const SHARDS: usize = 6;
-const TOOK: usize = 6;
+const STATE_WIDTH: usize = 8;
+const SHARDS_WIDTH: usize = 6;
+const TOOK_WIDTH: usize = 6;
 /// Minimum width of the column with the current activity.
-const MIN_NEXT: usize = 7;
+const MIN_NEXT_WIDTH: usize = 7;
 
 impl Columns {
     /// As many columns as fit: the name has the highest priority, the number of shards the lowest.
     fn fit(loops: &[&LoopView], width: usize) -> Self {
-        let name = loops.iter().map(|one| width_of(&shown(&one.name))).max().unwrap_or_default();
+        let name = loops.iter().map(|one| width_of(&sanitize(&one.name))).max().unwrap_or_default();
         let name = name.max("INTEGRATION".len());
-        let mut left = width.saturating_sub(STATE + GAP.len() + name);
+        let mut left = width.saturating_sub(STATE_WIDTH + GAP.len() + name);
         let mut take = |wanted: usize| {
             let fits = left >= wanted + GAP.len();
             if fits {
@@ -317,43 +324,43 @@ impl Columns {
         let changes =
             loops.iter().map(|one| changes(one).len()).max().unwrap_or_default().max("CHANGES".len());
         let has_changes = take(changes);
-        let next = take(MIN_NEXT);
-        let took = take(TOOK);
-        let shards = take(SHARDS);
-        let name = name.min(width.saturating_sub(STATE + GAP.len()));
+        let next = take(MIN_NEXT_WIDTH);
+        let took = take(TOOK_WIDTH);
+        let shards = take(SHARDS_WIDTH);
+        let name = name.min(width.saturating_sub(STATE_WIDTH + GAP.len()));
         Self {
             name,
             shards,
             changes: has_changes.then_some(changes),
             took,
-            next: next.then_some(MIN_NEXT + left),
+            next: next.then_some(MIN_NEXT_WIDTH + left),
         }
     }
 
-    fn header(&self, width: usize) -> Line {
+    fn header(&self, width: usize) -> StatusLine {
         let cells = ["STATE", "INTEGRATION", "SHARDS", "CHANGES", "TOOK", "NEXT"].map(str::to_owned);
         let text = self.cells(cells).concat();
-        Line::of(text.trim_end(), Style::Dim, width)
+        StatusLine::of(text.trim_end(), LineStyle::Dim, width)
     }
 
-    fn row(&self, one: &LoopView, width: usize) -> Line {
+    fn row(&self, one: &LoopView, width: usize) -> StatusLine {
         let now = match &one.now {
-            Activity::Running(None) => "running".to_owned(),
-            Activity::Running(Some(what)) => format!("running: {}", shown(what)),
-            Activity::Sleeping(time) => format!("in {}", coarse(*time)),
-            Activity::Idle => String::new(),
+            LoopActivity::Running(None) => "running".to_owned(),
+            LoopActivity::Running(Some(what)) => format!("running: {}", sanitize(what)),
+            LoopActivity::Sleeping(time) => format!("in {}", coarse_duration(*time)),
+            LoopActivity::Idle => String::new(),
         };
         let cells = [
-            one.state.word().to_owned(),
-            shown(&one.name).into_owned(),
+            one.state.as_str().to_owned(),
+            sanitize(&one.name).into_owned(),
             one.shards.map(|count| count.to_string()).unwrap_or_default(),
             changes(one),
             one.took.map(duration).unwrap_or_default(),
             now,
         ];
         let [state, rest @ ..] = self.cells(cells);
-        let parts = [Part::new(state, one.state.style()), Part::plain(rest.concat().trim_end())];
-        Line::new(parts, width)
+        let parts = [LinePart::new(state, one.state.style()), LinePart::plain(rest.concat().trim_end())];
+        StatusLine::new(parts, width)
     }
 
     /// Cells, padded to their columns, with separators.
@@ -367,11 +374,11 @@ impl Columns {
             format!("{GAP}{}{text}", " ".repeat(width - width_of(&text)))
         };
         [
-            format!("{}{GAP}", left(&state, STATE)),
+            format!("{}{GAP}", left(&state, STATE_WIDTH)),
             left(&name, self.name),
-            if self.shards { right(&shards, SHARDS) } else { String::new() },
+            if self.shards { right(&shards, SHARDS_WIDTH) } else { String::new() },
             self.changes.map(|width| right(&changes, width)).unwrap_or_default(),
-            if self.took { right(&took, TOOK) } else { String::new() },
+            if self.took { right(&took, TOOK_WIDTH) } else { String::new() },
             self.next.map(|width| format!("{GAP}{}", cut(&next, width))).unwrap_or_default(),
         ]
     }
@@ -387,7 +394,7 @@ fn changes(one: &LoopView) -> String {
 
 /// Formats the time until the next run: in seconds below two minutes, in minutes below two hours, otherwise
 /// in hours. Coarse, so that the text rarely changes.
-fn coarse(time: Duration) -> String {
+fn coarse_duration(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),
         seconds @ 120..7_200 => format!("{}m", seconds / 60),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use qontract_report::text::{Detail, render_one};
+use qontract_report::text::{PlanDetail, render_integration};
 use qontract_report::{
     ChangeAction, DataSide, FieldAction, FindingReport, IntegrationReport, InvalidData, Location, PlanReport,
     ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, StepResult,
@@ -139,18 +139,21 @@ to approve the held changes, add this to the data:
     $schema: /x
     name: approve
 "#;
-    assert_eq!(text::render(&report(), Detail::default()).plain(), expect);
+    assert_eq!(text::render(&report(), PlanDetail::default()).plain(), expect);
 }
 
 #[test]
 fn a_plan_without_changes_says_so() {
     let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
-    assert_eq!(text::render(&report, Detail::default()).plain(), "no changes\n");
+    assert_eq!(text::render(&report, PlanDetail::default()).plain(), "no changes\n");
     report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
     report.add_unaffected(UnaffectedIntegration { integration: "b".to_owned(), reason: String::new() });
-    assert_eq!(text::render(&report, Detail::default()).plain(), "no changes; 1 integration not affected\n");
-    assert!(render_one(&report.integrations[0], Detail::default()).is_empty());
-    let markdown = markdown::render(&report, Detail::default(), markdown::MAX_BYTES);
+    assert_eq!(
+        text::render(&report, PlanDetail::default()).plain(),
+        "no changes; 1 integration not affected\n"
+    );
+    assert!(render_integration(&report.integrations[0], PlanDetail::default()).is_empty());
+    let markdown = markdown::render(&report, PlanDetail::default(), markdown::MAX_BYTES);
     assert_eq!(markdown, "### Plan: no changes\n\n1 integration not affected\n");
 }
 
@@ -166,7 +169,7 @@ fn a_real_run_marks_the_result_of_each_change() {
     one.totals.applied = Some(1);
     let line = "+ add Thing `x` (cluster=c1, namespace=n1)\n";
     let expect = format!("{line}✓ {line}✗ {line}· {line}4 to add, 0 to change, 0 to remove; 1 step done\n");
-    assert_eq!(render_one(&one, Detail::default()).plain(), expect);
+    assert_eq!(render_integration(&one, PlanDetail::default()).plain(), expect);
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn changes_waits_and_errors_are_grouped_by_shard() {
         .map(wait)
         .map(|(shard, message)| ReportedWait { shard, message, locations: Vec::new() })
         .into();
-    let text = render_one(&one, Detail::default()).plain();
+    let text = render_integration(&one, PlanDetail::default()).plain();
     let lines: Vec<&str> = text.lines().collect();
     let expect = [
         "+ in a",
@@ -214,15 +217,15 @@ fn long_diffs_are_folded_with_counts() {
     };
     let render = |action, count, detail| {
         let change = change(action, "Thing", "x", fields(count));
-        render_one(&integration("a", ReportStatus::Changes, vec![change], Vec::new()), detail).plain()
+        render_integration(&integration("a", ReportStatus::Changes, vec![change], Vec::new()), detail).plain()
     };
-    let detail = Detail { max_fields: 3, ..Detail::default() };
+    let detail = PlanDetail { max_fields: 3, ..PlanDetail::default() };
     assert!(!render(ChangeAction::Change, 3, detail).contains('…'));
     let text = render(ChangeAction::Change, 4, detail);
     assert!(text.contains("    ~ f2: 1 → 2\n    … 1 more field (--full shows them)\n"), "{text}");
     assert!(render(ChangeAction::Remove, 5, detail).contains("… 2 more fields"));
     assert!(render(ChangeAction::Add, 2, detail).contains("    … 2 fields (--full shows them)\n"));
-    let full = render(ChangeAction::Add, 100, Detail::FULL);
+    let full = render(ChangeAction::Add, 100, PlanDetail::FULL);
     assert!(full.contains("~ f99: 1 → 2") && !full.contains('…'));
     assert_eq!(text::shortened("äbc", 3), "äbc");
     assert_eq!(text::shortened("äbcd", 3), "äbc… (1 more character)");
@@ -272,7 +275,7 @@ _`something to know`_
 
 1 integration not affected
 "#;
-    assert_eq!(markdown::render(&report(), Detail::default(), markdown::MAX_BYTES), expect);
+    assert_eq!(markdown::render(&report(), PlanDetail::default(), markdown::MAX_BYTES), expect);
 }
 
 #[test]
@@ -285,13 +288,13 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
         report.add(integration(name, ReportStatus::Changes, changes.clone(), Vec::new()));
     }
     for max in [4_000, 20_000, 60_000, 150_000] {
-        let text = markdown::render(&report, Detail::default(), max);
+        let text = markdown::render(&report, PlanDetail::default(), max);
         assert!(text.len() <= max, "{} > {max}", text.len());
         let shown = text.matches("- **change**").count();
         assert!(text.contains(&format!("**and {} more**", 1_000 - shown)), "{shown} shown of {max} bytes");
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     }
-    let text = markdown::render(&report, Detail::default(), 1_000_000);
+    let text = markdown::render(&report, PlanDetail::default(), 1_000_000);
     assert_eq!(text.matches("- **change**").count(), 1_000);
     assert!(!text.contains("left out"));
 }
@@ -303,7 +306,7 @@ fn many_integrations_leave_space_for_their_changes() {
         let one = vec![change(ChangeAction::Add, "Thing", "x", Vec::new())];
         report.add(integration(&format!("i{number:04}"), ReportStatus::Changes, one, Vec::new()));
     }
-    let text = markdown::render(&report, Detail::default(), 10_000);
+    let text = markdown::render(&report, PlanDetail::default(), 10_000);
     assert!(text.len() <= 10_000);
     let rows = text.lines().filter(|line| line.starts_with("| `i")).count();
     assert!(rows > 10 && text.contains(&format!("\nand {} more integrations\n", 1_000 - rows)), "{text}");
@@ -382,17 +385,17 @@ fn a_report_of_invalid_data_lists_the_findings_and_counts_the_rest() {
     let expect = "### Plan: the data of head does not validate: 6 errors, 1 warning; nothing was planned\n\n\
         - **error** `Q2001`: `x:3:7`: `x`\n  - hint: `x`\n\n\
         **and 6 more**, left out to keep this comment short\n";
-    assert_eq!(markdown::render(&report, Detail::default(), markdown::MAX_BYTES), expect);
-    let plain = text::render(&report, Detail::default()).plain();
+    assert_eq!(markdown::render(&report, PlanDetail::default(), markdown::MAX_BYTES), expect);
+    let plain = text::render(&report, PlanDetail::default()).plain();
     assert_eq!(plain, "the data of head does not validate: 6 errors, 1 warning; nothing was planned\n");
     // Long texts do not make the comment too long.
-    let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), Detail::default(), 10_000);
+    let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), PlanDetail::default(), 10_000);
     assert!(long.len() <= 10_000 && long.contains(" more**, left out"), "{long}");
 }
 
 #[test]
 fn findings_are_never_markup() {
-    let markdown = markdown::render(&invalid_report(HOSTILE, 2), Detail::FULL, markdown::MAX_BYTES);
+    let markdown = markdown::render(&invalid_report(HOSTILE, 2), PlanDetail::FULL, markdown::MAX_BYTES);
     assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
     let outside = outside_code(&markdown);
     for markup in ["script", "@all", "[x]", "http:", "/close", "**x**", "#1", "<", "|"] {
@@ -439,7 +442,7 @@ fn outside_code(markdown: &str) -> String {
 
 #[test]
 fn text_from_data_is_never_markup() {
-    let markdown = markdown::render(&hostile_report(), Detail::FULL, markdown::MAX_BYTES);
+    let markdown = markdown::render(&hostile_report(), PlanDetail::FULL, markdown::MAX_BYTES);
     assert!(!markdown.contains('\u{1b}') && !markdown.contains('\u{202e}'), "{markdown}");
     let outside = outside_code(&markdown);
     for markup in ["script", "@all", "[x]", "http:", "/close", "**x**", "#1"] {
@@ -455,7 +458,7 @@ fn text_from_data_is_never_markup() {
 
 #[test]
 fn text_from_data_has_no_terminal_control_characters() {
-    let styled = text::render(&hostile_report(), Detail::FULL);
+    let styled = text::render(&hostile_report(), PlanDetail::FULL);
     assert!(!styled.as_str().contains("\u{1b}[31m\u{202e}") && !styled.plain().contains('\u{1b}'));
     assert!(!styled.plain().contains('\u{202e}'));
     assert!(styled.plain().lines().all(|line| !line.starts_with("/close")), "{}", styled.plain());

@@ -8,24 +8,24 @@
 //! declared and compared.
 
 mod causes;
-mod parts;
+mod partial_comparison;
 
 use std::sync::Arc;
 
 use qontract_bundle::diff::renames;
 use serde::Serialize;
 
-use crate::about::LooksUp;
-use crate::data::{Data, Source, Terms};
-use crate::declarations::Declaration;
+use crate::data::{BundleReader, Data, QueryPolicy};
+use crate::declared_cache::SharedDeclaredState;
+use crate::definition;
 use crate::fault::Fault;
-use crate::listing;
+use crate::integration::{Integration, IntegrationForm};
+use crate::meta::AdHocReads;
 use crate::options::Options;
-use crate::room::{Form, Room};
 use crate::state::{Comparison, digest};
 
-pub use causes::{Cause, What};
-use parts::{Parts, Sides};
+pub use causes::{Cause, CauseKind};
+use partial_comparison::{EnginePair, PartialComparison};
 
 /// The rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,17 +60,17 @@ impl Rule {
 }
 
 /// Whether a change affects an integration.
-pub enum Verdict {
+pub enum AffectedVerdict {
     /// It does not, by this rule.
     Unaffected(Rule),
     /// It may.
-    Affected(Box<Affected>),
+    Affected(Box<Impact>),
     /// The comparison failed: everything runs.
     Unknown(Fault),
 }
 
 /// The parts of an integration that a change affects.
-pub struct Affected {
+pub struct Impact {
     /// The rule that decided.
     pub rule: Rule,
     /// The changed fields and files that affect it, as far as they are known.
@@ -80,101 +80,109 @@ pub struct Affected {
     /// Whether all shards are affected, whatever differs.
     pub all: bool,
     /// The complete declared states of base and head, if they were needed.
-    pub states: Option<(Declaration, Declaration)>,
+    pub states: Option<(SharedDeclaredState, SharedDeclaredState)>,
 }
 
 /// Two bundles that are compared, as handles for one integration.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub struct BundlePair {
     /// The bundle before the change.
     pub base: Data,
     /// The bundle after the change.
     pub head: Data,
 }
 
-impl Pair {
+impl BundlePair {
     /// Handles without an allow-list of schemas.
-    pub fn new(integration: &Room, base: Arc<dyn Source>, head: Arc<dyn Source>) -> Self {
-        let terms = || Terms::of(integration.about());
+    pub fn new(integration: &Integration, base: Arc<dyn BundleReader>, head: Arc<dyn BundleReader>) -> Self {
+        let terms = || QueryPolicy::of(integration.meta());
         Self { base: Data::new(base, terms()), head: Data::new(head, terms()) }
     }
 }
 
 /// Decides whether the differences between base and head affect an integration.
-pub fn affected(integration: &Room, pair: &Pair, options: &Options) -> Verdict {
+pub fn affected(integration: &Integration, pair: &BundlePair, options: &Options) -> AffectedVerdict {
     match decide(integration, pair, options) {
         Ok(verdict) => verdict,
-        Err(fault) => Verdict::Unknown(fault),
+        Err(fault) => AffectedVerdict::Unknown(fault),
     }
 }
 
-fn decide(integration: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault> {
-    let about = integration.about();
-    let own = causes::own(pair, &about.name)?;
-    let sides = Sides::of(pair);
+fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Result<AffectedVerdict, Fault> {
+    let about = integration.meta();
+    let own = causes::own_definition(pair, &about.name)?;
+    let sides = EnginePair::of(pair);
     let found = sides.as_ref().and_then(|sides| causes::footprint(sides, about));
-    if own.is_empty() && about.looks_up != LooksUp::Always {
+    if own.is_empty() && about.ad_hoc_reads != AdHocReads::Anytime {
         let is_out_of_sight = found.as_ref().is_some_and(Vec::is_empty);
-        if is_out_of_sight && about.looks_up == LooksUp::Never {
-            return Ok(Verdict::Unaffected(Rule::Footprint));
+        if is_out_of_sight && about.ad_hoc_reads == AdHocReads::Never {
+            return Ok(AffectedVerdict::Unaffected(Rule::Footprint));
         }
-        let parts = sides.as_ref().and_then(|sides| Parts::find(about, sides));
+        let parts = sides.as_ref().and_then(|sides| PartialComparison::find(about, sides));
         if match &parts {
             Some(parts) => parts.is_empty(),
-            None => about.looks_up == LooksUp::Never && same_answers(integration, pair)?,
+            None => about.ad_hoc_reads == AdHocReads::Never && same_answers(integration, pair)?,
         } {
-            return Ok(Verdict::Unaffected(if is_out_of_sight { Rule::Footprint } else { Rule::Answers }));
+            return Ok(AffectedVerdict::Unaffected(if is_out_of_sight {
+                Rule::Footprint
+            } else {
+                Rule::Answers
+            }));
         }
         if let Some(comparison) = parts.and_then(|parts| parts.compare(integration, pair, options)) {
             if comparison.is_empty() {
-                return Ok(Verdict::Unaffected(Rule::Declared));
+                return Ok(AffectedVerdict::Unaffected(Rule::Declared));
             }
-            let causes = explain(causes(found, sides.as_ref()), sides.as_ref(), Some(&comparison));
+            let causes = explain(candidate_causes(found, sides.as_ref()), sides.as_ref(), Some(&comparison));
             let (all, comparison) = (comparison.common, Some(comparison));
-            let part = Affected { rule: Rule::Declared, causes, comparison, all, states: None };
-            return Ok(Verdict::Affected(Box::new(part)));
+            let part = Impact { rule: Rule::Declared, causes, comparison, all, states: None };
+            return Ok(AffectedVerdict::Affected(Box::new(part)));
         }
     }
     let causes = match own.as_slice() {
-        [] => causes(found, sides.as_ref()),
+        [] => candidate_causes(found, sides.as_ref()),
         own => own.iter().cloned().chain(found.unwrap_or_default()).collect(),
     };
     let (base, head) = (integration.declare(&pair.base, options)?, integration.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
         let causes = explain(causes, sides.as_ref(), None);
-        let whole = Affected { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
-        return Ok(Verdict::Affected(Box::new(whole)));
+        let whole = Impact { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
+        return Ok(AffectedVerdict::Affected(Box::new(whole)));
     };
     let comparison = base.compare(&*head);
     // A change of its permissions affects all shards; so does a change of data that it reads after `declare`.
-    let looks_up = about.looks_up == LooksUp::Always
-        && matches!(integration.form(), Form::Staged(_))
+    let looks_up = about.ad_hoc_reads == AdHocReads::Anytime
+        && matches!(integration.form(), IntegrationForm::Staged(_))
         && pair.base.sha() != pair.head.sha();
     let all = looks_up || !own.is_empty() || comparison.common;
     let rule = match (comparison.is_empty(), looks_up) {
         (false, _) => Rule::Declared,
         (true, true) => Rule::LooksUp,
-        (true, false) if own.is_empty() => return Ok(Verdict::Unaffected(Rule::Declared)),
+        (true, false) if own.is_empty() => return Ok(AffectedVerdict::Unaffected(Rule::Declared)),
         (true, false) => Rule::OwnFile,
     };
     let causes = explain(causes, sides.as_ref(), (!all).then_some(&comparison));
     let (comparison, states) = (Some(comparison), Some((base, head)));
-    Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
+    Ok(AffectedVerdict::Affected(Box::new(Impact { rule, causes, comparison, all, states })))
 }
 
 /// The possible causes of a difference: changes in the footprint of the declared queries, or else all
 /// changes, since any of them may have been read ad hoc.
-fn causes(found: Option<Vec<Cause>>, sides: Option<&Sides<'_>>) -> Vec<Cause> {
+fn candidate_causes(found: Option<Vec<Cause>>, sides: Option<&EnginePair<'_>>) -> Vec<Cause> {
     let found = found.unwrap_or_default();
     match sides {
-        Some(sides) if found.is_empty() => causes::all(&sides.diff),
+        Some(sides) if found.is_empty() => causes::all_changes(&sides.diff),
         _ => found,
     }
 }
 
 /// The causes to report: renamed files are followed, and causes that do not explain the differences are left
 /// out.
-fn explain(causes: Vec<Cause>, sides: Option<&Sides<'_>>, comparison: Option<&Comparison>) -> Vec<Cause> {
+fn explain(
+    causes: Vec<Cause>,
+    sides: Option<&EnginePair<'_>>,
+    comparison: Option<&Comparison>,
+) -> Vec<Cause> {
     let relevant = |causes: Vec<Cause>| match comparison {
         Some(comparison) => causes::relevant(causes, comparison),
         None => causes,
@@ -189,9 +197,9 @@ fn explain(causes: Vec<Cause>, sides: Option<&Sides<'_>>, comparison: Option<&Co
     causes::without_moved_references(causes, &sides.diff, &renames)
 }
 
-fn same_answers(integration: &Room, pair: &Pair) -> Result<bool, Fault> {
-    for query in &integration.about().queries {
-        let (old, new) = (pair.base.declared(query)?, pair.head.declared(query)?);
+fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fault> {
+    for query in &integration.meta().queries {
+        let (old, new) = (pair.base.query_tree(query)?, pair.head.query_tree(query)?);
         if digest(&old.data) != digest(&new.data) {
             return Ok(false);
         }
@@ -200,13 +208,13 @@ fn same_answers(integration: &Room, pair: &Pair) -> Result<bool, Fault> {
 }
 
 /// The integrations that the data of base or head defines, of those in `integrations`.
-pub fn defined<'r>(
-    integrations: impl IntoIterator<Item = &'r Room>,
-    base: &dyn Source,
-    head: &dyn Source,
-) -> Result<Vec<&'r Room>, Fault> {
-    let mut known = listing::all(head)?;
-    known.extend(listing::all(base)?);
-    let defined = |integration: &&Room| known.iter().any(|(name, _)| *name == integration.about().name);
+pub fn defined_integrations<'r>(
+    integrations: impl IntoIterator<Item = &'r Integration>,
+    base: &dyn BundleReader,
+    head: &dyn BundleReader,
+) -> Result<Vec<&'r Integration>, Fault> {
+    let mut known = definition::all(head)?;
+    known.extend(definition::all(base)?);
+    let defined = |integration: &&Integration| known.iter().any(|(name, _)| *name == integration.meta().name);
     Ok(integrations.into_iter().filter(defined).collect())
 }

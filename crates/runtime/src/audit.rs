@@ -9,7 +9,7 @@ use crate::plan::Change;
 
 /// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Written<'a> {
+pub struct WriteRecord<'a> {
     /// The run.
     pub run: &'a str,
     /// The shard.
@@ -17,12 +17,12 @@ pub struct Written<'a> {
     /// The changes of the step.
     pub changes: &'a [Change],
     /// The fault, if the step failed. It may be applied in part, unless the fault says otherwise.
-    pub failed: Option<&'a Fault>,
+    pub fault: Option<&'a Fault>,
 }
 
 /// A step that starts, or whose result is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
+pub struct StepAttempt<'a> {
     /// The shard.
     pub shard: &'a ShardKey,
     /// The changes of the step.
@@ -32,11 +32,11 @@ pub struct Attempt<'a> {
 /// Receives every write.
 pub trait Audit: fmt::Debug + Send + Sync {
     /// A step starts: from now on the target may change.
-    fn begin(&self, _: &Attempt<'_>) {}
-    /// The result of a step is known. It follows [`Audit::wrote`], if that is called for the step.
-    fn end(&self, _: &Attempt<'_>) {}
+    fn begin(&self, _: &StepAttempt<'_>) {}
+    /// The result of a step is known. It follows [`Audit::record_write`], if that is called for the step.
+    fn end(&self, _: &StepAttempt<'_>) {}
     /// Records a write.
-    fn wrote(&self, written: &Written<'_>);
+    fn record_write(&self, written: &WriteRecord<'_>);
 }
 
 /// Drops every write.
@@ -44,5 +44,5 @@ pub trait Audit: fmt::Debug + Send + Sync {
 pub struct NoAudit;
 
 impl Audit for NoAudit {
-    fn wrote(&self, _: &Written<'_>) {}
+    fn record_write(&self, _: &WriteRecord<'_>) {}
 }

@@ -7,32 +7,32 @@ use std::future::Future;
 use qontract_access::{ReadPermit, WritePermit};
 use serde::Serialize;
 
-use crate::about::About;
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
-use crate::memo::Memo;
+use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::place::Place;
-use crate::plan::{Plan, Thing};
+use crate::plan::{ObjectKey, Plan};
+use crate::round_cache::RoundCache;
 use crate::secrets::{SecretLookup, ShardSecrets};
-use crate::state::{Declared, Shard};
+use crate::source_location::SourceLocation;
+use crate::state::{DeclaredState, Shard};
 
 /// One item of desired state: an object that must exist, or must not.
 #[derive(Clone, Debug)]
-pub struct Want<T> {
+pub struct DesiredItem<T> {
     /// The object.
-    pub thing: Thing,
+    pub object: ObjectKey,
     /// Provenance: the location in the data that declares it.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The desired state of the object.
-    pub wanted: Wanted<T>,
+    pub state: DesiredState<T>,
 }
 
 /// The desired state of one object.
 #[derive(Clone, Debug)]
-pub enum Wanted<T> {
+pub enum DesiredState<T> {
     /// The object must exist like this.
     Present(T),
     /// The object must not exist. The data says so explicitly (`delete: true`), which approves its removal.
@@ -51,11 +51,11 @@ pub enum Observed<T> {
 }
 
 /// The current state of the target, by scope.
-pub type World<T> = BTreeMap<Scope, Observed<T>>;
+pub type CurrentState<T> = BTreeMap<Scope, Observed<T>>;
 
 /// The result of applying a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub enum ApplyResult {
     /// The step was applied.
     Done,
     /// The target changed since the step was planned: plan again.
@@ -65,26 +65,26 @@ pub enum Applied {
 /// The result of rehearsing a step. A dry run rehearses steps where the target supports it; nothing is
 /// changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rehearsed {
+pub enum RehearsalResult {
     /// The target would apply the step.
-    Taken,
+    Accepted,
     /// The target would refuse the step, for this reason.
     Refused(Fault),
     /// The target could not validate the step, for this reason: something that it needs does not exist yet.
     NotValidated(String),
     /// The step is not rehearsed.
-    NotAsked,
+    Skipped,
 }
 
 /// The context of the read phases: `resolve`, `observe` and `rehearse`.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct ReadContext {
     /// The permit.
     pub permit: ReadPermit,
     /// The data, for ad-hoc queries and resources.
     pub data: Data,
     /// Caches the reads of this round. All shards share it.
-    pub memo: Memo,
+    pub cache: RoundCache,
     /// The date of the run.
     pub today: Date,
     /// The secrets that this shard may read. Values that it reads are recorded there, for redaction.
@@ -93,7 +93,7 @@ pub struct Read {
 
 /// The context of the write phase. It exists only in a real run.
 #[derive(Debug)]
-pub struct Write<'r> {
+pub struct WriteContext<'r> {
     /// The permit.
     pub permit: &'r WritePermit,
     /// The read permit, for preconditions.
@@ -104,7 +104,7 @@ pub struct Write<'r> {
 
 /// One shard of a declared state, as `resolve` and `observe` see it.
 #[derive(Debug)]
-pub struct View<'d, C, T, S> {
+pub struct DeclaredShardView<'d, C, T, S> {
     /// The key of the shard.
     pub key: &'d ShardKey,
     /// The state that all shards share.
@@ -114,19 +114,23 @@ pub struct View<'d, C, T, S> {
 }
 
 // Not derived: a view is `Copy` whatever its type parameters are.
-impl<C, T, S> Clone for View<'_, C, T, S> {
+impl<C, T, S> Clone for DeclaredShardView<'_, C, T, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C, T, S> Copy for View<'_, C, T, S> {}
+impl<C, T, S> Copy for DeclaredShardView<'_, C, T, S> {}
 
 /// The declared state of an integration.
-pub type DeclaredOf<I> = Declared<<I as Staged>::Common, <I as Staged>::Target, <I as Staged>::State>;
+pub type DeclaredStateOf<I> = DeclaredState<
+    <I as StagedIntegration>::Common,
+    <I as StagedIntegration>::Target,
+    <I as StagedIntegration>::State,
+>;
 
 /// An integration of the staged form.
-pub trait Staged: Send + Sync + 'static {
+pub trait StagedIntegration: Send + Sync + 'static {
     /// The state that all shards share.
     type Common: Serialize + Send + Sync + 'static;
     /// The address of a shard's target.
@@ -134,29 +138,32 @@ pub trait Staged: Send + Sync + 'static {
     /// The declared state of a shard.
     type State: Serialize + Send + Sync + 'static;
     /// The desired state of an object.
-    type Item: Send + Sync + 'static;
+    type Desired: Send + Sync + 'static;
     /// The current state of an object.
-    type Found: Send + Sync + 'static;
+    type Current: Send + Sync + 'static;
     /// The effect of a step.
     type Action: Send + Sync + 'static;
 
     /// The integration's metadata.
-    fn about(&self) -> &About;
+    fn meta(&self) -> &IntegrationMeta;
 
     /// Declares the state that follows from the data alone. Pure: it depends only on `data` and `options`.
-    fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault>
+    fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredStateOf<Self>, Fault>
     where
         Self: Sized;
 
     /// The secrets that the data names for a shard. In a dry run with a base, `resolve` reads only those that
     /// base names, too.
-    fn secret_lookups(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> BTreeSet<SecretLookup> {
+    fn secret_lookups(
+        &self,
+        _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+    ) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
 
     /// Text that follows from the data of a shard alone and is not in its serialised state. It is shown even
     /// where it equals a secret.
-    fn public_texts(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
+    fn public_texts(&self, _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
         Vec::new()
     }
 
@@ -164,31 +171,39 @@ pub trait Staged: Send + Sync + 'static {
     /// resolved is `Unresolved`; an error means that nothing can be resolved.
     fn resolve(
         &self,
-        read: &Read,
-        view: View<'_, Self::Common, Self::Target, Self::State>,
-    ) -> impl Future<Output = Result<Vec<Want<Self::Item>>, Fault>> + Send;
+        read: &ReadContext,
+        view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+    ) -> impl Future<Output = Result<Vec<DesiredItem<Self::Desired>>, Fault>> + Send;
 
     /// Reads the current state: all objects of the shard that the integration owns. For a shard that only
     /// base has, `view` is base's declared state and `desired` is empty.
     fn observe(
         &self,
-        read: &Read,
-        view: View<'_, Self::Common, Self::Target, Self::State>,
-        desired: &[Want<Self::Item>],
-    ) -> impl Future<Output = Result<World<Self::Found>, Fault>> + Send;
+        read: &ReadContext,
+        view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+        desired: &[DesiredItem<Self::Desired>],
+    ) -> impl Future<Output = Result<CurrentState<Self::Current>, Fault>> + Send;
 
     /// Plans the steps from current to desired state. Pure.
-    fn plan(&self, desired: &[Want<Self::Item>], current: &World<Self::Found>) -> Plan<Self::Action>;
+    fn plan(
+        &self,
+        desired: &[DesiredItem<Self::Desired>],
+        current: &CurrentState<Self::Current>,
+    ) -> Plan<Self::Action>;
 
     /// Asks the target to validate a step without applying it. Called in dry runs only.
-    fn rehearse(&self, _: &Read, _: &Self::Action) -> impl Future<Output = Result<Rehearsed, Fault>> + Send {
-        std::future::ready(Ok(Rehearsed::NotAsked))
+    fn rehearse(
+        &self,
+        _: &ReadContext,
+        _: &Self::Action,
+    ) -> impl Future<Output = Result<RehearsalResult, Fault>> + Send {
+        std::future::ready(Ok(RehearsalResult::Skipped))
     }
 
     /// Applies one step. Must be idempotent: it may run twice.
     fn apply(
         &self,
-        write: &Write<'_>,
+        write: &WriteContext<'_>,
         action: &Self::Action,
-    ) -> impl Future<Output = Result<Applied, Fault>> + Send;
+    ) -> impl Future<Output = Result<ApplyResult, Fault>> + Send;
 }

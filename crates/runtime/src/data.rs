@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use qontract_bundle::{Map, Sha256};
-use qontract_graphql::{Engine, Entities, Node, Operation};
+use qontract_graphql::{ElementSelection, Engine, Node, Operation};
 use qontract_telemetry::activity;
 
-use crate::about::{About, LooksUp, Query};
 use crate::fault::Fault;
-use crate::place::Places;
+use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta};
+use crate::source_location::SourceLocations;
 use crate::state::digest;
 
 pub use batch::ResourceBatch;
-pub use engine::Loaded;
+pub use engine::LoadedBundle;
 
 /// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct QueryRequest<'a> {
     /// The GraphQL text.
     pub text: &'a str,
     /// The operation to execute, if the text has several.
@@ -35,23 +35,23 @@ pub struct Ask<'a> {
     pub variables: Option<&'a Map>,
     /// Whether to return the source locations of objects, which cost as much as the answer.
     pub places: bool,
-    /// Restricts lists to these elements. Only sources with an [engine](Source::engine) support it.
-    pub only: Option<&'a Entities>,
+    /// Restricts lists to these elements. Only sources with an [engine](BundleReader::engine) support it.
+    pub only: Option<&'a ElementSelection>,
 }
 
 /// The answer to a request, as an untyped tree.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct UntypedAnswer {
     /// The data.
     pub data: Node,
     /// The source locations of its objects, as far as the source knows them.
-    pub places: Places,
+    pub places: SourceLocations,
     /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,
 }
 
 /// Answers requests about one bundle, in this process or on a server.
-pub trait Source: fmt::Debug + Send + Sync {
+pub trait BundleReader: fmt::Debug + Send + Sync {
     /// The name of the bundle.
     fn sha(&self) -> &str;
 
@@ -59,15 +59,15 @@ pub trait Source: fmt::Debug + Send + Sync {
     fn commit(&self) -> Option<&str>;
 
     /// The time of that commit, in seconds since 1970.
-    fn committed(&self) -> Option<i64> {
+    fn commit_time(&self) -> Option<i64> {
         None
     }
 
     /// Answers a request.
-    fn answer(&self, request: Ask<'_>) -> Result<Answered, DataError>;
+    fn answer(&self, request: QueryRequest<'_>) -> Result<UntypedAnswer, DataError>;
 
     /// Executes a request and returns only the schemas of the objects that it reads, not the answer.
-    fn check(&self, request: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+    fn check(&self, request: QueryRequest<'_>) -> Result<BTreeSet<String>, DataError> {
         self.answer(request).map(|answered| answered.schemas)
     }
 
@@ -126,23 +126,23 @@ impl From<DataError> for Fault {
         match error {
             DataError::Refused { .. } | DataError::Forbidden { .. } => Fault::author(text),
             DataError::Unreachable { .. } => Fault::remote(text),
-            DataError::Undeclared { .. } => Fault::us(text),
+            DataError::Undeclared { .. } => Fault::internal(text),
         }
     }
 }
 
 /// The answer to a declared query.
 #[derive(Clone, Debug)]
-pub struct Answer<Q> {
+pub struct DeclaredAnswer<Q> {
     /// The data.
     pub data: Q,
     /// The source locations of its objects.
-    pub places: Places,
+    pub places: SourceLocations,
 }
 
 /// A log of the reads of one handle.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct QueryLog {
     /// The schemas that each query read.
     pub schemas: BTreeMap<String, BTreeSet<String>>,
     /// Ad-hoc queries with the digests of their answers. A query that was only checked has no digest.
@@ -156,35 +156,39 @@ pub struct Asked {
 /// The data of one bundle, for one integration in one run.
 #[derive(Clone, Debug)]
 pub struct Data {
-    source: Arc<dyn Source>,
-    terms: Arc<Terms>,
-    asked: Arc<Mutex<Asked>>,
+    source: Arc<dyn BundleReader>,
+    policy: Arc<QueryPolicy>,
+    query_log: Arc<Mutex<QueryLog>>,
     /// Elements of lists to which declared queries are restricted.
-    part: Option<Arc<Entities>>,
+    subset: Option<Arc<ElementSelection>>,
 }
 
 /// The requests that an integration may make.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct QueryPolicy {
     /// Its declared queries.
-    pub queries: Vec<Query>,
+    pub queries: Vec<DeclaredQuery>,
     /// Whether it may make ad-hoc queries and read resources by path.
-    pub looks_up: bool,
+    pub allow_ad_hoc: bool,
     /// The allow-list of schemas that it may read; without one it may read everything.
-    pub allowed: Option<BTreeSet<String>>,
+    pub allowed_schemas: Option<BTreeSet<String>>,
 }
 
-impl Terms {
+impl QueryPolicy {
     /// The policy of an integration, without an allow-list of schemas.
-    pub fn of(about: &About) -> Self {
-        Self { queries: about.queries.clone(), looks_up: about.looks_up != LooksUp::Never, allowed: None }
+    pub fn of(about: &IntegrationMeta) -> Self {
+        Self {
+            queries: about.queries.clone(),
+            allow_ad_hoc: about.ad_hoc_reads != AdHocReads::Never,
+            allowed_schemas: None,
+        }
     }
 }
 
 impl Data {
     /// A handle to the bundle of `source` that allows the requests of this policy.
-    pub fn new(source: Arc<dyn Source>, terms: Terms) -> Self {
-        Self { source, terms: Arc::new(terms), asked: Arc::default(), part: None }
+    pub fn new(source: Arc<dyn BundleReader>, terms: QueryPolicy) -> Self {
+        Self { source, policy: Arc::new(terms), query_log: Arc::default(), subset: None }
     }
 
     /// The name of the bundle.
@@ -193,34 +197,34 @@ impl Data {
     }
 
     /// The source of the bundle.
-    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+    pub(crate) fn source(&self) -> &Arc<dyn BundleReader> {
         &self.source
     }
 
     /// The allow-list of schemas; without one everything may be read.
-    pub(crate) fn allowed(&self) -> Option<&BTreeSet<String>> {
-        self.terms.allowed.as_ref()
+    pub(crate) fn allowed_schemas(&self) -> Option<&BTreeSet<String>> {
+        self.policy.allowed_schemas.as_ref()
     }
 
     /// A handle to the same data whose declared queries return only these elements. Its log is empty.
-    pub(crate) fn of_part(&self, part: &Arc<Entities>) -> Self {
-        Self { part: Some(Arc::clone(part)), ..self.apart() }
+    pub(crate) fn restricted_to(&self, part: &Arc<ElementSelection>) -> Self {
+        Self { subset: Some(Arc::clone(part)), ..self.with_empty_log() }
     }
 
     /// The elements to which declared queries are restricted, if they are.
-    pub(crate) fn part(&self) -> Option<&Arc<Entities>> {
-        self.part.as_ref()
+    pub(crate) fn subset(&self) -> Option<&Arc<ElementSelection>> {
+        self.subset.as_ref()
     }
 
     /// A handle to the same data with an empty log.
-    pub(crate) fn apart(&self) -> Self {
-        Self { asked: Arc::default(), ..self.clone() }
+    pub(crate) fn with_empty_log(&self) -> Self {
+        Self { query_log: Arc::default(), ..self.clone() }
     }
 
     /// Adds the reads of another log to the log of this handle.
-    pub(crate) fn count_as_asked(&self, other: &Asked) {
-        let Asked { schemas, ad_hoc, resources, forbidden } = other;
-        let mut log = self.asked.lock();
+    pub(crate) fn merge_query_log(&self, other: &QueryLog) {
+        let QueryLog { schemas, ad_hoc, resources, forbidden } = other;
+        let mut log = self.query_log.lock();
         for (query, read) in schemas {
             log.schemas.entry(query.clone()).or_default().extend(read.iter().cloned());
         }
@@ -232,57 +236,67 @@ impl Data {
     }
 
     /// Answers a declared query.
-    pub fn query<Q: Operation>(&self) -> Result<Answer<Q>, DataError> {
-        let answered = self.declared(&Query::of::<Q>())?;
+    pub fn query<Q: Operation>(&self) -> Result<DeclaredAnswer<Q>, DataError> {
+        let answered = self.query_tree(&DeclaredQuery::of::<Q>())?;
         let refused = |why: String| DataError::Refused { query: quoted(Q::SOURCE.name()), why };
         let data = Q::deserialize(answered.data).map_err(|error| refused(error.to_string()))?;
-        Ok(Answer { data, places: answered.places })
+        Ok(DeclaredAnswer { data, places: answered.places })
     }
 
     /// Answers a declared query with an untyped tree.
-    pub fn declared(&self, query: &Query) -> Result<Answered, DataError> {
+    pub fn query_tree(&self, query: &DeclaredQuery) -> Result<UntypedAnswer, DataError> {
         let name = quoted(&query.name);
-        if !self.terms.queries.contains(query) {
+        if !self.policy.queries.contains(query) {
             return Err(DataError::Undeclared { query: name });
         }
-        let only = self.part.as_deref();
-        let request =
-            Ask { text: &query.text, operation: Some(&query.name), variables: None, places: true, only };
+        let only = self.subset.as_deref();
+        let request = QueryRequest {
+            text: &query.text,
+            operation: Some(&query.name),
+            variables: None,
+            places: true,
+            only,
+        };
         let _doing = activity::begin(format!("query {name}"));
-        self.permitted(&name, self.source.answer(request)?)
+        self.record_answer(&name, self.source.answer(request)?)
     }
 
     /// Answers an ad-hoc query. It is logged with the digest of its answer.
-    pub fn ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<Answered, DataError> {
-        let name = self.undeclared(text)?;
+    pub fn query_ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<UntypedAnswer, DataError> {
+        let name = self.ad_hoc_name(text)?;
         let _doing = activity::begin("ad-hoc query");
-        let answered =
-            self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
-        self.asked.lock().ad_hoc.push((text.to_owned(), Some(digest(&answered.data))));
-        self.permitted(&name, answered)
+        let answered = self.source.answer(QueryRequest {
+            text,
+            operation: None,
+            variables,
+            places: false,
+            only: None,
+        })?;
+        self.query_log.lock().ad_hoc.push((text.to_owned(), Some(digest(&answered.data))));
+        self.record_answer(&name, answered)
     }
 
     /// Executes an ad-hoc query and returns only the schemas that it reads: its answer may be a large part of
     /// the bundle.
     pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
-        let name = self.undeclared(text)?;
+        let name = self.ad_hoc_name(text)?;
         let _doing = activity::begin("ad-hoc query");
-        let request = Ask { text, operation: None, variables: None, places: false, only: None };
+        let request = QueryRequest { text, operation: None, variables: None, places: false, only: None };
         let schemas = self.source.check(request)?;
-        self.asked.lock().ad_hoc.push((text.to_owned(), None));
-        self.permit(&name, &schemas)?;
+        self.query_log.lock().ad_hoc.push((text.to_owned(), None));
+        self.record_schemas(&name, &schemas)?;
         Ok(schemas)
     }
 
     /// A name for an ad-hoc query; fails if the integration may not make such queries.
-    fn undeclared(&self, text: &str) -> Result<String, DataError> {
-        let query = quoted(&abridged(text));
-        if self.terms.looks_up { Ok(query) } else { Err(DataError::Undeclared { query }) }
+    fn ad_hoc_name(&self, text: &str) -> Result<String, DataError> {
+        let query = quoted(&abbreviate(text));
+        if self.policy.allow_ad_hoc { Ok(query) } else { Err(DataError::Undeclared { query }) }
     }
 
     /// Fetches the texts of many resources; a remote bundle needs few requests for them.
     pub fn resources(&self, paths: BTreeSet<String>) -> Result<ResourceBatch, DataError> {
-        if !self.terms.looks_up {
+        if !self.policy.allow_ad_hoc {
             return Err(DataError::Undeclared { query: "for resources".to_owned() });
         }
         let _doing = activity::begin("resources");
@@ -291,27 +305,27 @@ impl Data {
 
     /// The text of a resource.
     pub fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
-        if !self.terms.looks_up {
+        if !self.policy.allow_ad_hoc {
             return Err(DataError::Undeclared { query: format!("for the resource {}", quoted(path)) });
         }
-        self.asked.lock().resources.insert(path.to_owned());
+        self.query_log.lock().resources.insert(path.to_owned());
         self.source.resource(path)
     }
 
     /// The log of all reads so far.
-    pub fn asked(&self) -> Asked {
-        self.asked.lock().clone()
+    pub fn query_log(&self) -> QueryLog {
+        self.query_log.lock().clone()
     }
 
-    fn permitted(&self, name: &str, answered: Answered) -> Result<Answered, DataError> {
-        self.permit(name, &answered.schemas).map(|()| answered)
+    fn record_answer(&self, name: &str, answered: UntypedAnswer) -> Result<UntypedAnswer, DataError> {
+        self.record_schemas(name, &answered.schemas).map(|()| answered)
     }
 
     /// Logs the schemas that a query read; fails if one of them is not on the allow-list.
-    fn permit(&self, name: &str, read: &BTreeSet<String>) -> Result<(), DataError> {
-        let mut log = self.asked.lock();
+    fn record_schemas(&self, name: &str, read: &BTreeSet<String>) -> Result<(), DataError> {
+        let mut log = self.query_log.lock();
         log.schemas.entry(name.to_owned()).or_default().extend(read.iter().cloned());
-        let Some(allowed) = &self.terms.allowed else { return Ok(()) };
+        let Some(allowed) = &self.policy.allowed_schemas else { return Ok(()) };
         let schemas: BTreeSet<String> = read.difference(allowed).cloned().collect();
         if schemas.is_empty() {
             return Ok(());
@@ -326,7 +340,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// The beginning of a text, on one line.
-fn abridged(text: &str) -> String {
+fn abbreviate(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.char_indices().nth(60) {

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 
 /// Who has to act on a fault. Exit code and metric label follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Whose {
+pub enum Responsible {
     /// The author of the data.
     Author,
     /// The operator of the platform.
@@ -25,7 +25,7 @@ pub enum Whose {
 #[error("{text}")]
 pub struct Fault {
     /// Who has to act.
-    pub whose: Whose,
+    pub whose: Responsible,
     /// The message.
     pub text: String,
     /// Details, one line each: the output of a tool, differing lines.
@@ -36,7 +36,7 @@ pub struct Fault {
     pub hint: Option<String>,
     /// The source locations, as far as they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
     /// Whether the failed operation is known to have had no effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
@@ -46,7 +46,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn new(whose: Whose, text: impl Into<String>) -> Self {
+    fn new(whose: Responsible, text: impl Into<String>) -> Self {
         Self {
             whose,
             text: text.into(),
@@ -65,32 +65,32 @@ impl Fault {
 
     /// A fault that the author of the data has to fix.
     pub fn author(text: impl Into<String>) -> Self {
-        Self::new(Whose::Author, text)
+        Self::new(Responsible::Author, text)
     }
 
     /// A fault that the operator has to fix.
     pub fn operator(text: impl Into<String>) -> Self {
-        Self::new(Whose::Operator, text)
+        Self::new(Responsible::Operator, text)
     }
 
     /// A transient failure of a target.
     pub fn remote(text: impl Into<String>) -> Self {
-        Self::new(Whose::Remote, text)
+        Self::new(Responsible::Remote, text)
     }
 
     /// A guard requires an approval.
     pub fn guard(text: impl Into<String>) -> Self {
-        Self::new(Whose::Guard, text)
+        Self::new(Responsible::Guard, text)
     }
 
     /// A defect of this program.
-    pub fn us(text: impl Into<String>) -> Self {
-        Self::new(Whose::Us, text)
+    pub fn internal(text: impl Into<String>) -> Self {
+        Self::new(Responsible::Us, text)
     }
 
     /// Adds a source location, if there is one.
     #[must_use]
-    pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
+    pub fn at(mut self, place: impl Into<Option<SourceLocation>>) -> Self {
         self.places.extend(place.into());
         self
     }
@@ -125,13 +125,13 @@ impl Fault {
 
     /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
-        self.whose == Whose::Remote
+        self.whose == Responsible::Remote
     }
 }
 
 /// The fault of a phase that panicked.
-pub(crate) fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Fault {
+pub(crate) fn panic_fault(what: &str, panic: &(dyn std::any::Any + Send)) -> Fault {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Fault::us(format!("`{what}` panicked: {text}"))
+    Fault::internal(format!("`{what}` panicked: {text}"))
 }

@@ -1,5 +1,5 @@
 //! The function form, for validators and small jobs: one `run`, in which every effect goes through
-//! [`Cx::act`].
+//! [`FunctionContext::apply`].
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -10,25 +10,25 @@ use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{Permits, ReadPermit};
 use tokio::sync::RwLock;
 
-use crate::about::About;
-use crate::audit::{Attempt, Written};
-use crate::contract::Write;
+use crate::audit::{StepAttempt, WriteRecord};
+use crate::contract::WriteContext;
 use crate::data::Data;
 use crate::fault::Fault;
-use crate::guard::{Facts, Proposal, Refusal, RemovalGuard};
+use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts};
 use crate::key::ShardKey;
+use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::plan::{Change, Held, set_result};
-use crate::run::{Request, Reservations, result_of, until_forced};
-use crate::state::Declared;
+use crate::plan::{Change, HeldPlanChange, set_result};
+use crate::run::{Reservations, RunRequest, result_of, until_forced};
+use crate::state::DeclaredState;
 
 /// The early-exit state of a function: one shard, or several.
-pub type FunctionState = Declared<serde_json::Value, (), serde_json::Value>;
+pub type FunctionState = DeclaredState<serde_json::Value, (), serde_json::Value>;
 
 /// An integration of the function form.
 pub trait Function: Send + Sync + 'static {
     /// The integration's metadata.
-    fn about(&self) -> &About;
+    fn meta(&self) -> &IntegrationMeta;
 
     /// The input that determines its outcome, for early exit; `None` if the outcome does not depend on the
     /// data alone.
@@ -41,17 +41,17 @@ pub trait Function: Send + Sync + 'static {
     }
 
     /// Runs the integration. An error means that it cannot run at all; faults of single objects go to
-    /// [`Cx::fault`].
-    fn run(&self, cx: &Cx<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
+    /// [`FunctionContext::report_fault`].
+    fn run(&self, cx: &FunctionContext<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
 /// The changes and faults of a function.
 #[derive(Debug, Default)]
-pub struct Did {
+pub struct FunctionReport {
     /// The changes; a real run applies them.
     pub changes: Vec<Change>,
     /// Changes that a guard holds.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldPlanChange>,
     /// Faults of single objects.
     pub faults: Vec<Fault>,
     /// Number of applied changes.
@@ -61,7 +61,7 @@ pub struct Did {
 }
 
 /// The context of a function.
-pub struct Cx<'r> {
+pub struct FunctionContext<'r> {
     /// The data.
     pub data: &'r Data,
     /// Its flags.
@@ -69,22 +69,22 @@ pub struct Cx<'r> {
     permits: &'r Permits,
     guard: &'r RemovalGuard,
     reservations: Reservations<'r>,
-    request: &'r Request,
-    did: Mutex<Did>,
+    request: &'r RunRequest,
+    report: Mutex<FunctionReport>,
     /// Locked for reading while a change is applied.
     acting: RwLock<()>,
 }
 
-impl<'r> Cx<'r> {
+impl<'r> FunctionContext<'r> {
     pub(crate) fn new(
         data: &'r Data,
-        request: &'r Request,
+        request: &'r RunRequest,
         permits: &'r Permits,
         guard: &'r RemovalGuard,
     ) -> Self {
         let reservations = Reservations::new(guard, request, permits);
-        let (options, did, acting) = (&request.options, Mutex::default(), RwLock::default());
-        Self { data, options, permits, guard, reservations, request, did, acting }
+        let (options, report, acting) = (&request.options, Mutex::default(), RwLock::default());
+        Self { data, options, permits, guard, reservations, request, report, acting }
     }
 
     /// The refusal of a change, if it is held. A real run reserves a removal that is not held.
@@ -93,7 +93,7 @@ impl<'r> Cx<'r> {
             return None;
         }
         // The number of objects in the scope is not known: only absolute limits apply.
-        let facts = Facts { counts: [(change.thing.scope.clone(), 0)].into(), ..Facts::default() };
+        let facts = ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
         let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
         let proposal = Proposal { key, facts: &facts, steps, groups };
         self.reservations.judge(&[proposal]).await.into_iter().flatten().next().flatten()
@@ -105,19 +105,19 @@ impl<'r> Cx<'r> {
     }
 
     /// Applies a change: always recorded, executed only in a real run, and only if no guard holds it.
-    pub async fn act<F>(&self, change: Change, effect: F) -> Result<(), Fault>
+    pub async fn apply<F>(&self, change: Change, effect: F) -> Result<(), Fault>
     where
-        F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
+        F: for<'w> FnOnce(&'w WriteContext<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
         let interrupted = || Fault::interrupted(format!("{change} was not started: shutting down"));
-        if self.permits.write.is_some() && self.request.stop.is_asked() {
+        if self.permits.write.is_some() && self.request.shutdown.is_requested() {
             let fault = interrupted();
             self.lock().changes.push(change);
             return Err(fault);
         }
         let counts = self.guard.counts(&BTreeSet::new(), &change);
         if let Some(refusal) = self.refusal(&change).await {
-            self.lock().held.push(Held { change, why: refusal.why(), hold: refusal.hold() });
+            self.lock().held.push(HeldPlanChange { change, why: refusal.why(), hold: refusal.hold() });
             return Ok(());
         }
         {
@@ -127,14 +127,14 @@ impl<'r> Cx<'r> {
         }
         let Some(permit) = &self.permits.write else { return Ok(()) };
         let _acting = self.acting.read().await;
-        let Request { run, audit, stop, .. } = self.request;
+        let RunRequest { run, audit, shutdown: stop, .. } = self.request;
         let Some(step) = stop.begin_step(&change.to_string()) else { return Err(interrupted()) };
         let shard = ShardKey::default();
-        let attempt = Attempt { shard: &shard, changes: std::slice::from_ref(&change) };
+        let attempt = StepAttempt { shard: &shard, changes: std::slice::from_ref(&change) };
         audit.begin(&attempt);
-        let done = until_forced(stop, effect(&Write { permit, read: &self.permits.read, run })).await;
+        let done = until_forced(stop, effect(&WriteContext { permit, read: &self.permits.read, run })).await;
         let failed = done.as_ref().err();
-        audit.wrote(&Written { run, shard: &shard, changes: attempt.changes, failed });
+        audit.record_write(&WriteRecord { run, shard: &shard, changes: attempt.changes, fault: failed });
         audit.end(&attempt);
         let mut did = self.lock();
         set_result(&mut did.changes, &change, result_of(&done));
@@ -142,7 +142,7 @@ impl<'r> Cx<'r> {
         drop(did);
         if failed.is_some_and(|fault| fault.is_interrupted) {
             let text = format!("interrupted: {change} may be done in part");
-            self.fault(Fault::interrupted(text).at(change.place));
+            self.report_fault(Fault::interrupted(text).at(change.place));
         } else {
             step.finish();
         }
@@ -151,39 +151,39 @@ impl<'r> Cx<'r> {
 
     /// Waits until a shutdown is requested and no change is being applied.
     pub(crate) async fn interrupted(&self) {
-        self.request.stop.asked().await;
+        self.request.shutdown.requested().await;
         let _none = self.acting.write().await;
     }
 
     /// Reports a fault of a single object; the function continues.
-    pub fn fault(&self, fault: Fault) {
+    pub fn report_fault(&self, fault: Fault) {
         self.lock().faults.push(fault);
     }
 
-    pub(crate) fn finish(self) -> Did {
-        self.did.into_inner()
+    pub(crate) fn finish(self) -> FunctionReport {
+        self.report.into_inner()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Did> {
-        self.did.lock()
+    fn lock(&self) -> MutexGuard<'_, FunctionReport> {
+        self.report.lock()
     }
 }
 
 /// Object-safe form of [`Function`].
-pub trait DynamicFunction: Send + Sync {
+pub trait DynFunction: Send + Sync {
     /// The integration's metadata.
-    fn about(&self) -> &About;
+    fn meta(&self) -> &IntegrationMeta;
     /// See [`Function::state`].
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
     /// See [`Function::ready`].
     fn ready(&self) -> Result<(), Fault>;
     /// See [`Function::run`].
-    fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>>;
+    fn run<'a>(&'a self, cx: &'a FunctionContext<'_>) -> BoxFuture<'a, Result<(), Fault>>;
 }
 
-impl<F: Function> DynamicFunction for F {
-    fn about(&self) -> &About {
-        Function::about(self)
+impl<F: Function> DynFunction for F {
+    fn meta(&self) -> &IntegrationMeta {
+        Function::meta(self)
     }
 
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault> {
@@ -194,7 +194,7 @@ impl<F: Function> DynamicFunction for F {
         Function::ready(self)
     }
 
-    fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>> {
+    fn run<'a>(&'a self, cx: &'a FunctionContext<'_>) -> BoxFuture<'a, Result<(), Fault>> {
         Function::run(self, cx).boxed()
     }
 }

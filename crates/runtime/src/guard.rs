@@ -17,16 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::key::{Scope, ShardKey};
-use crate::plan::{Change, ChangeKind, Thing};
+use crate::plan::{Change, ChangeKind, ObjectKey};
 
-pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ThingRef, Validity};
+pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity};
 pub use budget::{Budget, Budgets};
 pub use keys::{FieldLoss, KeyLimits};
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
-    Stored,
+    StoreResult,
 };
-pub use refusal::{Refusal, Unapproved};
+pub use refusal::{MissingApproval, Refusal};
 
 /// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller, which knows the
 /// targets, provides them.
@@ -34,7 +34,7 @@ pub use refusal::{Refusal, Unapproved};
 pub struct ProtectedKinds(BTreeSet<String>);
 
 impl ProtectedKinds {
-    /// These kinds, spelled as [`Thing::kind`] is.
+    /// These kinds, spelled as [`ObjectKey::kind`] is.
     pub fn new<K: Into<String>>(kinds: impl IntoIterator<Item = K>) -> Self {
         Self(kinds.into_iter().map(Into::into).collect())
     }
@@ -47,9 +47,9 @@ impl ProtectedKinds {
 
 /// The facts about a shard that guards need.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ShardFacts {
     /// Objects that the data deletes explicitly.
-    pub deletes: BTreeSet<Thing>,
+    pub deletes: BTreeSet<ObjectKey>,
     /// Scopes in which nothing may be removed, with the reason.
     pub blocked: BTreeMap<Scope, String>,
     /// Number of objects in each scope.
@@ -62,7 +62,7 @@ pub struct Proposal<'p> {
     /// The shard.
     pub key: &'p ShardKey,
     /// The facts about it.
-    pub facts: &'p Facts,
+    pub facts: &'p ShardFacts,
     /// Its steps.
     pub steps: Vec<&'p [Change]>,
     /// Number of steps in each group, in order.
@@ -74,7 +74,7 @@ pub type Verdicts = Vec<Option<Refusal>>;
 
 /// Emptying a scope with at least this many objects needs an approval. A smaller scope may be emptied within
 /// the budgets, unless the kind is protected.
-const MIN_EMPTIED: usize = 2;
+const MIN_PROTECTED_SCOPE: usize = 2;
 
 /// Judges the removals of one run.
 #[derive(Clone, Debug)]
@@ -101,24 +101,24 @@ impl RemovalGuard {
         proposals: &[Proposal<'_>],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Vec<Verdicts> {
-        let whole = Whole::of(proposals);
+        let whole = CombinedFacts::of(proposals);
         let mut verdicts: Vec<Verdicts> = proposals
             .iter()
-            .map(|one| one.steps.iter().map(|step| self.step(&whole, step, ledger)).collect())
+            .map(|one| one.steps.iter().map(|step| self.judge_step(&whole, step, ledger)).collect())
             .collect();
-        self.emptied(proposals, &whole, &mut verdicts);
+        self.hold_emptied_scopes(proposals, &whole, &mut verdicts);
         if let Ok(ledger) = ledger {
             let context = LimitContext { proposals, whole: &whole, ledger };
             for one in proposals {
-                self.limit(&context, Level::Shard(one.key, one.facts), &mut verdicts);
+                self.enforce_budget(&context, BudgetLevel::Shard(one.key, one.facts), &mut verdicts);
             }
             for caller in whole.callers() {
-                self.limit(&context, Level::Caller(caller), &mut verdicts);
+                self.enforce_budget(&context, BudgetLevel::Caller(caller), &mut verdicts);
             }
-            self.limit(&context, Level::Integration, &mut verdicts);
+            self.enforce_budget(&context, BudgetLevel::Integration, &mut verdicts);
         }
         for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-            follow(one, verdict);
+            hold_successors(one, verdict);
         }
         verdicts
     }
@@ -129,21 +129,21 @@ impl RemovalGuard {
     }
 
     /// Whether a change counts against the budgets.
-    pub fn counts(&self, deletes: &BTreeSet<Thing>, change: &Change) -> bool {
+    pub fn counts(&self, deletes: &BTreeSet<ObjectKey>, change: &Change) -> bool {
         self.removes(change)
-            && !deletes.contains(&change.thing)
-            && !self.approvals.allow(&self.integration, &change.thing)
+            && !deletes.contains(&change.object)
+            && !self.approvals.allows(&self.integration, &change.object)
     }
 
-    fn step(
+    fn judge_step(
         &self,
-        whole: &Whole,
+        whole: &CombinedFacts,
         changes: &[Change],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Option<Refusal> {
-        let loss = || keys::loss(changes, self.budgets.keys);
+        let loss = || keys::describe_loss(changes, self.budgets.keys);
         changes.iter().filter(|change| self.removes(change)).find_map(|change| {
-            let scope = &change.thing.scope;
+            let scope = &change.object.scope;
             // An object that stays is declared, even if its scope is not fully known.
             let is_whole = change.kind.removes();
             if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
@@ -155,12 +155,12 @@ impl RemovalGuard {
             if !self.counts(&whole.deletes, change) {
                 return None;
             }
-            if is_whole && self.protected.contains(&change.thing.kind) {
+            if is_whole && self.protected.contains(&change.object.kind) {
                 return Some(Refusal::unapproved(needs_approval(change)));
             }
             match ledger {
-                Err(why) => Some(Unapproved { since: None, loss: loss(), reason: why.to_string() }),
-                Ok(ledger) => ledger.held(&ThingRef::from(&change.thing)).map(|held| Unapproved {
+                Err(why) => Some(MissingApproval { since: None, loss: loss(), reason: why.to_string() }),
+                Ok(ledger) => ledger.held(&ObjectRef::from(&change.object)).map(|held| MissingApproval {
                     since: Some(held.since),
                     loss: loss(),
                     reason: held.reason_for(change.kind),
@@ -171,14 +171,19 @@ impl RemovalGuard {
     }
 
     /// Holds removals that would leave a scope empty, across all shards.
-    fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Verdicts]) {
-        let mut under_way: BTreeMap<&Scope, UnderWay> = BTreeMap::new();
+    fn hold_emptied_scopes(
+        &self,
+        proposals: &[Proposal<'_>],
+        whole: &CombinedFacts,
+        verdicts: &mut [Verdicts],
+    ) {
+        let mut under_way: BTreeMap<&Scope, ScopeChanges> = BTreeMap::new();
         for (number, (one, verdict)) in proposals.iter().zip(&*verdicts).enumerate() {
             for (nth, (step, _)) in
                 one.steps.iter().zip(verdict).enumerate().filter(|(_, step)| step.1.is_none())
             {
                 for change in *step {
-                    let here = under_way.entry(&change.thing.scope).or_default();
+                    let here = under_way.entry(&change.object.scope).or_default();
                     here.count(change, 1);
                     here.steps.push((number, nth));
                 }
@@ -186,14 +191,14 @@ impl RemovalGuard {
         }
         for (scope, there) in &whole.counts {
             let Some(here) = under_way.get_mut(scope) else { continue };
-            if *there < MIN_EMPTIED || here.removed < there + here.added {
+            if *there < MIN_PROTECTED_SCOPE || here.removed < there + here.added {
                 continue;
             }
             let why = format!("it would empty `{scope}`, which needs an approval");
             for (number, nth) in std::mem::take(&mut here.steps) {
                 let (step, held) = (proposals[number].steps[nth], &mut verdicts[number][nth]);
                 let is_here = |change: &Change| {
-                    change.thing.scope == *scope
+                    change.object.scope == *scope
                         && change.kind.removes()
                         && self.counts(&whole.deletes, change)
                 };
@@ -203,7 +208,7 @@ impl RemovalGuard {
                 *held = Some(Refusal::unapproved(why.as_str()));
                 // A held step adds and removes nothing, in other scopes either.
                 for change in step {
-                    if let Some(other) = under_way.get_mut(&change.thing.scope) {
+                    if let Some(other) = under_way.get_mut(&change.object.scope) {
                         other.count(change, -1);
                     }
                 }
@@ -213,7 +218,7 @@ impl RemovalGuard {
 
     /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved
     /// before is not counted twice.
-    fn limit(&self, context: &LimitContext<'_>, level: Level<'_>, verdicts: &mut [Verdicts]) {
+    fn enforce_budget(&self, context: &LimitContext<'_>, level: BudgetLevel<'_>, verdicts: &mut [Verdicts]) {
         let LimitContext { proposals, whole, ledger } = *context;
         let counts = |one: &Proposal<'_>, change: &Change| {
             level.has(one.key, change) && self.counts(&whole.deletes, change)
@@ -222,21 +227,22 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(&*verdicts) {
             let steps = one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
             let changes = steps.flat_map(|(step, _)| step.iter()).filter(|change| counts(one, change));
-            open.extend(changes.map(|change| ThingRef::from(&change.thing)));
+            open.extend(changes.map(|change| ObjectRef::from(&change.object)));
         }
         let start = self.budgets.window_start(self.now);
         let reserved = ledger.reserved(start, |entry| level.has_entry(entry));
         let added = open.iter().filter(|thing| !reserved.contains(thing)).count();
-        let allowed = self.allowed(whole, ledger, level);
+        let allowed = self.max_removals(whole, ledger, level);
         if added == 0 || reserved.len() + added <= allowed {
             return;
         }
-        let why = exceeded(level, added, reserved.len(), allowed, self.budgets.window.as_hours());
+        let why = budget_exceeded(level, added, reserved.len(), allowed, self.budgets.window.as_hours());
         for (one, verdict) in proposals.iter().zip(verdicts) {
             for (step, held) in one.steps.iter().zip(verdict) {
                 if held.is_none() && step.iter().any(|change| counts(one, change)) {
-                    let loss = keys::loss(step, self.budgets.keys);
-                    *held = Some(Refusal::Unapproved(Unapproved { since: None, loss, reason: why.clone() }));
+                    let loss = keys::describe_loss(step, self.budgets.keys);
+                    *held =
+                        Some(Refusal::Unapproved(MissingApproval { since: None, loss, reason: why.clone() }));
                 }
             }
         }
@@ -245,21 +251,21 @@ impl RemovalGuard {
     /// Maximum number of removals at a level. Percentages refer to the objects that this process read plus
     /// the last counts of other processes; if a shard of another process was never counted, only the absolute
     /// limit applies.
-    fn allowed(&self, whole: &Whole, ledger: &LedgerState, level: Level<'_>) -> usize {
+    fn max_removals(&self, whole: &CombinedFacts, ledger: &LedgerState, level: BudgetLevel<'_>) -> usize {
         let others = |of: &dyn Fn(&ShardCount) -> usize| -> Option<usize> {
             self.other_shards.iter().map(|shard| ledger.counts.get(shard).map(of)).sum()
         };
         let share = |own: usize, others: Option<usize>| others.map_or(0, |others| own + others);
         match level {
-            Level::Shard(_, facts) => self.budgets.shard.of(facts.counts.values().sum()),
-            Level::Caller(caller) => {
+            BudgetLevel::Shard(_, facts) => self.budgets.shard.max_removals(facts.counts.values().sum()),
+            BudgetLevel::Caller(caller) => {
                 let own = whole.counts.iter().filter(|(scope, _)| caller_of(scope) == Some(caller));
                 let others = others(&|count| count.callers.get(caller).copied().unwrap_or_default());
-                self.budgets.caller.of(share(own.map(|(_, count)| count).sum(), others))
+                self.budgets.caller.max_removals(share(own.map(|(_, count)| count).sum(), others))
             }
-            Level::Integration => {
+            BudgetLevel::Integration => {
                 let own = whole.counts.values().sum();
-                self.budgets.integration.of(share(own, others(&|count| count.total)))
+                self.budgets.integration.max_removals(share(own, others(&|count| count.total)))
             }
         }
     }
@@ -268,32 +274,32 @@ impl RemovalGuard {
 /// The inputs for enforcing budgets.
 struct LimitContext<'a> {
     proposals: &'a [Proposal<'a>],
-    whole: &'a Whole,
+    whole: &'a CombinedFacts,
     ledger: &'a LedgerState,
 }
 
 /// The level at which a budget is summed up.
 #[derive(Clone, Copy)]
-enum Level<'a> {
-    Shard(&'a ShardKey, &'a Facts),
+enum BudgetLevel<'a> {
+    Shard(&'a ShardKey, &'a ShardFacts),
     Caller(&'a str),
     Integration,
 }
 
-impl Level<'_> {
+impl BudgetLevel<'_> {
     fn has(self, shard: &ShardKey, change: &Change) -> bool {
         match self {
-            Level::Shard(key, _) => key == shard,
-            Level::Caller(caller) => caller_of(&change.thing.scope) == Some(caller),
-            Level::Integration => true,
+            BudgetLevel::Shard(key, _) => key == shard,
+            BudgetLevel::Caller(caller) => caller_of(&change.object.scope) == Some(caller),
+            BudgetLevel::Integration => true,
         }
     }
 
     fn has_entry(self, entry: &LedgerEntry) -> bool {
         match self {
-            Level::Shard(key, _) => key.to_string() == entry.shard,
-            Level::Caller(caller) => entry.caller.as_deref() == Some(caller),
-            Level::Integration => true,
+            BudgetLevel::Shard(key, _) => key.to_string() == entry.shard,
+            BudgetLevel::Caller(caller) => entry.caller.as_deref() == Some(caller),
+            BudgetLevel::Integration => true,
         }
     }
 }
@@ -305,14 +311,14 @@ fn caller_of(scope: &Scope) -> Option<&str> {
 
 /// The planned changes in a scope.
 #[derive(Default)]
-struct UnderWay {
+struct ScopeChanges {
     removed: usize,
     added: usize,
     /// The steps that make them: index of the proposal, and of the step in it.
     steps: Vec<(usize, usize)>,
 }
 
-impl UnderWay {
+impl ScopeChanges {
     /// Adds a change to the counts, or subtracts it.
     fn count(&mut self, change: &Change, times: isize) {
         let counted = match change.kind {
@@ -326,20 +332,20 @@ impl UnderWay {
 
 /// The combined facts of all shards: a scope may belong to several of them.
 #[derive(Default)]
-struct Whole {
-    deletes: BTreeSet<Thing>,
+struct CombinedFacts {
+    deletes: BTreeSet<ObjectKey>,
     blocked: BTreeMap<Scope, String>,
     counts: BTreeMap<Scope, usize>,
 }
 
-impl Whole {
+impl CombinedFacts {
     fn callers(&self) -> BTreeSet<&str> {
         self.counts.keys().filter_map(caller_of).collect()
     }
 
     fn of(proposals: &[Proposal<'_>]) -> Self {
         let mut whole = Self::default();
-        for Facts { deletes, blocked, counts } in proposals.iter().map(|one| one.facts) {
+        for ShardFacts { deletes, blocked, counts } in proposals.iter().map(|one| one.facts) {
             whole.deletes.extend(deletes.iter().cloned());
             whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));
             for (scope, count) in counts {
@@ -351,15 +357,15 @@ impl Whole {
 }
 
 /// Holds the steps that follow a held step in its group: they depend on its order.
-fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
+fn hold_successors(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
     let mut rest = verdict;
     for length in &proposal.groups {
         let (group, others) = rest.split_at_mut((*length).min(rest.len()));
         if let Some(first) = group.iter().position(Option::is_some) {
-            let mut before = group[first].as_ref().map(Refusal::of_next);
+            let mut before = group[first].as_ref().map(Refusal::for_successor);
             for refusal in &mut group[first..] {
                 match refusal {
-                    Some(refusal) => before = Some(refusal.of_next()),
+                    Some(refusal) => before = Some(refusal.for_successor()),
                     None => refusal.clone_from(&before),
                 }
             }
@@ -369,16 +375,22 @@ fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
 }
 
 fn needs_approval(change: &Change) -> String {
-    format!("removing a {} always needs an approval", change.thing.kind)
+    format!("removing a {} always needs an approval", change.object.kind)
 }
 
-fn exceeded(level: Level<'_>, added: usize, reserved: usize, allowed: usize, hours: i64) -> String {
+fn budget_exceeded(
+    level: BudgetLevel<'_>,
+    added: usize,
+    reserved: usize,
+    allowed: usize,
+    hours: i64,
+) -> String {
     let before =
         if reserved > 0 { format!(" after {reserved} in the last {hours} h") } else { String::new() };
     let what = match level {
-        Level::Shard(..) => "a shard".to_owned(),
-        Level::Caller(caller) => format!("the caller `{caller}`"),
-        Level::Integration => "the integration".to_owned(),
+        BudgetLevel::Shard(..) => "a shard".to_owned(),
+        BudgetLevel::Caller(caller) => format!("the caller `{caller}`"),
+        BudgetLevel::Integration => "the integration".to_owned(),
     };
     format!("{added} removals{before} are more than the {allowed} that {what} may make without approval")
 }

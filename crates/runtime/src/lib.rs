@@ -1,59 +1,70 @@
 //! The integration contract, and the runner that enforces it.
 //!
-//! An integration implements five phases (see [`Staged`]): declare, resolve, observe, plan, apply. The runner
+//! An integration implements five phases (see [`StagedIntegration`]): declare, resolve, observe, plan, apply. The runner
 //! owns everything else: it runs the phases in order and concurrently over all shards, enforces permits,
 //! deadlines and guards, and records every decision with its reason.
 
-mod about;
 pub mod affected;
-pub mod allowed;
+pub mod allow_list;
 pub mod audit;
 mod contract;
 mod data;
-mod declarations;
-mod erased;
+mod declared_cache;
+pub mod definition;
 mod fault;
 mod field_diff;
 mod function;
 pub mod guard;
+mod integration;
 mod key;
-pub mod listing;
-pub mod looping;
-mod memo;
+mod meta;
 mod options;
 mod outcome;
-mod place;
 mod plan;
 pub mod process;
+pub mod reconcile_loop;
 pub mod record;
-mod room;
+mod round_cache;
 mod run;
 mod run_state;
 mod secrets;
-mod shorten;
 pub mod slot;
+mod source_location;
 pub mod state;
+mod truncation;
+mod type_erasure;
 
-pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query, Switch};
 pub use contract::{
-    Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
+    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
+    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
-pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, ResourceBatch, Source, Terms};
-pub use declarations::Declaration;
-pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants, texts};
-pub use fault::{Fault, Whose};
+pub use data::{
+    BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
+    ResourceBatch, UntypedAnswer,
+};
+pub use declared_cache::SharedDeclaredState;
+pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
+pub use meta::{
+    AdHocReads, DeclaredQuery, Flag, FlagKind, IndependentList, IntegrationMeta, MAX_ROUNDS, Switch,
+};
 pub use qontract_graphql::{Operation, QuerySource};
+pub use type_erasure::{
+    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
+    OpaqueValue, texts,
+};
 
-pub use function::{Cx, Function, FunctionState};
+pub use function::{Function, FunctionContext, FunctionState};
+pub use integration::Integration;
 pub use key::{Scope, ShardKey};
-pub use memo::Memo;
 pub use options::{Options, UnmatchedSelector};
-pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState, Skip};
-pub use place::{Place, Places};
-pub use plan::{Change, ChangeKind, Group, Held, Hold, Plan, PlanStage, Step, StepResult, Thing, Wait};
-pub use record::{Clock, PlaceLines, Record};
-pub use room::Room;
-pub use run::{Bodies, Limits, Request, run};
+pub use outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
+pub use plan::{
+    Change, ChangeKind, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Step, StepGroup, StepResult, Wait,
+};
+pub use record::{LineResolvers, RunRecord, RunTiming};
+pub use round_cache::RoundCache;
+pub use run::{Bodies, RunLimits, RunRequest, run};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
+pub use source_location::{SourceLocation, SourceLocations};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use qontract_diagnostics::suggest::nearest;
 
-use crate::about::{Flag, FlagKind};
 use crate::key::ShardKey;
+use crate::meta::{Flag, FlagKind};
 
 /// A value of a selecting flag that matches no shard: most likely a mistyped name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,12 +135,13 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::Options;
-    use crate::about::{About, FlagKind, Switch};
     use crate::key::ShardKey;
+    use crate::meta::{FlagKind, IntegrationMeta, Switch};
 
     fn check(given: &[(&str, &str)], expected: &[&str]) {
-        let about =
-            About::new("x", "").selects("cluster-name", "cluster").excludes("exclude-cluster", "cluster");
+        let about = IntegrationMeta::new("x", "")
+            .selects("cluster-name", "cluster")
+            .excludes("exclude-cluster", "cluster");
         let mut options = Options::default();
         for (flag, value) in given {
             options.add(flag, *value);
@@ -154,9 +155,9 @@ mod tests {
         assert_eq!(selected, expected);
     }
 
-    fn with_switches(given: &[(&str, &str)]) -> (About, Options) {
+    fn with_switches(given: &[(&str, &str)]) -> (IntegrationMeta, Options) {
         let kind = |has| FlagKind::Label { label: "internal", has };
-        let about = About::new("x", "")
+        let about = IntegrationMeta::new("x", "")
             .switches(
                 Switch { name: "internal", help: "", kind: kind(true) },
                 Switch { name: "external", help: "", kind: kind(false) },
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_is_reported_with_the_nearest() {
-        let about = About::new("x", "").selects("cluster-name", "cluster");
+        let about = IntegrationMeta::new("x", "").selects("cluster-name", "cluster");
         let keys = ["cliffs-stage", "harbor-prod"].map(|name| ShardKey::new([("cluster", name)]));
         let unmatched = |value: &str| {
             let mut options = Options::default();

@@ -7,18 +7,18 @@ use std::fmt;
 use qontract_access::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Asked;
+use crate::data::QueryLog;
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::looping::Interruption;
 use crate::options::Options;
-use crate::place::Place;
-use crate::plan::{Change, Held, StepResult, Wait};
+use crate::plan::{Change, HeldPlanChange, StepResult, Wait};
+use crate::reconcile_loop::Interruption;
 use crate::slot::Slot;
+use crate::source_location::SourceLocation;
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pinned {
+pub struct PinnedBundle {
     /// Its name.
     pub sha: String,
     /// The commit that it was built from, if known.
@@ -31,12 +31,12 @@ pub struct Decision {
     /// The decision and its reason.
     pub text: String,
     /// The source locations that led to it.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
 }
 
-/// The end state of a run. Records contain it as the text of [`Ended::as_str`].
+/// The end state of a run. Records contain it as the text of [`RunEnd::as_str`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum RunEnd {
     /// The target matches the data, or will.
     #[serde(rename = "ok")]
     Ok,
@@ -66,45 +66,45 @@ pub enum Ended {
     Interrupted,
 }
 
-impl Ended {
+impl RunEnd {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            Ended::Ok | Ended::EarlyExit => 0,
-            Ended::Held | Ended::Failed => 1,
-            Ended::Usage => 2,
-            Ended::NotDefined => 4,
-            Ended::Forbidden => 5,
-            Ended::Transient => 75,
-            Ended::Interrupted => Interruption::Interrupt.exit_code(),
+            RunEnd::Ok | RunEnd::EarlyExit => 0,
+            RunEnd::Held | RunEnd::Failed => 1,
+            RunEnd::Usage => 2,
+            RunEnd::NotDefined => 4,
+            RunEnd::Forbidden => 5,
+            RunEnd::Transient => 75,
+            RunEnd::Interrupted => Interruption::Interrupt.exit_code(),
         }
     }
 
     /// Its text in records.
     pub fn as_str(self) -> &'static str {
         match self {
-            Ended::Ok => "ok",
-            Ended::EarlyExit => "early exit",
-            Ended::Held => "held",
-            Ended::Failed => "failed",
-            Ended::Usage => "usage error",
-            Ended::NotDefined => "not defined",
-            Ended::Forbidden => "forbidden",
-            Ended::Transient => "failed for now",
-            Ended::Interrupted => "interrupted",
+            RunEnd::Ok => "ok",
+            RunEnd::EarlyExit => "early exit",
+            RunEnd::Held => "held",
+            RunEnd::Failed => "failed",
+            RunEnd::Usage => "usage error",
+            RunEnd::NotDefined => "not defined",
+            RunEnd::Forbidden => "forbidden",
+            RunEnd::Transient => "failed for now",
+            RunEnd::Interrupted => "interrupted",
         }
     }
 
     /// Whether an early retry may help. A held run needs new data, which wakes the loop anyway.
     pub fn is_retried(self) -> bool {
         match self {
-            Ended::Ok | Ended::EarlyExit | Ended::Held => false,
-            Ended::Failed
-            | Ended::Usage
-            | Ended::NotDefined
-            | Ended::Forbidden
-            | Ended::Transient
-            | Ended::Interrupted => true,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held => false,
+            RunEnd::Failed
+            | RunEnd::Usage
+            | RunEnd::NotDefined
+            | RunEnd::Forbidden
+            | RunEnd::Transient
+            | RunEnd::Interrupted => true,
         }
     }
 }
@@ -117,42 +117,42 @@ pub enum ShardState {
     /// It ran with an empty desired state: only base has it.
     Orphaned,
     /// It did not run, for this reason.
-    Skipped(Skip),
+    Skipped(SkipReason),
 }
 
 /// The reason why a shard did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     /// Its declaration is invalid.
-    Wrong,
+    Invalid,
     /// The data disables the integration for this object.
     Disabled(String),
     /// Its target address is new or changed in head, and not trusted before it is merged.
-    Undialled,
+    UntrustedTarget,
     /// Only base has it, and base disables the integration for this object.
-    DisabledBefore(String),
+    DisabledInBase(String),
 }
 
-impl Skip {
+impl SkipReason {
     /// Its label in metrics.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Wrong => "wrong",
-            Self::Disabled(_) | Self::DisabledBefore(_) => "disabled",
-            Self::Undialled => "unapproved",
+            Self::Invalid => "wrong",
+            Self::Disabled(_) | Self::DisabledInBase(_) => "disabled",
+            Self::UntrustedTarget => "unapproved",
         }
     }
 }
 
-impl fmt::Display for Skip {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong => f.write_str("its declaration has errors"),
+            Self::Invalid => f.write_str("its declaration has errors"),
             Self::Disabled(by) => write!(f, "disabled for {by}"),
-            Self::Undialled => {
+            Self::UntrustedTarget => {
                 f.write_str("its address is new or changed: not contacted in a dry run without --trust-head")
             }
-            Self::DisabledBefore(by) => write!(f, "only in base, and disabled there for {by}"),
+            Self::DisabledInBase(by) => write!(f, "only in base, and disabled there for {by}"),
         }
     }
 }
@@ -167,7 +167,7 @@ pub struct ShardOutcome {
     /// The changes that were planned and not held, over all rounds.
     pub changes: Vec<Change>,
     /// The changes that were held in the last round.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldPlanChange>,
     /// Operations in progress in the target.
     pub waits: Vec<Wait>,
     /// Notes; none of them is a failure.
@@ -199,7 +199,7 @@ impl ShardOutcome {
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Its name.
     pub run: String,
     /// The integration.
@@ -207,9 +207,9 @@ pub struct Outcome {
     /// Whether the run could write to targets.
     pub mode: Mode,
     /// The bundle that it ran on.
-    pub head: Pinned,
+    pub head: PinnedBundle,
     /// The bundle that it was compared with.
-    pub base: Option<Pinned>,
+    pub base: Option<PinnedBundle>,
     /// Its flags.
     pub options: Options,
     /// The hash slot of its process.
@@ -217,9 +217,9 @@ pub struct Outcome {
     /// The decisions, in order.
     pub decisions: Vec<Decision>,
     /// The locations of the differences that affect the integration.
-    pub causes: Vec<Place>,
+    pub causes: Vec<SourceLocation>,
     /// The causes that are in renamed files, with the paths of the files in base.
-    pub renamed: BTreeMap<Place, Box<str>>,
+    pub renamed: BTreeMap<SourceLocation, Box<str>>,
     /// The outcome of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
     /// Faults of the run as a whole.
@@ -227,20 +227,20 @@ pub struct Outcome {
     /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
     /// The log of all reads of the data.
-    pub asked: Asked,
+    pub query_log: QueryLog,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
     /// Its end state.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// The signal that interrupted it.
     pub interruption: Option<Interruption>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The exit code. For an interrupted run it depends on the signal.
     pub fn exit_code(&self) -> u8 {
         match (self.ended, self.interruption) {
-            (Ended::Interrupted, Some(by)) => by.exit_code(),
+            (RunEnd::Interrupted, Some(by)) => by.exit_code(),
             (ended, _) => ended.code(),
         }
     }
@@ -261,16 +261,16 @@ impl Outcome {
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
         self.ended = match self.ended {
-            Ended::Ok | Ended::EarlyExit if !self.asked.forbidden.is_empty() => Ended::Forbidden,
-            Ended::Ok | Ended::EarlyExit if failed && (held || !transient) => Ended::Failed,
-            Ended::Ok | Ended::EarlyExit if failed => Ended::Transient,
-            Ended::Ok | Ended::EarlyExit if held => Ended::Held,
+            RunEnd::Ok | RunEnd::EarlyExit if !self.query_log.forbidden.is_empty() => RunEnd::Forbidden,
+            RunEnd::Ok | RunEnd::EarlyExit if failed && (held || !transient) => RunEnd::Failed,
+            RunEnd::Ok | RunEnd::EarlyExit if failed => RunEnd::Transient,
+            RunEnd::Ok | RunEnd::EarlyExit if held => RunEnd::Held,
             other => other,
         };
-        if let (Some(_), Ended::Ok | Ended::Held | Ended::Failed | Ended::Transient) =
+        if let (Some(_), RunEnd::Ok | RunEnd::Held | RunEnd::Failed | RunEnd::Transient) =
             (interruption, self.ended)
         {
-            (self.ended, self.interruption) = (Ended::Interrupted, interruption);
+            (self.ended, self.interruption) = (RunEnd::Interrupted, interruption);
             let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
             let text = if changes.all(|change| change.result.is_planned()) {
                 "interrupted before the first step; the next run plans again"
@@ -301,21 +301,21 @@ mod tests {
 
     use qontract_access::Mode;
 
-    use super::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
-    use crate::data::Asked;
+    use super::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+    use crate::data::QueryLog;
     use crate::fault::Fault;
     use crate::key::{Scope, ShardKey};
-    use crate::looping::Interruption;
     use crate::options::Options;
-    use crate::plan::{Change, ChangeKind, StepResult, Thing};
+    use crate::plan::{Change, ChangeKind, ObjectKey, StepResult};
+    use crate::reconcile_loop::Interruption;
     use crate::slot::Slot;
 
-    fn outcome(ended: Ended) -> Outcome {
-        Outcome {
+    fn outcome(ended: RunEnd) -> RunOutcome {
+        RunOutcome {
             run: "run".to_owned(),
             integration: "x".to_owned(),
             mode: Mode::DryRun,
-            head: Pinned { sha: "sha".to_owned(), commit: None },
+            head: PinnedBundle { sha: "sha".to_owned(), commit: None },
             base: None,
             options: Options::default(),
             slot: Slot::default(),
@@ -325,22 +325,22 @@ mod tests {
             shards: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
-            asked: Asked::default(),
+            query_log: QueryLog::default(),
             approval: None,
             ended,
             interruption: None,
         }
     }
 
-    fn check(change: impl Fn(&mut Outcome), expect: Ended) {
-        for before in [Ended::Ok, Ended::EarlyExit] {
+    fn check(change: impl Fn(&mut RunOutcome), expect: RunEnd) {
+        for before in [RunEnd::Ok, RunEnd::EarlyExit] {
             let mut outcome = outcome(before);
             change(&mut outcome);
             outcome.conclude(None);
-            let expect = if expect == Ended::Ok { before } else { expect };
+            let expect = if expect == RunEnd::Ok { before } else { expect };
             assert_eq!(outcome.ended, expect);
         }
-        for decided in [Ended::NotDefined, Ended::Forbidden, Ended::Usage] {
+        for decided in [RunEnd::NotDefined, RunEnd::Forbidden, RunEnd::Usage] {
             let mut outcome = outcome(decided);
             change(&mut outcome);
             outcome.conclude(Some(Interruption::Interrupt));
@@ -351,20 +351,20 @@ mod tests {
     #[test]
     fn an_end_state_survives_a_round_trip_through_a_record() {
         let all = [
-            (Ended::Ok, 0, false),
-            (Ended::EarlyExit, 0, false),
-            (Ended::Held, 1, false),
-            (Ended::Failed, 1, true),
-            (Ended::Usage, 2, true),
-            (Ended::NotDefined, 4, true),
-            (Ended::Forbidden, 5, true),
-            (Ended::Transient, 75, true),
-            (Ended::Interrupted, 130, true),
+            (RunEnd::Ok, 0, false),
+            (RunEnd::EarlyExit, 0, false),
+            (RunEnd::Held, 1, false),
+            (RunEnd::Failed, 1, true),
+            (RunEnd::Usage, 2, true),
+            (RunEnd::NotDefined, 4, true),
+            (RunEnd::Forbidden, 5, true),
+            (RunEnd::Transient, 75, true),
+            (RunEnd::Interrupted, 130, true),
         ];
         for (ended, code, is_retried) in all {
             let written = serde_json::to_value(ended).unwrap();
             assert_eq!(written, ended.as_str());
-            assert_eq!(serde_json::from_value::<Ended>(written).unwrap(), ended);
+            assert_eq!(serde_json::from_value::<RunEnd>(written).unwrap(), ended);
             assert_eq!((ended.code(), ended.is_retried()), (code, is_retried), "{ended:?}");
         }
     }
@@ -377,18 +377,19 @@ mod tests {
             assert_eq!((outcome.ended, outcome.exit_code()), (expect, code));
             assert_eq!(outcome.warnings.len(), usize::from(ended != expect));
         };
-        check(Ended::Ok, Interruption::Terminate, Ended::Interrupted, 143);
-        check(Ended::Failed, Interruption::Terminate, Ended::Interrupted, 143);
-        check(Ended::Transient, Interruption::Interrupt, Ended::Interrupted, 130);
-        check(Ended::EarlyExit, Interruption::Interrupt, Ended::EarlyExit, 0);
-        assert_eq!((Ended::Interrupted.code(), Ended::Interrupted.as_str()), (130, "interrupted"));
+        check(RunEnd::Ok, Interruption::Terminate, RunEnd::Interrupted, 143);
+        check(RunEnd::Failed, Interruption::Terminate, RunEnd::Interrupted, 143);
+        check(RunEnd::Transient, Interruption::Interrupt, RunEnd::Interrupted, 130);
+        check(RunEnd::EarlyExit, Interruption::Interrupt, RunEnd::EarlyExit, 0);
+        assert_eq!((RunEnd::Interrupted.code(), RunEnd::Interrupted.as_str()), (130, "interrupted"));
     }
 
     #[test]
     fn changes_without_a_result_in_a_real_run_were_not_tried() {
         let check = |mode, before, expect| {
-            let mut outcome = Outcome { mode, ..outcome(Ended::Ok) };
-            let thing = Thing { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
+            let mut outcome = RunOutcome { mode, ..outcome(RunEnd::Ok) };
+            let thing =
+                ObjectKey { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
             let change = Change { result: before, ..Change::new(ChangeKind::Add, thing, "x") };
             let shard = ShardOutcome { changes: vec![change], ..ShardOutcome::new(ShardState::Ran) };
             outcome.shards.insert(ShardKey::default(), shard);
@@ -402,37 +403,37 @@ mod tests {
 
     #[test]
     fn the_end_state_follows_from_faults_and_holds() {
-        let forbid = |outcome: &mut Outcome| {
-            outcome.asked.forbidden.insert("q".to_owned(), BTreeSet::from(["/s".to_owned()]));
+        let forbid = |outcome: &mut RunOutcome| {
+            outcome.query_log.forbidden.insert("q".to_owned(), BTreeSet::from(["/s".to_owned()]));
         };
-        let fail = |outcome: &mut Outcome| outcome.faults.push(Fault::author("wrong"));
-        let transient = |outcome: &mut Outcome| outcome.faults.push(Fault::remote("away"));
-        let hold = |outcome: &mut Outcome| outcome.approval = Some(String::new());
-        check(|_| {}, Ended::Ok);
-        check(forbid, Ended::Forbidden);
-        check(fail, Ended::Failed);
-        check(hold, Ended::Held);
-        check(transient, Ended::Transient);
+        let fail = |outcome: &mut RunOutcome| outcome.faults.push(Fault::author("wrong"));
+        let transient = |outcome: &mut RunOutcome| outcome.faults.push(Fault::remote("away"));
+        let hold = |outcome: &mut RunOutcome| outcome.approval = Some(String::new());
+        check(|_| {}, RunEnd::Ok);
+        check(forbid, RunEnd::Forbidden);
+        check(fail, RunEnd::Failed);
+        check(hold, RunEnd::Held);
+        check(transient, RunEnd::Transient);
         check(
             |outcome| {
                 transient(outcome);
                 hold(outcome);
             },
-            Ended::Failed,
+            RunEnd::Failed,
         );
         check(
             |outcome| {
                 transient(outcome);
                 fail(outcome);
             },
-            Ended::Failed,
+            RunEnd::Failed,
         );
         check(
             |outcome| {
                 forbid(outcome);
                 fail(outcome);
             },
-            Ended::Forbidden,
+            RunEnd::Forbidden,
         );
     }
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::field_diff::DiffEntry;
 use crate::guard::FieldLoss;
 use crate::key::Scope;
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 
 /// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Thing {
+pub struct ObjectKey {
     /// The scope that it is in.
     pub scope: Scope,
     /// Its kind.
@@ -22,7 +22,7 @@ pub struct Thing {
     pub name: String,
 }
 
-impl fmt::Display for Thing {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}`", self.kind, self.name)?;
         self.scope.write_in_parentheses(f)
@@ -107,7 +107,7 @@ pub struct Change {
     pub kind: ChangeKind,
     /// The object that changes.
     #[serde(rename = "thing")]
-    pub thing: Thing,
+    pub object: ObjectKey,
     /// The action in words: `create namespace`.
     pub what: String,
     /// The fields that differ. **Invariant:** it contains no secret.
@@ -126,7 +126,7 @@ pub struct Change {
     pub loss: Option<FieldLoss>,
     /// Provenance: the location in the data that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Its result in a real run.
     #[serde(skip_serializing_if = "StepResult::is_planned")]
     pub result: StepResult,
@@ -134,10 +134,10 @@ pub struct Change {
 
 impl Change {
     /// A change of `thing`; `what` is the action in words.
-    pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
+    pub fn new(kind: ChangeKind, object: ObjectKey, what: impl Into<String>) -> Self {
         Self {
             kind,
-            thing,
+            object,
             what: what.into(),
             diff: Vec::new(),
             diff_by_name: Vec::new(),
@@ -150,20 +150,20 @@ impl Change {
 
     /// Whether both are the same change; their results are ignored.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let Self { kind, thing, what, diff, diff_by_name, body, loss, place, result: _ } = self;
+        let Self { kind, object: thing, what, diff, diff_by_name, body, loss, place, result: _ } = self;
         other.does_same(*kind, thing, what)
             && (diff, diff_by_name, place) == (&other.diff, &other.diff_by_name, &other.place)
             && (body, loss) == (&other.body, &other.loss)
     }
 
     /// Whether both apply the same action to the same object; diffs and locations are ignored.
-    fn does_same(&self, kind: ChangeKind, thing: &Thing, what: &str) -> bool {
-        self.kind == kind && self.thing == *thing && self.what == what
+    fn does_same(&self, kind: ChangeKind, thing: &ObjectKey, what: &str) -> bool {
+        self.kind == kind && self.object == *thing && self.what == what
     }
 
     /// Sets the location in the data.
     #[must_use]
-    pub fn at(mut self, place: Option<Place>) -> Self {
+    pub fn at(mut self, place: Option<SourceLocation>) -> Self {
         self.place = place;
         self
     }
@@ -178,14 +178,14 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} `{}`", self.kind.sign(), self.what, self.thing.name)?;
-        self.thing.scope.write_in_parentheses(f)
+        write!(f, "{} {} `{}`", self.kind.sign(), self.what, self.object.name)?;
+        self.object.scope.write_in_parentheses(f)
     }
 }
 
 /// Sets the result of a change in the list of reported changes.
 pub(crate) fn set_result(changes: &mut [Change], made: &Change, result: StepResult) {
-    let is_it = |change: &Change| change.does_same(made.kind, &made.thing, &made.what);
+    let is_it = |change: &Change| change.does_same(made.kind, &made.object, &made.what);
     let open = changes.iter().position(|change| change.result.is_planned() && is_it(change));
     if let Some(place) = open.or_else(|| changes.iter().position(is_it)) {
         changes[place].result = result;
@@ -227,7 +227,7 @@ impl Default for PlanStage {
 
 /// Steps that are executed in order. A failed step stops its own group only.
 #[derive(Debug)]
-pub struct Group<A> {
+pub struct StepGroup<A> {
     /// The subject of the group, for messages.
     pub name: String,
     /// The stage in which it runs: after all groups of earlier stages, concurrently with other groups of the
@@ -245,12 +245,12 @@ pub struct Wait {
     pub text: String,
     /// Provenance: the location in the data that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 /// A change that is not applied, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct HeldPlanChange {
     /// The change.
     pub change: Change,
     /// The reason.
@@ -286,11 +286,11 @@ impl Hold {
 #[derive(Debug)]
 pub struct Plan<A> {
     /// Steps in groups.
-    pub groups: Vec<Group<A>>,
+    pub groups: Vec<StepGroup<A>>,
     /// Operations in progress in the target.
     pub waits: Vec<Wait>,
     /// Changes that the integration itself holds.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
 }
@@ -303,14 +303,14 @@ impl<A> Default for Plan<A> {
 
 impl<A> Plan<A> {
     /// Adds a step as a group of its own, in the first stage.
-    pub fn step(&mut self, change: Change, action: A) {
-        self.step_in(PlanStage::default(), change, action);
+    pub fn add_step(&mut self, change: Change, action: A) {
+        self.add_step_in(PlanStage::default(), change, action);
     }
 
     /// Adds a step as a group of its own, in this stage.
-    pub fn step_in(&mut self, stage: PlanStage, change: Change, action: A) {
-        let name = change.thing.to_string();
-        self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
+    pub fn add_step_in(&mut self, stage: PlanStage, change: Change, action: A) {
+        let name = change.object.to_string();
+        self.groups.push(StepGroup { name, stage, steps: vec![Step::new(change, action)] });
     }
 
     /// Drops the losses whose numbers depend on a secret.
@@ -335,7 +335,7 @@ impl<A> Plan<A> {
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
         let Self { groups, waits, held, faults } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
-        let group = |Group { name, stage, steps }: Group<A>| Group {
+        let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
             stage,
             steps: steps.into_iter().map(&step).collect(),
@@ -347,12 +347,12 @@ impl<A> Plan<A> {
 #[cfg(test)]
 mod tests {
     use super::StepResult::{self, Done, Failed, Planned};
-    use super::{Change, ChangeKind, Thing, set_result};
+    use super::{Change, ChangeKind, ObjectKey, set_result};
     use crate::key::Scope;
 
     fn change(name: &str) -> Change {
         let thing =
-            Thing { scope: Scope::new([("app", "a")]), kind: "card".to_owned(), name: name.to_owned() };
+            ObjectKey { scope: Scope::new([("app", "a")]), kind: "card".to_owned(), name: name.to_owned() };
         Change::new(ChangeKind::Add, thing, "write card")
     }
 

@@ -4,8 +4,8 @@
 //! credentials are added only when it applies a step, which never happens in a dry run or a sandbox.
 //! `docs/specs/process-integration.md` specifies the protocol.
 
+mod answer_memory;
 mod exchange;
-mod memory;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -20,24 +20,26 @@ use qontract_redaction::Redactor;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::about::{About, Flag, FlagKind, Query};
-use crate::contract::{Applied, Read, Rehearsed, Write};
+use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
-use crate::erased::{AnyDeclared, Dynamic, Found, Opaque, Wants, no_shard, own};
 use crate::fault::Fault;
 use crate::key::ShardKey;
+use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta};
 use crate::options::Options;
-use crate::place::Places;
 use crate::plan::Plan;
-use crate::state::Declared;
-use exchange::{Given, Question, Waiting, exchange, first_line};
-use memory::{AnswerMemory, Held, check_values};
+use crate::source_location::SourceLocations;
+use crate::state::DeclaredState;
+use crate::type_erasure::{
+    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
+};
+use answer_memory::{AnswerMemory, MemoryReservation, check_values};
+use exchange::{CancelOnDrop, Cancellation, ProgramRequest, exchange, first_line};
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
 
 /// Minimum length of the secret values that are redacted.
-const MIN_GIVEN_BYTES: usize = 4;
+const MIN_SECRET_BYTES: usize = 4;
 
 /// Maximum length of the reason that is reported for an invalid answer.
 const MAX_COMPLAINT_CHARS: usize = 400;
@@ -92,7 +94,7 @@ pub trait StderrLog: fmt::Debug + Send + Sync {
 }
 
 /// Flag names that are reserved for the runner.
-const RESERVED: [&str; 34] = [
+const RESERVED_FLAGS: [&str; 34] = [
     "all-shards",
     "base",
     "check-only-affected-shards",
@@ -131,11 +133,11 @@ const RESERVED: [&str; 34] = [
 
 /// Whether a flag name is reserved for the runner.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
+    RESERVED_FLAGS.contains(&name)
 }
 
 /// The reason why a flag name is invalid, if it is.
-fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
+fn flag_name_error(name: &str, others: &[wire::WireFlag]) -> Option<&'static str> {
     let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let begins = name.starts_with(|one: char| one.is_ascii_lowercase());
     if !begins || !name.chars().all(fine) {
@@ -143,7 +145,7 @@ fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
             "must begin with a lowercase letter and consist of lowercase letters, digits and dashes",
         );
     }
-    if RESERVED.contains(&name) {
+    if RESERVED_FLAGS.contains(&name) {
         return Some("is reserved for the runner");
     }
     (others.iter().filter(|flag| flag.name == name).count() > 1).then_some("is defined twice")
@@ -161,7 +163,7 @@ impl Program {
     /// and stay visible: otherwise redaction would confirm a guess in the data. The request of `apply` is an
     /// exception: it comes from the program's own answer to `plan`.
     fn redactor_for(&self, phase: &str, request: &Value) -> Redactor {
-        let redactor = Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES);
+        let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
         if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
     }
 
@@ -184,39 +186,42 @@ fn is_secret_name(name: &str) -> bool {
 
 /// An integration of the process form.
 pub struct Process {
-    about: About,
+    about: IntegrationMeta,
     supports_sandbox: bool,
-    asking: Arc<Asking>,
+    client: Arc<ProgramClient>,
 }
 
 /// A program, with the memory limit for its answers.
-struct Asking {
+struct ProgramClient {
     program: Program,
     memory: Arc<AnswerMemory>,
 }
 
-type State = Declared<Value, Value, Value>;
+type ProcessState = DeclaredState<Value, Value, Value>;
 
 impl Process {
     /// Starts the executable and requests its description. Its name must be the one under which it is
     /// registered.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
         let program = Program { integration: name.to_owned(), ..program };
-        let asking = Asking { program, memory: Arc::default() };
-        let answer: wire::Description =
-            asking.ask("describe", &json!({}), Writing::No, &Given::default())?.value;
+        let asking = ProgramClient { program, memory: Arc::default() };
+        let answer: wire::DescribeAnswer =
+            asking.request_blocking("describe", &json!({}), WriteAccess::No, &Cancellation::default())?.value;
         if answer.name != name {
             let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
             return Err(Fault::operator(text));
         }
         for flag in &answer.flags {
-            if let Some(why) = bad_name(&flag.name, &answer.flags) {
+            if let Some(why) = flag_name_error(&flag.name, &answer.flags) {
                 return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
             }
         }
-        let mut about = About::new(answer.name, answer.about);
-        about.queries =
-            answer.queries.into_iter().map(|query| Query { name: query.name, text: query.text }).collect();
+        let mut about = IntegrationMeta::new(answer.name, answer.about);
+        about.queries = answer
+            .queries
+            .into_iter()
+            .map(|query| DeclaredQuery { name: query.name, text: query.text })
+            .collect();
         about.flags = answer
             .flags
             .into_iter()
@@ -228,7 +233,7 @@ impl Process {
                 opposite: None,
             })
             .collect();
-        Ok(Self { about, supports_sandbox: answer.sandbox, asking: Arc::new(asking) })
+        Ok(Self { about, supports_sandbox: answer.sandbox, client: Arc::new(asking) })
     }
 
     /// Whether it supports a sandbox folder.
@@ -237,106 +242,119 @@ impl Process {
     }
 }
 
-impl Dynamic for Process {
-    fn about(&self) -> &About {
+impl DynIntegration for Process {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault> {
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
         let mut answers = serde_json::Map::new();
-        let mut places: BTreeMap<String, Places> = BTreeMap::new();
+        let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.about.queries {
-            let answered = data.declared(query)?;
-            let value = serde_json::to_value(&answered.data).map_err(|error| Fault::us(error.to_string()))?;
+            let answered = data.query_tree(query)?;
+            let value =
+                serde_json::to_value(&answered.data).map_err(|error| Fault::internal(error.to_string()))?;
             answers.insert(query.name.clone(), value);
             places.insert(query.name.clone(), answered.places);
         }
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
         let request = json!({"answers": answers, "options": options});
-        let answer: Parsed<wire::Declaration> =
-            self.asking.ask("declare", &request, Writing::No, &Given::default())?;
+        let answer: ParsedAnswer<wire::DeclareAnswer> =
+            self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
         let declaration =
-            answer.value.redacted(|text| self.asking.program.redacted(text, "declare", &request));
+            answer.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
         Ok(Box::new(declaration.into_state(&places)))
     }
 
     fn resolve<'a>(
         &'a self,
-        _: &'a Read,
-        _: &'a dyn AnyDeclared,
+        _: &'a ReadContext,
+        _: &'a dyn AnyDeclaredState,
         _: &'a ShardKey,
-    ) -> BoxFuture<'a, Result<Wants, Fault>> {
+    ) -> BoxFuture<'a, Result<AnyDesiredState, Fault>> {
         // The executable resolves, observes and plans in one request: see `observe`.
-        async { Ok(Wants::new(Vec::new(), Box::new(Wanting::State))) }.boxed()
+        async { Ok(AnyDesiredState::new(Vec::new(), Box::new(DesiredInput::State))) }.boxed()
     }
 
-    fn nothing(&self) -> Wants {
-        Wants::new(Vec::new(), Box::new(Wanting::Nothing))
+    fn nothing_desired(&self) -> AnyDesiredState {
+        AnyDesiredState::new(Vec::new(), Box::new(DesiredInput::Nothing))
     }
 
     fn observe<'a>(
         &'a self,
-        read: &'a Read,
-        declared: &'a dyn AnyDeclared,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
         key: &'a ShardKey,
-        desired: &'a Wants,
-    ) -> BoxFuture<'a, Result<Found, Fault>> {
+        desired: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<AnyCurrentState, Fault>> {
         async move {
-            let declared = own::<State>(declared.as_any());
+            let declared = downcast::<ProcessState>(declared.as_any());
             let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
-            let state = match own::<Wanting>(desired.inner()) {
-                Wanting::State => &shard.state,
-                Wanting::Nothing => &Value::Null,
+            let state = match downcast::<DesiredInput>(desired.inner()) {
+                DesiredInput::State => &shard.state,
+                DesiredInput::Nothing => &Value::Null,
             };
             let request = json!({
-                "key": wire::Parts::from(key),
+                "key": wire::WireDimensions::from(key),
                 "common": declared.common,
                 "target": shard.target,
                 "state": state,
             });
             // Secrets that are passed to the program may occur in its answer.
-            self.asking.program.secrets().for_each(|value| read.secrets.record(value));
-            let Parsed { value, held } = self.ask::<wire::Planned>("plan", request, Writing::No).await?;
+            self.client.program.secrets().for_each(|value| read.secrets.record(value));
+            let ParsedAnswer { value, reservation: held } =
+                self.request::<wire::PlanAnswer>("plan", request, WriteAccess::No).await?;
             if let Some(problem) = value.problem() {
-                return Err(unfit("plan", &self.asking.program, problem));
+                return Err(invalid_answer("plan", &self.client.program, problem));
             }
             let mut answer = value.at(shard.places.get(""));
             let (scopes, facts) = (answer.take_scopes(), answer.take_facts());
-            Ok(Found { scopes, facts, inner: Box::new(Observation { answer, _held: held }) })
+            Ok(AnyCurrentState {
+                scopes,
+                facts,
+                inner: Box::new(PlanObservation { answer, _reservation: held }),
+            })
         }
         .boxed()
     }
 
-    fn plan(&self, _: &Wants, current: &Found) -> Plan<Opaque> {
-        own::<Observation>(&*current.inner).answer.plan().map(|action| Box::new(action) as Opaque)
+    fn plan(&self, _: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue> {
+        downcast::<PlanObservation>(&*current.inner)
+            .answer
+            .plan()
+            .map(|action| Box::new(action) as OpaqueValue)
     }
 
-    fn rehearse<'a>(&'a self, _: &'a Read, _: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
-        std::future::ready(Ok(Rehearsed::NotAsked)).boxed()
+    fn rehearse<'a>(
+        &'a self,
+        _: &'a ReadContext,
+        _: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<RehearsalResult, Fault>> {
+        std::future::ready(Ok(RehearsalResult::Skipped)).boxed()
     }
 
     fn apply<'a>(
         &'a self,
-        write: &'a Write<'a>,
-        action: &'a Opaque,
-    ) -> BoxFuture<'a, Result<Applied, Fault>> {
+        write: &'a WriteContext<'a>,
+        action: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
-            let request = json!({"run": write.run, "action": own::<Value>(&**action)});
-            let effect = self.ask::<wire::Effect>("apply", request, Writing::Yes).await?.value;
-            Ok(if effect.stale { Applied::Stale } else { Applied::Done })
+            let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
+            let effect = self.request::<wire::ApplyAnswer>("apply", request, WriteAccess::Yes).await?.value;
+            Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })
         }
         .boxed()
     }
 }
 
 /// The answer to `plan`, with its memory reservation.
-struct Observation {
-    answer: wire::Planned,
-    _held: Held,
+struct PlanObservation {
+    answer: wire::PlanAnswer,
+    _reservation: MemoryReservation,
 }
 
 /// The desired state that is passed to the program.
-enum Wanting {
+enum DesiredInput {
     /// The declared state.
     State,
     /// Nothing: only base has the shard.
@@ -345,51 +363,57 @@ enum Wanting {
 
 /// Whether an executable gets write credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Writing {
+enum WriteAccess {
     Yes,
     No,
 }
 
 impl Process {
-    async fn ask<T: DeserializeOwned + wire::ShownTexts + Send + 'static>(
+    async fn request<T: DeserializeOwned + wire::ShownTexts + Send + 'static>(
         &self,
         phase: &'static str,
         request: Value,
-        writing: Writing,
-    ) -> Result<Parsed<T>, Fault> {
-        let asking = Arc::clone(&self.asking);
+        writing: WriteAccess,
+    ) -> Result<ParsedAnswer<T>, Fault> {
+        let asking = Arc::clone(&self.client);
         // A run that is cancelled drops this, which ends the executable.
-        let (_waiting, given) = Waiting::new();
-        let asking = move || asking.ask(phase, &request, writing, &given);
-        tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
+        let (_waiting, given) = CancelOnDrop::new();
+        let asking = move || asking.request_blocking(phase, &request, writing, &given);
+        tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::internal(error.to_string()))?
     }
 }
 
 /// A parsed answer, with its memory reservation.
-struct Parsed<T> {
+struct ParsedAnswer<T> {
     value: T,
-    held: Held,
+    reservation: MemoryReservation,
 }
 
-impl Asking {
-    fn ask<T: DeserializeOwned + wire::ShownTexts>(
+impl ProgramClient {
+    fn request_blocking<T: DeserializeOwned + wire::ShownTexts>(
         &self,
         phase: &str,
         request: &Value,
-        writing: Writing,
-        given: &Given,
-    ) -> Result<Parsed<T>, Fault> {
+        writing: WriteAccess,
+        given: &Cancellation,
+    ) -> Result<ParsedAnswer<T>, Fault> {
         let Self { program, memory } = self;
         let mut request = request.clone();
         request["protocol"] = PROTOCOL.into();
-        let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
+        let question = ProgramRequest {
+            phase,
+            request: &request,
+            writing: writing == WriteAccess::Yes,
+            cancellation: given,
+            memory,
+        };
         let answer = exchange(program, question)?;
         // A parse error quotes the answer.
         let redact = |text: &str| program.redacted(text, phase, &request);
-        let refused = |why: String| unfit(phase, program, redact(&why));
+        let refused = |why: String| invalid_answer(phase, program, redact(&why));
         // Before parsing: small values take more memory than their text.
         check_values(&answer).map_err(refused)?;
-        let held = memory.hold(&answer).map_err(refused)?;
+        let held = memory.reserve(&answer).map_err(refused)?;
         // serde would accept a list as the fields of an object, in order.
         if answer.bytes().trim_ascii_start().first() == Some(&b'[') {
             return Err(refused("it is not a JSON object".to_owned()));
@@ -405,13 +429,13 @@ impl Asking {
             )
         })?;
         wire::check_texts(&value).map_err(refused)?;
-        Ok(Parsed { value, held })
+        Ok(ParsedAnswer { value, reservation: held })
     }
 }
 
 /// The fault of an answer that violates the protocol.
-fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
-    let why = cut(&why.to_string());
+fn invalid_answer(phase: &str, program: &Program, why: impl Display) -> Fault {
+    let why = truncate(&why.to_string());
     Fault::operator(format!("the answer to {} is not valid: {why}", program.describe_phase(phase)))
 }
 
@@ -426,7 +450,7 @@ fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
 }
 
 /// The beginning of a text.
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use qontract_access::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Fault, Whose};
+use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
-use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
-use crate::place::Place;
+use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, Hold, StepResult};
+use crate::source_location::SourceLocation;
 
 /// The version of the record format. Records without a version have version 1: there, a held run ended as
 /// `failed`.
@@ -23,7 +23,7 @@ fn first_version() -> u32 {
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     /// The version of this format.
     #[serde(default = "first_version")]
     pub version: u32,
@@ -39,15 +39,15 @@ pub struct Record {
     #[serde(with = "mode_text")]
     pub mode: Mode,
     /// The bundle that it ran on.
-    pub head: Bundle,
+    pub head: BundleRecord,
     /// The bundle that it was compared with.
-    pub base: Option<Bundle>,
+    pub base: Option<BundleRecord>,
     /// Its flags.
     pub options: BTreeMap<String, Vec<String>>,
     /// The hash slot of its process, as `0 of 1`.
     pub slot: String,
     /// The decisions, in order.
-    pub decisions: Vec<Told>,
+    pub decisions: Vec<LocatedText>,
     /// The changed lines of the data because of which the integration ran, as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
@@ -55,15 +55,15 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<String, String>,
     /// The outcome of each shard.
-    pub shards: BTreeMap<String, Shard>,
+    pub shards: BTreeMap<String, ShardRecord>,
     /// Faults of the run as a whole.
-    pub faults: Vec<Told>,
+    pub faults: Vec<LocatedText>,
     /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
     /// Its end state.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// The exit code.
     pub exit: u8,
 }
@@ -88,7 +88,7 @@ mod mode_text {
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bundle {
+pub struct BundleRecord {
     /// Its name.
     pub sha: String,
     /// The commit that it was built from.
@@ -100,7 +100,7 @@ pub struct Bundle {
 
 /// A sentence, with the source locations that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LocatedText {
     /// The sentence.
     pub text: String,
     /// Details, one line each.
@@ -111,7 +111,7 @@ pub struct Told {
     pub hint: Option<String>,
     /// For faults: who has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whose: Option<Whose>,
+    pub whose: Option<Responsible>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Told {
 
 /// The outcome of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
+pub struct ShardRecord {
     /// `ran`, `orphaned`, or `skipped`.
     pub state: String,
     /// The reason why it did not run, as a sentence.
@@ -131,17 +131,17 @@ pub struct Shard {
     /// Number of rounds.
     pub rounds: u32,
     /// The planned changes.
-    pub changes: Vec<Planned>,
+    pub changes: Vec<ChangeRecord>,
     /// Changes that are not applied: those that guards hold, and those that cannot be decided
-    /// ([`Planned::hold`] tells which).
-    pub held: Vec<Planned>,
+    /// ([`ChangeRecord::hold`] tells which).
+    pub held: Vec<ChangeRecord>,
     /// Operations in progress in the target.
-    pub waits: Vec<Told>,
+    pub waits: Vec<LocatedText>,
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The faults of the shard.
-    pub faults: Vec<Told>,
+    pub faults: Vec<LocatedText>,
     /// Number of applied steps.
     pub applied: usize,
     /// Number of objects that were removed without an approval.
@@ -150,7 +150,7 @@ pub struct Shard {
 
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct ChangeRecord {
     /// How the object changes.
     pub change: ChangeKind,
     /// The action in words, with its sign.
@@ -187,7 +187,7 @@ pub struct Planned {
 
 /// Start time and duration of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct RunTiming {
     /// Start time, in seconds since 1970.
     pub began: i64,
     /// Duration, in milliseconds.
@@ -196,33 +196,34 @@ pub struct Clock {
 
 /// Converts source locations to `file:line`.
 #[derive(Clone, Copy)]
-pub struct PlaceLines<'a> {
+pub struct LineResolvers<'a> {
     /// For changes and decisions: the line that changed, where base and head are compared.
-    pub changes: &'a dyn Fn(&Place) -> String,
+    pub changes: &'a dyn Fn(&SourceLocation) -> String,
     /// For faults: the line of the location itself, which may be in a part of the file that did not change.
-    pub faults: &'a dyn Fn(&Place) -> String,
+    pub faults: &'a dyn Fn(&SourceLocation) -> String,
 }
 
-impl<'a> PlaceLines<'a> {
+impl<'a> LineResolvers<'a> {
     /// Uses one function for changes and faults.
-    pub fn same(line: &'a dyn Fn(&Place) -> String) -> Self {
+    pub fn uniform(line: &'a dyn Fn(&SourceLocation) -> String) -> Self {
         Self { changes: line, faults: line }
     }
 }
 
-impl Record {
+impl RunRecord {
     /// The record of an outcome.
-    pub fn new(outcome: &Outcome, clock: Clock, lines: PlaceLines<'_>) -> Self {
+    pub fn new(outcome: &RunOutcome, clock: RunTiming, lines: LineResolvers<'_>) -> Self {
         let line = lines.changes;
         let options = outcome.options.iter().map(|(flag, values)| (flag.to_owned(), values.to_vec()));
-        let decisions = outcome.decisions.iter().map(|decision| Told {
+        let decisions = outcome.decisions.iter().map(|decision| LocatedText {
             text: decision.text.clone(),
             details: Vec::new(),
             hint: None,
             whose: None,
-            places: once_each(decision.places.iter().map(line)),
+            places: deduplicated(decision.places.iter().map(line)),
         });
-        let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, lines)));
+        let shards =
+            outcome.shards.iter().map(|(key, shard)| (key.to_string(), ShardRecord::new(shard, lines)));
         Self {
             version: RECORD_VERSION,
             run: outcome.run.clone(),
@@ -230,19 +231,19 @@ impl Record {
             milliseconds: clock.milliseconds,
             integration: outcome.integration.clone(),
             mode: outcome.mode,
-            head: bundle(&outcome.head),
-            base: outcome.base.as_ref().map(bundle),
+            head: bundle_record(&outcome.head),
+            base: outcome.base.as_ref().map(bundle_record),
             options: options.collect(),
             slot: outcome.slot.to_string(),
             decisions: decisions.collect(),
-            causes: once_each(outcome.causes.iter().map(line)),
+            causes: deduplicated(outcome.causes.iter().map(line)),
             renamed: outcome
                 .renamed
                 .iter()
                 .map(|(place, old)| (line(place), old_file(place, old, line)))
                 .collect(),
             shards: shards.collect(),
-            faults: outcome.faults.iter().map(|fault| told(fault, lines.faults)).collect(),
+            faults: outcome.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
             ended: outcome.ended,
@@ -251,44 +252,44 @@ impl Record {
     }
 }
 
-impl Record {
+impl RunRecord {
     /// Whether the run has nothing to report but the selection of shards: no changes, holds, waits or faults.
     pub fn is_quiet(&self) -> bool {
-        let is_quiet = |shard: &Shard| {
-            let Shard { changes, held, waits, faults, .. } = shard;
+        let is_quiet = |shard: &ShardRecord| {
+            let ShardRecord { changes, held, waits, faults, .. } = shard;
             changes.is_empty() && held.is_empty() && waits.is_empty() && faults.is_empty()
         };
         self.faults.is_empty() && self.shards.values().all(is_quiet)
     }
 }
 
-impl Planned {
+impl ChangeRecord {
     /// Whether a guard holds the change until an approval.
     pub fn is_held(&self) -> bool {
         self.hold.map_or(self.approvable, Hold::is_held)
     }
 }
 
-impl Shard {
+impl ShardRecord {
     /// The changes that guards hold until they are approved. The others in `held` are not applied because
     /// something failed.
-    pub fn held_by_guards(&self) -> impl Iterator<Item = &Planned> {
+    pub fn held_by_guards(&self) -> impl Iterator<Item = &ChangeRecord> {
         self.held.iter().filter(|change| change.is_held())
     }
 
-    fn new(shard: &ShardOutcome, lines: PlaceLines<'_>) -> Self {
+    fn new(shard: &ShardOutcome, lines: LineResolvers<'_>) -> Self {
         let line = lines.changes;
         let (state, skip) = match &shard.state {
             ShardState::Ran => ("ran", None),
             ShardState::Orphaned => ("orphaned", None),
             ShardState::Skipped(skip) => ("skipped", Some(skip)),
         };
-        let held = shard.held.iter().map(|held| Planned {
+        let held = shard.held.iter().map(|held| ChangeRecord {
             approvable: held.hold.is_held(),
             hold: Some(held.hold),
-            ..planned(&held.change, Some(held.why.clone()), line)
+            ..change_record(&held.change, Some(held.why.clone()), line)
         });
-        let waits = shard.waits.iter().map(|wait| Told {
+        let waits = shard.waits.iter().map(|wait| LocatedText {
             text: wait.text.clone(),
             details: Vec::new(),
             hint: None,
@@ -300,11 +301,11 @@ impl Shard {
             why: skip.map(ToString::to_string),
             reason: skip.map(|skip| skip.reason().to_owned()),
             rounds: shard.rounds,
-            changes: shard.changes.iter().map(|change| planned(change, None, line)).collect(),
+            changes: shard.changes.iter().map(|change| change_record(change, None, line)).collect(),
             held: held.collect(),
             waits: waits.collect(),
             notes: shard.notes.clone(),
-            faults: shard.faults.iter().map(|fault| told(fault, lines.faults)).collect(),
+            faults: shard.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             applied: shard.applied,
             removed: shard.removed,
         }
@@ -312,14 +313,14 @@ impl Shard {
 }
 
 /// Lines in order, without duplicates: several locations may be on one line.
-fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
+fn deduplicated(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     lines.filter(|line| seen.insert(line.clone())).collect()
 }
 
 /// The former name of a renamed file.
-fn old_file(place: &Place, old: &str, line: &dyn Fn(&Place) -> String) -> String {
-    let before = Place { path: old.into(), pointer: "".into(), ..place.clone() };
+fn old_file(place: &SourceLocation, old: &str, line: &dyn Fn(&SourceLocation) -> String) -> String {
+    let before = SourceLocation { path: old.into(), pointer: "".into(), ..place.clone() };
     let at = line(&before);
     match at.rsplit_once(':') {
         Some((file, number)) if number.parse::<u32>().is_ok() => file.to_owned(),
@@ -327,27 +328,31 @@ fn old_file(place: &Place, old: &str, line: &dyn Fn(&Place) -> String) -> String
     }
 }
 
-fn bundle(pinned: &Pinned) -> Bundle {
-    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
+fn bundle_record(pinned: &PinnedBundle) -> BundleRecord {
+    BundleRecord { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
 }
 
-fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {
-    Told {
+fn fault_record(fault: &Fault, line: &dyn Fn(&SourceLocation) -> String) -> LocatedText {
+    LocatedText {
         text: fault.text.clone(),
         details: fault.details.clone(),
         hint: fault.hint.clone(),
         whose: Some(fault.whose),
-        places: once_each(fault.places.iter().map(line)),
+        places: deduplicated(fault.places.iter().map(line)),
     }
 }
 
-fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String) -> Planned {
-    Planned {
+fn change_record(
+    change: &Change,
+    why: Option<String>,
+    line: &dyn Fn(&SourceLocation) -> String,
+) -> ChangeRecord {
+    ChangeRecord {
         change: change.kind,
         text: change.to_string(),
-        scope: change.thing.scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        kind: change.thing.kind.clone(),
-        name: change.thing.name.clone(),
+        scope: change.object.scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        kind: change.object.kind.clone(),
+        name: change.object.name.clone(),
         diff: change.diff.clone(),
         why,
         approvable: false,

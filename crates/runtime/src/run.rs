@@ -3,13 +3,13 @@
 //! **Invariant:** a dry run and a real run take the same path; a dry run has no write permit, so it ends
 //! before the first step is applied.
 
-mod affairs;
 mod apply;
-mod prepare;
-mod redact;
-mod rehearse;
-mod reserve;
+mod preflight;
+mod redaction;
+mod rehearsal;
+mod reservation;
 mod round;
+mod selection;
 mod unresolved;
 
 use std::collections::BTreeMap;
@@ -20,37 +20,37 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use qontract_access::{Mode, Permits};
 
-use crate::about::Flag;
-use crate::affected::Pair;
+use crate::affected::BundlePair;
 use crate::audit::{Audit, NoAudit};
-use crate::data::{Data, Source, Terms};
+use crate::data::{BundleReader, Data, QueryPolicy};
 use crate::fault::Fault;
-use crate::function::Cx;
+use crate::function::FunctionContext;
 use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
+use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::looping::Stop;
+use crate::meta::Flag;
 use crate::options::Options;
-use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
-use crate::room::{Form, Room};
+use crate::outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::reconcile_loop::ShutdownSignal;
 use crate::slot::Slot;
 
 pub(crate) use apply::{result_of, until_forced};
-pub(crate) use reserve::Reservations;
+pub(crate) use reservation::Reservations;
 
 /// Timeout and concurrency limits of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RunLimits {
     /// Timeout of one phase of one shard.
-    pub phase: Duration,
+    pub phase_timeout: Duration,
     /// Maximum number of shards that are processed concurrently.
-    pub shards: usize,
+    pub max_shards: usize,
     /// Maximum number of groups that are applied concurrently, per stage of one shard.
-    pub groups: usize,
+    pub max_groups: usize,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
-        Self { phase: Duration::from_mins(10), shards: 10, groups: 8 }
+        Self { phase_timeout: Duration::from_mins(10), max_shards: 10, max_groups: 8 }
     }
 }
 
@@ -67,15 +67,15 @@ pub enum Bodies {
 /// The input of a run.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own that callers make by name")]
-pub struct Request {
+pub struct RunRequest {
     /// The name of the run.
     pub run: String,
     /// Whether the run may write to targets.
     pub mode: Mode,
     /// The data to reconcile.
-    pub head: Arc<dyn Source>,
+    pub head: Arc<dyn BundleReader>,
     /// The data before a proposed change.
-    pub base: Option<Arc<dyn Source>>,
+    pub base: Option<Arc<dyn BundleReader>>,
     /// The integration's flags.
     pub options: Options,
     /// The hash slot of this process.
@@ -83,7 +83,7 @@ pub struct Request {
     /// Whether to run only shards that the change affects.
     pub only_affected: bool,
     /// Whether to run the integration even if the change does not affect it.
-    pub even_unaffected: bool,
+    pub include_unaffected: bool,
     /// Whether a flag that selects a shard that does not exist is an error; otherwise it is a warning.
     pub strict_selectors: bool,
     /// Whether to enforce the allow-list of schemas.
@@ -103,24 +103,24 @@ pub struct Request {
     /// The date of the run, for approvals and for declarations that expire.
     pub today: Date,
     /// Timeout and concurrency limits.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
     /// progress are finished, or abandoned when the shutdown is forced.
-    pub stop: Stop,
+    pub shutdown: ShutdownSignal,
     /// Receives every write as it happens.
     pub audit: Arc<dyn Audit>,
 }
 
-impl Limits {
+impl RunLimits {
     /// Limits the number of concurrent shards, and the concurrent groups of one shard to the same number.
     #[must_use]
     pub fn with_concurrency(self, shards: usize) -> Self {
         let shards = shards.max(1);
-        Self { shards, groups: self.groups.min(shards), ..self }
+        Self { max_shards: shards, max_groups: self.max_groups.min(shards), ..self }
     }
 }
 
-impl Request {
+impl RunRequest {
     /// Sets the integration's options, and the shard concurrency if an option names it.
     pub fn set_options(&mut self, options: Options, flags: &[Flag]) {
         if let Some(concurrency) = options.concurrency(flags) {
@@ -134,7 +134,7 @@ impl Request {
     pub fn new(
         run: impl Into<String>,
         mode: Mode,
-        head: Arc<dyn Source>,
+        head: Arc<dyn BundleReader>,
         today: Date,
         protected: ProtectedKinds,
     ) -> Self {
@@ -146,7 +146,7 @@ impl Request {
             options: Options::default(),
             slot: Slot::default(),
             only_affected: true,
-            even_unaffected: false,
+            include_unaffected: false,
             strict_selectors: false,
             validate_schemas: true,
             trust_head: false,
@@ -156,8 +156,8 @@ impl Request {
             ledger: Arc::new(MemoryLedger::default()),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),
             today,
-            limits: Limits::default(),
-            stop: Stop::never(),
+            limits: RunLimits::default(),
+            shutdown: ShutdownSignal::never(),
             audit: Arc::new(NoAudit),
         }
     }
@@ -169,43 +169,44 @@ impl Request {
     }
 
     /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
-    fn pair(&self, integration: &Room, head: &Data) -> Option<Pair> {
-        let base = Data::new(Arc::clone(self.base.as_ref()?), Terms::of(integration.about()));
-        Some(Pair { base, head: head.clone() })
+    fn pair(&self, integration: &Integration, head: &Data) -> Option<BundlePair> {
+        let base = Data::new(Arc::clone(self.base.as_ref()?), QueryPolicy::of(integration.meta()));
+        Some(BundlePair { base, head: head.clone() })
     }
 }
 
 /// Runs an integration.
 #[expect(clippy::disallowed_methods, reason = "the runner mints, once per run")]
-pub async fn run(integration: &Room, request: &Request) -> Outcome {
+pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);
     let permits = qontract_access::mint(request.mode);
-    let data = match prepare::prepare(integration, request, &mut outcome) {
+    let data = match preflight::check_definition(integration, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
             outcome.faults.push(fault);
-            outcome.conclude(request.stop.interruption());
+            outcome.conclude(request.shutdown.interruption());
             return outcome;
         }
     };
-    let performed = perform(integration, request, &permits, &data, &mut outcome).await;
-    outcome.asked = data.asked();
+    let performed = execute(integration, request, &permits, &data, &mut outcome).await;
+    outcome.query_log = data.query_log();
     // A forbidden schema is reported once, with a hint; a shutdown is reported by the end state of the run.
-    let failed = performed.err().filter(|fault| outcome.asked.forbidden.is_empty() && !fault.is_interrupted);
+    let failed =
+        performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
-    affairs::report_asked(integration, request, &mut outcome);
-    outcome.conclude(request.stop.interruption());
+    selection::report_schemas(integration, request, &mut outcome);
+    outcome.conclude(request.shutdown.interruption());
     outcome
 }
 
-fn begin(integration: &Room, request: &Request) -> Outcome {
-    let pinned = |source: &dyn Source| Pinned {
+fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
+    let pinned = |source: &dyn BundleReader| PinnedBundle {
         sha: source.sha().to_owned(),
         commit: source.commit().map(str::to_owned),
     };
-    Outcome {
+    RunOutcome {
         run: request.run.clone(),
-        integration: integration.about().name.clone(),
+        integration: integration.meta().name.clone(),
         mode: request.mode,
         head: pinned(&*request.head),
         base: request.base.as_deref().map(pinned),
@@ -217,37 +218,37 @@ fn begin(integration: &Room, request: &Request) -> Outcome {
         shards: BTreeMap::new(),
         faults: Vec::new(),
         warnings: Vec::new(),
-        asked: crate::data::Asked::default(),
+        query_log: crate::data::QueryLog::default(),
         approval: None,
-        ended: Ended::Ok,
+        ended: RunEnd::Ok,
         interruption: None,
     }
 }
 
-async fn perform(
-    integration: &Room,
-    request: &Request,
+async fn execute(
+    integration: &Integration,
+    request: &RunRequest,
     permits: &Permits,
     data: &Data,
-    outcome: &mut Outcome,
+    outcome: &mut RunOutcome,
 ) -> Result<(), Fault> {
-    let Some(work) = affairs::decide(integration, request, data, outcome)? else { return Ok(()) };
-    let guard = affairs::guard(integration, request, &work)?;
+    let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
+    let guard = selection::removal_guard(integration, request, &work)?;
     match integration.form() {
-        Form::Staged(staged) => {
-            let crew = round::Crew { integration: &**staged, request, data, permits, guard: &guard };
-            crew.work(work, outcome).await;
+        IntegrationForm::Staged(staged) => {
+            let crew = round::RoundRunner { integration: &**staged, request, data, permits, guard: &guard };
+            crew.run_rounds(work, outcome).await;
         }
-        Form::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
+        IntegrationForm::Function(_) if !request.slot.contains(&ShardKey::default().slot_value()) => {
             let text = "another slot runs it: its work is not split into shards".to_owned();
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
-        Form::Function(function) => {
-            let cx = Cx::new(data, request, permits, &guard);
+        IntegrationForm::Function(function) => {
+            let cx = FunctionContext::new(data, request, permits, &guard);
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;
-                    ran = round::guarded(request.limits.phase, "run", function.run(&cx)) => ran,
+                    ran = round::with_deadline(request.limits.phase_timeout, "run", function.run(&cx)) => ran,
                     () = cx.interrupted() => Ok(()),
                 },
                 Err(fault) => Err(fault),
@@ -263,6 +264,6 @@ async fn perform(
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }
-    affairs::approval(&guard, request, outcome);
+    selection::report_approvals(&guard, request, outcome);
     Ok(())
 }

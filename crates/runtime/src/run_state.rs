@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Ended;
-use crate::record::Record;
+use crate::outcome::RunEnd;
+use crate::record::RunRecord;
 
 /// The state of a run that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl RunState {
     }
 }
 
-impl Record {
+impl RunRecord {
     /// The state of the run. Records of version 1 do not distinguish held from failed: there, an approval
     /// without errors means held.
     pub fn state(&self) -> RunState {
@@ -42,14 +42,14 @@ impl Record {
             !self.faults.is_empty() || self.shards.values().any(|shard| !shard.faults.is_empty());
         let waits = self.shards.values().any(|shard| !shard.waits.is_empty());
         match self.ended {
-            Ended::Ok | Ended::EarlyExit if waits => RunState::Waiting,
-            Ended::Ok | Ended::EarlyExit => RunState::Ok,
-            Ended::Held => RunState::Held,
-            Ended::Failed if self.version < 2 && self.approval.is_some() && !has_faults => RunState::Held,
-            Ended::Failed | Ended::Usage | Ended::NotDefined | Ended::Forbidden | Ended::Transient => {
+            RunEnd::Ok | RunEnd::EarlyExit if waits => RunState::Waiting,
+            RunEnd::Ok | RunEnd::EarlyExit => RunState::Ok,
+            RunEnd::Held => RunState::Held,
+            RunEnd::Failed if self.version < 2 && self.approval.is_some() && !has_faults => RunState::Held,
+            RunEnd::Failed | RunEnd::Usage | RunEnd::NotDefined | RunEnd::Forbidden | RunEnd::Transient => {
                 RunState::Failed
             }
-            Ended::Interrupted => RunState::Interrupted,
+            RunEnd::Interrupted => RunState::Interrupted,
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
         });
         let fields = change.as_object().unwrap().clone();
         record.as_object_mut().unwrap().extend(fields);
-        let record: Record = serde_json::from_value(record).unwrap();
+        let record: RunRecord = serde_json::from_value(record).unwrap();
         assert_eq!(record.state(), expect, "{change}");
     }
 

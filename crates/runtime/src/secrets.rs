@@ -109,7 +109,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{SecretLookup, ShardSecrets, escaped};
-    use crate::fault::Whose;
+    use crate::fault::Responsible;
 
     fn lookup(path: &str, field: Option<&str>, version: Option<&str>) -> SecretLookup {
         SecretLookup {
@@ -157,7 +157,7 @@ mod tests {
         assert!(ShardSecrets::default().check(&lookup("a/b", None, None)).is_ok());
         let fault =
             ShardSecrets::only(BTreeSet::new()).check(&lookup("a/b", Some("x"), Some("2"))).unwrap_err();
-        assert_eq!(fault.whose, Whose::Guard);
+        assert_eq!(fault.whose, Responsible::Guard);
         assert_eq!(
             fault.text,
             "the field `x` of the secret `a/b` in version 2 is new in this change and is not read before it is merged"

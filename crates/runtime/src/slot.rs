@@ -12,20 +12,20 @@ pub struct Slot {
 /// The slot does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("slot {index} of {count} does not exist: slots are numbered from 0")]
-pub struct NoSlot {
+pub struct InvalidSlot {
     index: u32,
     count: u32,
 }
 
 impl Slot {
     /// Slot `index` of `count`, counted from 0.
-    pub fn new(index: u32, count: u32) -> Result<Self, NoSlot> {
-        if index < count { Ok(Self { index, count }) } else { Err(NoSlot { index, count }) }
+    pub fn new(index: u32, count: u32) -> Result<Self, InvalidSlot> {
+        if index < count { Ok(Self { index, count }) } else { Err(InvalidSlot { index, count }) }
     }
 
     /// Whether `value` belongs to this slot.
-    pub fn has(self, value: &str) -> bool {
-        of(value, self.count) == self.index
+    pub fn contains(self, value: &str) -> bool {
+        slot_of(value, self.count) == self.index
     }
 }
 
@@ -43,7 +43,7 @@ impl Default for Slot {
 }
 
 /// The slot of `value` among `count`: its MD5, read as one number, modulo `count`.
-pub fn of(value: &str, count: u32) -> u32 {
+pub fn slot_of(value: &str, count: u32) -> u32 {
     let digest = Md5::digest(value.as_bytes());
     let count = u64::from(count.max(1));
     let rest = digest.iter().fold(0u64, |rest, byte| (rest * 256 + u64::from(*byte)) % count);
@@ -52,7 +52,7 @@ pub fn of(value: &str, count: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Slot, of};
+    use super::{Slot, slot_of};
 
     /// Recorded from the established runtime: value, then its slots of 2, 3, 4, 5 and 10.
     const RECORDED: [(&str, [u32; 5]); 4] = [
@@ -66,7 +66,7 @@ mod tests {
     fn slots_are_those_of_the_established_runtime() {
         for (value, slots) in RECORDED {
             for (count, slot) in [2, 3, 4, 5, 10].into_iter().zip(slots) {
-                assert_eq!(of(value, count), slot, "{value} of {count}");
+                assert_eq!(slot_of(value, count), slot, "{value} of {count}");
             }
         }
     }
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn each_value_is_in_one_slot() {
         let slots: Vec<Slot> = (0..3).map(|index| Slot::new(index, 3).unwrap()).collect();
-        assert_eq!(slots.iter().filter(|slot| slot.has("cluster1/ns1")).count(), 1);
-        assert!(Slot::default().has("anything"));
+        assert_eq!(slots.iter().filter(|slot| slot.contains("cluster1/ns1")).count(), 1);
+        assert!(Slot::default().contains("anything"));
         assert!(Slot::new(3, 3).is_err());
     }
 }

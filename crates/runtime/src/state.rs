@@ -3,7 +3,7 @@
 //! **Invariant:** provenance is never part of a digest: a state that moves to another file is the same state.
 //! List order is significant; an integration for which it is not uses a `BTreeSet` or sorts.
 
-mod compare;
+mod comparison;
 mod digest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::place::Place;
+use crate::source_location::SourceLocation;
 
-pub use compare::{Comparison, Difference, MAX_DIFFERENCES, compare};
+pub use comparison::{Comparison, Difference, MAX_DIFFERENCES, compare};
 pub use digest::digest;
 
 /// The declared state of one shard, and the address of its target.
@@ -26,29 +26,29 @@ pub struct Shard<T, S> {
     /// The declared state.
     pub state: S,
     /// Provenance: JSON pointer into the state ↦ source location. The longest matching pointer wins.
-    pub places: BTreeMap<String, Place>,
+    pub places: BTreeMap<String, SourceLocation>,
     /// Set if the data disables the integration for this shard.
-    pub disabled: Option<Disabled>,
+    pub disabled: Option<DisabledReason>,
 }
 
 /// The reason why an integration is disabled for a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disabled {
+pub struct DisabledReason {
     /// The object that disables it, in words: ``cluster `c1` ``.
     pub by: String,
     /// Its source location.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 impl<T, S> Shard<T, S> {
     /// A shard with one source location, if known.
-    pub fn new(target: T, state: S, place: Option<Place>) -> Self {
+    pub fn new(target: T, state: S, place: Option<SourceLocation>) -> Self {
         let places = place.into_iter().map(|place| (String::new(), place)).collect();
         Self { target, state, places, disabled: None }
     }
 
     /// The source location of a part of the state: that of the longest pointer at or above it.
-    pub fn place(&self, pointer: &str) -> Option<&Place> {
+    pub fn place(&self, pointer: &str) -> Option<&SourceLocation> {
         let mut pointer = pointer;
         loop {
             if let Some(place) = self.places.get(pointer) {
@@ -61,7 +61,7 @@ impl<T, S> Shard<T, S> {
 
 /// Declared state by shard key.
 #[derive(Clone, Debug)]
-pub struct Declared<C, T, S> {
+pub struct DeclaredState<C, T, S> {
     /// The state that all shards share.
     pub common: C,
     /// The shards.
@@ -72,7 +72,7 @@ pub struct Declared<C, T, S> {
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
 }
 
-impl<C, T, S> Declared<C, T, S> {
+impl<C, T, S> DeclaredState<C, T, S> {
     /// A state without shards.
     pub fn new(common: C) -> Self {
         Self { common, shards: BTreeMap::new(), faults: BTreeMap::new(), labels: BTreeMap::new() }
@@ -109,9 +109,9 @@ impl<C, T, S> Declared<C, T, S> {
     }
 }
 
-impl<C, T, S> Declared<C, T, S> {
+impl<C, T, S> DeclaredState<C, T, S> {
     /// Adds a fault to a shard, which is then not processed.
-    pub fn fault(&mut self, key: ShardKey, fault: Fault) {
+    pub fn add_fault(&mut self, key: ShardKey, fault: Fault) {
         self.shards.remove(&key);
         self.faults.entry(key).or_default().push(fault);
     }
@@ -126,7 +126,7 @@ pub struct Digests {
     pub shards: BTreeMap<ShardKey, Sha256>,
 }
 
-impl<C: Serialize, T: Serialize, S: Serialize> Declared<C, T, S> {
+impl<C: Serialize, T: Serialize, S: Serialize> DeclaredState<C, T, S> {
     /// Computes the digests while serialising: the serialised text is never held in memory.
     pub fn digests(&self) -> Digests {
         let texts = |faults: &[Fault]| faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>();

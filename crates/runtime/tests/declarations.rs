@@ -3,25 +3,26 @@
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod shelves;
+    pub mod fixture;
 }
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use qontract_runtime::{
-    About, Cx, Data, Declaration, Fault, Function, FunctionState, LooksUp, Options, Room, Source, Terms,
+    AdHocReads, BundleReader, Data, Fault, Function, FunctionContext, FunctionState, Integration,
+    IntegrationMeta, Options, QueryPolicy, SharedDeclaredState,
 };
-use support::shelves::{Stock, source};
+use support::fixture::{Stock, source};
 
 /// Counts how often its state is declared, for which it reads a resource.
-struct Counting {
-    about: About,
+struct CountingFunction {
+    about: IntegrationMeta,
     asked: Arc<AtomicUsize>,
 }
 
-impl Function for Counting {
-    fn about(&self) -> &About {
+impl Function for CountingFunction {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
@@ -34,34 +35,34 @@ impl Function for Counting {
         }
     }
 
-    async fn run(&self, _: &Cx<'_>) -> Result<(), Fault> {
+    async fn run(&self, _: &FunctionContext<'_>) -> Result<(), Fault> {
         Ok(())
     }
 }
 
-struct Play {
-    integration: Room,
+struct Fixture {
+    integration: Integration,
     asked: Arc<AtomicUsize>,
-    source: Arc<dyn Source>,
+    source: Arc<dyn BundleReader>,
 }
 
-impl Play {
+impl Fixture {
     fn new() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
-        let mut about = About::new("counting", "");
-        about.looks_up = LooksUp::Always;
-        let integration = Room::function(Counting { about, asked: Arc::clone(&asked) });
+        let mut about = IntegrationMeta::new("counting", "");
+        about.ad_hoc_reads = AdHocReads::Anytime;
+        let integration = Integration::function(CountingFunction { about, asked: Arc::clone(&asked) });
         Self { integration, asked, source: source(&Stock::default()) }
     }
 
     fn data(&self) -> Data {
-        Data::new(Arc::clone(&self.source), Terms::of(self.integration.about()))
+        Data::new(Arc::clone(&self.source), QueryPolicy::of(self.integration.meta()))
     }
 
-    fn declare(&self) -> Declaration {
+    fn declare(&self) -> SharedDeclaredState {
         let data = self.data();
         let declared = self.integration.declare(&data, &Options::default()).unwrap().unwrap();
-        assert!(data.asked().resources.contains("/read"), "the reads are logged for each caller");
+        assert!(data.query_log().resources.contains("/read"), "the reads are logged for each caller");
         declared
     }
 
@@ -72,7 +73,7 @@ impl Play {
 
 #[test]
 fn a_state_that_another_caller_holds_is_shared() {
-    let play = Play::new();
+    let play = Fixture::new();
     let first = play.declare();
     assert_eq!((play.declare().json(), play.times()), (first.json(), 1));
     drop(first);
@@ -82,7 +83,7 @@ fn a_state_that_another_caller_holds_is_shared() {
 
 #[test]
 fn concurrent_callers_wait_for_one_declaration() {
-    let (play, all) = (Play::new(), Barrier::new(8));
+    let (play, all) = (Fixture::new(), Barrier::new(8));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -97,14 +98,14 @@ fn concurrent_callers_wait_for_one_declaration() {
 
 #[test]
 fn other_data_flags_and_policies_are_declared_separately() {
-    let mut play = Play::new();
+    let mut play = Fixture::new();
     let _first = play.declare();
     let mut options = Options::default();
     options.add("other", "yes");
     let _flags = play.integration.declare(&play.data(), &options).unwrap();
     assert_eq!(play.times(), 2);
-    let mut terms = Terms::of(play.integration.about());
-    terms.allowed = Some(["/shelf".to_owned()].into());
+    let mut terms = QueryPolicy::of(play.integration.meta());
+    terms.allowed_schemas = Some(["/shelf".to_owned()].into());
     let _terms =
         play.integration.declare(&Data::new(Arc::clone(&play.source), terms), &Options::default()).unwrap();
     assert_eq!(play.times(), 3);
@@ -115,7 +116,7 @@ fn other_data_flags_and_policies_are_declared_separately() {
 
 #[test]
 fn a_failed_declaration_is_tried_again() {
-    let play = Play::new();
+    let play = Fixture::new();
     let mut options = Options::default();
     options.add("end", "fails");
     let declare = || play.integration.declare(&play.data(), &options).unwrap_err().text;

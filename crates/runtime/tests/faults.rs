@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
-    pub mod shelves;
+    pub mod fixture;
 }
 
 use std::collections::BTreeMap;
@@ -12,23 +12,23 @@ use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
 use qontract_runtime::guard::{MemoryLedger, ProtectedKinds};
-use qontract_runtime::{Ended, Outcome, Request, Room, Source, run};
-use qontract_testkit::{Chance, chaos_count};
-use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source};
+use qontract_runtime::{BundleReader, Integration, RunEnd, RunOutcome, RunRequest, run};
+use qontract_testkit::{SeededRng, chaos_count};
+use support::fixture::{DeclaredBox, Faults, Shelves, ShelvesIntegration, Stock, StoredBox, source};
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 1, 1);
 
 /// The data and the target of a seed.
-fn begin(chance: &mut Chance, seed: u64) -> (Stock, Shelves) {
+fn begin(chance: &mut SeededRng, seed: u64) -> (Stock, Shelves) {
     let (mut stock, mut boxes) = (Stock::new(), BTreeMap::new());
     for shelf in 0..=chance.below(4) {
         let shelf = format!("shelf-{shelf}");
         let mut declared = Vec::new();
-        let mut there: BTreeMap<String, Thingy> = BTreeMap::new();
+        let mut there: BTreeMap<String, StoredBox> = BTreeMap::new();
         for name in 0..chance.below(7) {
             let name = format!("box-{name}");
             if chance.percent(70) {
-                declared.push(Declaration {
+                declared.push(DeclaredBox {
                     name: name.clone(),
                     content: format!("content {}", chance.below(3)),
                     delete: chance.percent(20).then_some(true),
@@ -38,11 +38,11 @@ fn begin(chance: &mut Chance, seed: u64) -> (Stock, Shelves) {
             if chance.percent(60) {
                 let content = format!("content {}", chance.below(3));
                 // Two owners of one name would never converge: boxes of other owners have names of their own.
-                there.insert(name, Thingy { content, version: 1, ours: true });
+                there.insert(name, StoredBox { content, version: 1, ours: true });
             }
         }
         if chance.percent(50) {
-            let thing = Thingy { content: "theirs".to_owned(), version: 1, ours: false };
+            let thing = StoredBox { content: "theirs".to_owned(), version: 1, ours: false };
             there.insert("somebody-else".to_owned(), thing);
         }
         stock.insert(shelf.clone(), declared);
@@ -51,7 +51,7 @@ fn begin(chance: &mut Chance, seed: u64) -> (Stock, Shelves) {
     (stock, Shelves::new(boxes, seed))
 }
 
-fn faults(chance: &mut Chance) -> Faults {
+fn faults(chance: &mut SeededRng) -> Faults {
     Faults {
         silent_read: chance.below(20),
         failed_read: chance.below(20),
@@ -63,29 +63,30 @@ fn faults(chance: &mut Chance) -> Faults {
     }
 }
 
-struct Play {
-    integration: Room,
+struct Fixture {
+    integration: Integration,
     world: Arc<Mutex<Shelves>>,
-    head: Arc<dyn Source>,
+    head: Arc<dyn BundleReader>,
     /// Shared by all runs, as by all processes.
     ledger: Arc<MemoryLedger>,
 }
 
-impl Play {
+impl Fixture {
     fn new(stock: &Stock, world: Shelves) -> Self {
         let world = Arc::new(Mutex::new(world));
-        let integration = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
+        let integration = Integration::staged(ShelvesIntegration::new(Arc::clone(&world)));
         Self { integration, world, head: source(stock), ledger: Arc::default() }
     }
 
     /// One run; `None` if it crashed.
-    async fn run(&self, mode: Mode, faults: Faults) -> Option<Outcome> {
+    async fn run(&self, mode: Mode, faults: Faults) -> Option<RunOutcome> {
         let crash = {
             let mut world = self.world.lock().unwrap();
             world.begin(faults);
             Arc::clone(&world.crash)
         };
-        let mut request = Request::new("run", mode, Arc::clone(&self.head), TODAY, ProtectedKinds::default());
+        let mut request =
+            RunRequest::new("run", mode, Arc::clone(&self.head), TODAY, ProtectedKinds::default());
         request.ledger = Arc::clone(&self.ledger) as _;
         tokio::select! {
             outcome = run(&self.integration, &request) => Some(outcome),
@@ -93,15 +94,15 @@ impl Play {
         }
     }
 
-    fn boxes(&self) -> BTreeMap<String, BTreeMap<String, Thingy>> {
+    fn boxes(&self) -> BTreeMap<String, BTreeMap<String, StoredBox>> {
         self.world.lock().unwrap().boxes.clone()
     }
 }
 
 async fn play(seed: u64) {
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRng::new(seed);
     let (stock, world) = begin(&mut chance, seed);
-    let play = Play::new(&stock, world);
+    let play = Fixture::new(&stock, world);
     for _ in 0..=chance.below(4) {
         let faults = faults(&mut chance);
         let before = play.boxes();
@@ -123,10 +124,10 @@ async fn play(seed: u64) {
         .values()
         .flat_map(|shard| &shard.held)
         .map(|held| {
-            (held.change.thing.scope.get("shelf").unwrap().to_owned(), held.change.thing.name.clone())
+            (held.change.object.scope.get("shelf").unwrap().to_owned(), held.change.object.name.clone())
         })
         .collect();
-    let ended = if held.is_empty() { Ended::Ok } else { Ended::Held };
+    let ended = if held.is_empty() { RunEnd::Ok } else { RunEnd::Held };
     assert_eq!(last.ended, ended, "seed {seed}: {last:?}");
     assert_eq!(held.is_empty(), last.approval.is_none(), "seed {seed}");
     for (shelf, there) in play.boxes() {
@@ -169,9 +170,9 @@ fn boxes_of_other_owners_are_never_touched() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     for seed in 0..50 {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         let (stock, world) = begin(&mut chance, seed);
-        let theirs = |boxes: &BTreeMap<String, BTreeMap<String, Thingy>>| {
+        let theirs = |boxes: &BTreeMap<String, BTreeMap<String, StoredBox>>| {
             let all = boxes
                 .iter()
                 .flat_map(|(shelf, there)| there.iter().map(move |(name, thing)| (shelf, name, thing)));
@@ -180,7 +181,7 @@ fn boxes_of_other_owners_are_never_touched() {
                 .collect::<Vec<_>>()
         };
         let before = theirs(&world.boxes);
-        let play = Play::new(&stock, world);
+        let play = Fixture::new(&stock, world);
         runtime.block_on(play.run(Mode::Real, Faults::default()));
         assert_eq!(theirs(&play.boxes()), before);
     }

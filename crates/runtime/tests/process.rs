@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qontract_access::Mode;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_graphql::Engine;
 use qontract_runtime::guard::{Date, ProtectedKinds};
 use qontract_runtime::process::{Process, Program};
-use qontract_runtime::{Ended, Fault, Loaded, Outcome, Place, Request, Room, ShardKey, Source, Whose, run};
+use qontract_runtime::{
+    BundleReader, Fault, Integration, LoadedBundle, Responsible, RunEnd, RunOutcome, RunRequest, ShardKey,
+    SourceLocation, run,
+};
 use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, test_kill_process};
 
@@ -38,9 +41,9 @@ const ONE_STEP: &str = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 0
     "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "t"}, "what": "create thing"}]}]}]}'"#;
 
 /// A folder with a program in it, which finds the folder in `$OUT`.
-struct Stage(Scratch);
+struct ProgramFixture(Scratch);
 
-impl Stage {
+impl ProgramFixture {
     /// A program that runs `special` first; unless that exits, it gives the default answers.
     fn new(special: &str) -> Self {
         let scratch = Scratch::new();
@@ -70,14 +73,14 @@ impl Stage {
         Process::describe("try", program).err().expect("it cannot be described")
     }
 
-    async fn run(&self, mode: Mode) -> Outcome {
-        self.perform(&Request::new("r1", mode, data(&["a"]), TODAY, ProtectedKinds::default())).await
+    async fn run(&self, mode: Mode) -> RunOutcome {
+        self.perform(&RunRequest::new("r1", mode, data(&["a"]), TODAY, ProtectedKinds::default())).await
     }
 
-    async fn perform(&self, request: &Request) -> Outcome {
+    async fn perform(&self, request: &RunRequest) -> RunOutcome {
         let process = Process::describe("try", self.program()).expect("it describes itself");
-        let request = Request { validate_schemas: false, ..request.clone() };
-        run(&Room::process(process), &request).await
+        let request = RunRequest { validate_schemas: false, ..request.clone() };
+        run(&Integration::process(process), &request).await
     }
 
     /// The content of a file that the program wrote, if it did.
@@ -93,7 +96,7 @@ impl Stage {
 }
 
 /// A bundle with these apps.
-fn data(apps: &[&str]) -> Arc<dyn Source> {
+fn data(apps: &[&str]) -> Arc<dyn BundleReader> {
     let scratch = Scratch::copy_of(&example());
     for folder in ["data", "resources"] {
         fs::remove_dir_all(scratch.path().join(folder)).expect("the example has it");
@@ -103,9 +106,9 @@ fn data(apps: &[&str]) -> Arc<dyn Source> {
         scratch.write(&format!("data/{app}.yml"), format!("$schema: /app-sre/app-1.yml\nname: {app}\n"));
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let built = build(&repo, Stamp::default(), &Pool::default()).expect("it can be read").built;
+    let built = build(&repo, CommitStamp::default(), &Pool::default()).expect("it can be read").built;
     let bundle = Arc::new(built.expect("it can be bundled"));
-    Arc::new(Loaded::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
+    Arc::new(LoadedBundle::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
 }
 
 /// Waits until a process is gone, or is a zombie that was not reaped yet.
@@ -122,16 +125,16 @@ fn expect_gone(pid: &str) {
     }
 }
 
-fn check(fault: &Fault, whose: Whose, text: &str) {
+fn check(fault: &Fault, whose: Responsible, text: &str) {
     assert_eq!(fault.whose, whose, "{fault}");
     assert!(fault.text.contains(text), "`{text}` is not in: {fault}");
 }
 
 #[test]
 fn at_the_deadline_the_whole_process_group_is_terminated() {
-    let stage = Stage::new("sleep 1000 & echo $! > $OUT/child; echo $$ > $OUT/self; wait");
+    let stage = ProgramFixture::new("sleep 1000 & echo $! > $OUT/child; echo $$ > $OUT/self; wait");
     let fault = stage.fault_within(Duration::from_secs(2));
-    check(&fault, Whose::Remote, "took longer than 2 s");
+    check(&fault, Responsible::Remote, "took longer than 2 s");
     assert!(fault.text.starts_with("`describe` of `try` (`sh /"), "{fault}");
     for file in ["child", "self"] {
         expect_gone(&stage.wrote(file).expect("it started in time"));
@@ -140,14 +143,14 @@ fn at_the_deadline_the_whole_process_group_is_terminated() {
 
 #[test]
 fn an_answer_does_not_count_until_the_program_exits() {
-    let stage = Stage::new("echo '{}'; exec >&- 2>&-; echo $$ > $OUT/self; sleep 1000");
-    check(&stage.fault_within(Duration::from_secs(2)), Whose::Remote, "took longer than 2 s");
+    let stage = ProgramFixture::new("echo '{}'; exec >&- 2>&-; echo $$ > $OUT/self; sleep 1000");
+    check(&stage.fault_within(Duration::from_secs(2)), Responsible::Remote, "took longer than 2 s");
     expect_gone(&stage.wrote("self").expect("it started in time"));
 }
 
 #[test]
 fn child_processes_of_a_program_end_with_it() {
-    let stage = Stage::new("sleep 1000 > /dev/null 2>&1 & echo $! > $OUT/child");
+    let stage = ProgramFixture::new("sleep 1000 > /dev/null 2>&1 & echo $! > $OUT/child");
     let fault = Process::describe("try", stage.program()).err();
     assert_eq!(fault, None);
     expect_gone(&stage.wrote("child").expect("it wrote its id"));
@@ -155,20 +158,21 @@ fn child_processes_of_a_program_end_with_it() {
 
 #[test]
 fn a_failure_is_reported_with_the_end_of_stderr() {
-    let stage = Stage::new("head -c 5000 /dev/zero | tr '\\0' x >&2; echo ' no such host' >&2; exit 3");
+    let stage =
+        ProgramFixture::new("head -c 5000 /dev/zero | tr '\\0' x >&2; echo ' no such host' >&2; exit 3");
     let fault = stage.fault();
-    check(&fault, Whose::Operator, "program.sh`) failed (exit status: 3): xxx");
+    check(&fault, Responsible::Operator, "program.sh`) failed (exit status: 3): xxx");
     assert!(fault.text.contains("xxx…") && fault.text.len() < 700, "{fault}");
-    let stage = Stage::new("echo one >&2; echo two >&2; exit 3");
+    let stage = ProgramFixture::new("echo one >&2; echo two >&2; exit 3");
     let fault = stage.fault();
-    check(&fault, Whose::Operator, "failed (exit status: 3): two");
+    check(&fault, Responsible::Operator, "failed (exit status: 3): two");
     assert_eq!(fault.details, ["one", "two"]);
 }
 
 #[test]
 fn secrets_of_a_program_are_redacted_and_plain_variables_are_not() {
     let set = |name: &str| BTreeMap::from([(name.to_owned(), "value-of-it".to_owned())]);
-    let stage = Stage::new("echo \"no such user: value-of-it\" >&2; exit 1");
+    let stage = ProgramFixture::new("echo \"no such user: value-of-it\" >&2; exit 1");
     let check = |program: Program, is_shown: bool| {
         let text = Process::describe("try", program).err().expect("it fails").text;
         assert_eq!(text.ends_with(": no such user: value-of-it"), is_shown, "{text}");
@@ -186,7 +190,7 @@ fn flags_have_names_of_their_own() {
         [("dry-run", "is reserved for the runner"), ("App", "must begin with a lowercase letter")]
     {
         let answer = format!(r#"{{"name": "try", "description": "", "flags": [{{"name": "{name}"}}]}}"#);
-        check(&Stage::new(&format!("echo '{answer}'; exit")).fault(), Whose::Operator, text);
+        check(&ProgramFixture::new(&format!("echo '{answer}'; exit")).fault(), Responsible::Operator, text);
     }
 }
 
@@ -196,9 +200,9 @@ fn a_program_that_cannot_be_started_is_reported() {
         (vec!["no-such-program".to_owned()], "`describe` of `try` (`no-such-program`) cannot be started"),
         (vec![], "has no `command`"),
     ] {
-        let program = Program { command, ..Stage::new("").program() };
+        let program = Program { command, ..ProgramFixture::new("").program() };
         let fault = Process::describe("try", program).err().expect("it cannot be started");
-        check(&fault, Whose::Operator, text);
+        check(&fault, Responsible::Operator, text);
     }
 }
 
@@ -211,32 +215,34 @@ fn an_answer_must_have_the_requested_form() {
         (r#"{"name": "try", "description": "", "queris": []}"#, "unknown field `queris`"),
         (r#"{"name": "try", "description": ""} and more"#, "trailing characters"),
     ] {
-        check(&Stage::new(&format!("echo '{answer}'; exit")).fault(), Whose::Operator, text);
+        check(&ProgramFixture::new(&format!("echo '{answer}'; exit")).fault(), Responsible::Operator, text);
     }
 }
 
 #[test]
 fn an_answer_that_is_too_long_is_refused() {
     check(
-        &Stage::new("head -c 70000000 /dev/zero").fault(),
-        Whose::Operator,
+        &ProgramFixture::new("head -c 70000000 /dev/zero").fault(),
+        Responsible::Operator,
         "the answer is longer than 64 MiB",
     );
 }
 
 #[test]
 fn a_program_has_the_name_it_is_registered_under() {
-    let fault = Process::describe("other", Stage::new("").program()).err().expect("its name differs");
-    check(&fault, Whose::Operator, "the program registered as `other` calls itself `try`");
+    let fault =
+        Process::describe("other", ProgramFixture::new("").program()).err().expect("its name differs");
+    check(&fault, Responsible::Operator, "the program registered as `other` calls itself `try`");
 }
 
 #[tokio::test]
 async fn the_environment_is_cleared_and_write_credentials_come_with_apply() {
-    let stage =
-        Stage::new(&format!("env | cut -d= -f1 > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
+    let stage = ProgramFixture::new(&format!(
+        "env | cut -d= -f1 > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"
+    ));
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "a variable that must not be seen");
     let outcome = stage.run(Mode::Real).await;
-    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
+    assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1), "{outcome:?}");
     for (phase, expected) in [
         ("describe", "OUT PATH"),
         ("declare", "OUT PATH"),
@@ -254,11 +260,11 @@ async fn the_environment_is_cleared_and_write_credentials_come_with_apply() {
 
 #[tokio::test]
 async fn the_requests_match_the_specification() {
-    let stage = Stage::new(&format!(
+    let stage = ProgramFixture::new(&format!(
         "cat > $OUT/$1.json; exec < $OUT/$1.json; case $1 in plan) {ONE_STEP}; exit ;; esac"
     ));
     let outcome = stage.run(Mode::Real).await;
-    assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
+    assert_eq!(outcome.ended, RunEnd::Ok, "{outcome:?}");
     for (phase, expected) in [
         ("describe", r#"{"protocol": 1}"#),
         ("declare", r#"{"protocol": 1, "answers": {"Apps": {"apps_v1": [{"name": "a"}]}}, "options": {}}"#),
@@ -272,18 +278,19 @@ async fn the_requests_match_the_specification() {
 
 #[tokio::test]
 async fn apply_is_never_requested_in_a_dry_run() {
-    let stage =
-        Stage::new(&format!("case $1 in plan) {ONE_STEP}; exit ;; apply) touch $OUT/applied ;; esac"));
+    let stage = ProgramFixture::new(&format!(
+        "case $1 in plan) {ONE_STEP}; exit ;; apply) touch $OUT/applied ;; esac"
+    ));
     let dry = stage.run(Mode::DryRun).await;
     let planned: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
-    assert_eq!((dry.ended, planned, stage.wrote("applied")), (Ended::Ok, 1, None), "{dry:?}");
+    assert_eq!((dry.ended, planned, stage.wrote("applied")), (RunEnd::Ok, 1, None), "{dry:?}");
     let real = stage.run(Mode::Real).await;
-    assert_eq!((real.ended, stage.wrote("applied").as_deref()), (Ended::Ok, Some("")), "{real:?}");
+    assert_eq!((real.ended, stage.wrote("applied").as_deref()), (RunEnd::Ok, Some("")), "{real:?}");
 }
 
 #[tokio::test]
 async fn a_stale_step_is_planned_again() {
-    let stage = Stage::new(&format!(
+    let stage = ProgramFixture::new(&format!(
         "case $1 in
          plan) echo >> $OUT/plans; {ONE_STEP}; exit ;;
          apply) if mkdir $OUT/once; then echo '{{\"stale\": true}}'; exit; fi ;;
@@ -291,44 +298,48 @@ async fn a_stale_step_is_planned_again() {
     ));
     let outcome = stage.run(Mode::Real).await;
     let shard = &outcome.shards[&ShardKey::new([("app", "a")])];
-    assert_eq!((outcome.ended, shard.rounds, shard.applied), (Ended::Ok, 2, 1), "{outcome:?}");
+    assert_eq!((outcome.ended, shard.rounds, shard.applied), (RunEnd::Ok, 2, 1), "{outcome:?}");
     assert_eq!(stage.wrote("plans").as_deref(), Some("\n\n"));
 }
 
 #[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
-    let stage = Stage::new("case $1 in plan) cat >> $OUT/asked ;; esac");
-    let head = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
-    let outcome = stage.perform(&Request { base: Some(data(&["a", "b"])), ..head }).await;
-    assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
+    let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/asked ;; esac");
+    let head = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
+    let outcome = stage.perform(&RunRequest { base: Some(data(&["a", "b"])), ..head }).await;
+    assert_eq!(outcome.ended, RunEnd::Ok, "{outcome:?}");
     let asked = stage.request("asked");
     assert_eq!((asked["key"].to_string().as_str(), asked["state"].is_null()), (r#"[["app","b"]]"#, true));
 }
 
 #[tokio::test]
 async fn a_failing_plan_affects_only_its_own_shard() {
-    let stage = Stage::new(&format!(
+    let stage = ProgramFixture::new(&format!(
         "case $1 in plan) case $(cat) in *'\"b\"'*) echo 'b is broken' >&2; exit 1 ;; *) {ONE_STEP}; exit ;; esac ;; esac"
     ));
     let outcome = stage
-        .perform(&Request::new("r1", Mode::Real, data(&["a", "b"]), TODAY, ProtectedKinds::default()))
+        .perform(&RunRequest::new("r1", Mode::Real, data(&["a", "b"]), TODAY, ProtectedKinds::default()))
         .await;
     let shard = |app: &str| &outcome.shards[&ShardKey::new([("app", app)])];
-    assert_eq!((outcome.ended, shard("a").applied, shard("b").applied), (Ended::Failed, 1, 0), "{outcome:?}");
-    check(&shard("b").faults[0], Whose::Operator, "b is broken");
+    assert_eq!(
+        (outcome.ended, shard("a").applied, shard("b").applied),
+        (RunEnd::Failed, 1, 0),
+        "{outcome:?}"
+    );
+    check(&shard("b").faults[0], Responsible::Operator, "b is broken");
 }
 
 #[tokio::test]
 async fn an_invalid_shard_is_reported_and_left_out() {
-    let stage = Stage::new(
+    let stage = ProgramFixture::new(
         r#"case $1 in declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}],
            "faults": [{"key": [["app", "a"]], "text": "no", "hint": "do", "place": {"query": "Apps", "at": "/apps_v1/0"}}]}'; exit ;;
            plan) touch $OUT/planned ;; esac"#,
     );
     let outcome = stage.run(Mode::DryRun).await;
     let faults: Vec<&Fault> = outcome.all_faults().collect();
-    let fault = Fault::author("no").hint("do").at(Place::datafile("/a.yml", ""));
-    assert_eq!((outcome.ended, faults, stage.wrote("planned")), (Ended::Failed, vec![&fault], None));
+    let fault = Fault::author("no").hint("do").at(SourceLocation::datafile("/a.yml", ""));
+    assert_eq!((outcome.ended, faults, stage.wrote("planned")), (RunEnd::Failed, vec![&fault], None));
 }
 
 #[tokio::test]
@@ -340,11 +351,12 @@ async fn a_plan_hides_nothing_from_the_guards() {
         (remove, "something is removed in `app=a`, which is not listed in `scopes`"),
     ] {
         let plan = format!(r#"{{"groups": [{{"steps": [{{"changes": [{changes}]}}]}}]}}"#);
-        let stage =
-            Stage::new(&format!("case $1 in plan) echo '{plan}'; exit ;; apply) touch $OUT/applied ;; esac"));
+        let stage = ProgramFixture::new(&format!(
+            "case $1 in plan) echo '{plan}'; exit ;; apply) touch $OUT/applied ;; esac"
+        ));
         let outcome = stage.run(Mode::Real).await;
-        check(outcome.all_faults().next().expect("it is reported"), Whose::Operator, text);
-        assert_eq!((outcome.ended, stage.wrote("applied")), (Ended::Failed, None));
+        check(outcome.all_faults().next().expect("it is reported"), Responsible::Operator, text);
+        assert_eq!((outcome.ended, stage.wrote("applied")), (RunEnd::Failed, None));
     }
 }
 
@@ -352,10 +364,10 @@ async fn a_plan_hides_nothing_from_the_guards() {
 async fn a_protected_kind_of_a_program_is_removed_only_with_an_approval() {
     let plan = r#"{"scopes": [{"scope": [["app", "a"]], "count": 50}], "groups": [{"steps": [{"changes": [
         {"kind": "remove", "thing": {"scope": [["app", "a"]], "kind": "vault", "name": "t"}, "what": "remove it"}]}]}]}"#;
-    let stage = Stage::new(&format!("case $1 in plan) echo '{plan}'; exit ;; esac"));
-    for (kinds, expect) in [(vec!["vault"], Ended::Held), (vec!["other"], Ended::Ok)] {
+    let stage = ProgramFixture::new(&format!("case $1 in plan) echo '{plan}'; exit ;; esac"));
+    for (kinds, expect) in [(vec!["vault"], RunEnd::Held), (vec!["other"], RunEnd::Ok)] {
         let protected = ProtectedKinds::new(kinds);
-        let request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, protected);
+        let request = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, protected);
         let outcome = stage.perform(&request).await;
         assert_eq!(outcome.ended, expect, "{outcome:?}");
     }
@@ -363,7 +375,7 @@ async fn a_protected_kind_of_a_program_is_removed_only_with_an_approval() {
 
 #[tokio::test]
 async fn a_cancelled_run_terminates_its_program() {
-    let stage = Stage::new(
+    let stage = ProgramFixture::new(
         r"if [ $1 = plan ]; then echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid; sleep 1000; fi",
     );
     {
@@ -384,26 +396,26 @@ async fn a_cancelled_run_terminates_its_program() {
 
 #[tokio::test]
 async fn a_phase_that_times_out_terminates_its_program() {
-    let stage = Stage::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
-    let mut request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
-    request.limits.phase = Duration::from_millis(300);
+    let stage = ProgramFixture::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
+    let mut request = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
+    request.limits.phase_timeout = Duration::from_millis(300);
     let outcome = stage.perform(&request).await;
-    check(outcome.all_faults().next().expect("it is reported"), Whose::Remote, "`observe` took longer");
+    check(outcome.all_faults().next().expect("it is reported"), Responsible::Remote, "`observe` took longer");
     expect_gone(stage.wrote("pid").expect("it began").trim());
 }
 
 #[tokio::test]
 async fn in_a_sandbox_there_are_no_credentials() {
-    let stage = Stage::new(&format!("env > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
+    let stage = ProgramFixture::new(&format!("env > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
     let program = Program { sandbox: Some("/somewhere/box".into()), ..stage.program() };
     let process = Process::describe("try", program).expect("it describes itself");
     assert!(!process.supports_sandbox(), "a program has to declare it");
-    let request = Request {
+    let request = RunRequest {
         validate_schemas: false,
-        ..Request::new("r1", Mode::Real, data(&["a"]), TODAY, ProtectedKinds::default())
+        ..RunRequest::new("r1", Mode::Real, data(&["a"]), TODAY, ProtectedKinds::default())
     };
-    let outcome = run(&Room::process(process), &request).await;
-    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
+    let outcome = run(&Integration::process(process), &request).await;
+    assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1), "{outcome:?}");
     for phase in ["describe", "declare", "plan", "apply"] {
         let text = stage.wrote(&format!("{phase}.env")).expect("it was requested");
         assert!(text.contains("QONTRACT_SANDBOX=/somewhere/box\n"), "{phase}: {text}");

@@ -3,7 +3,7 @@
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod shelves;
+    pub mod fixture;
 }
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
-use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::audit::{Audit, WriteRecord};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::{
-    About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Hold, Observed,
-    Options, Outcome, PlaceLines, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup,
-    ShardState, Skip, Staged, Thing, View, Wait, Want, Wanted, World, Write, run,
+    ApplyResult, Change, ChangeKind, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
+    DesiredState, DiffEntry, Fault, HeldPlanChange, Hold, Integration, IntegrationMeta, LineResolvers,
+    ObjectKey, Observed, Options, Plan, ReadContext, RehearsalResult, RunEnd, RunOutcome, RunRecord,
+    RunRequest, Scope, SecretLookup, ShardState, SkipReason, StagedIntegration, Wait, WriteContext, run,
 };
-use support::shelves::{Asked, Declaration, Stock, source};
+use support::fixture::{DeclaredBox, ShelvesQuery, Stock, source};
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 3, 31);
 
@@ -27,7 +28,7 @@ const SECRET: &str = "hunter22-hunter22";
 
 /// Boxes whose content is the path of a secret, on shelves. Everything that it reports quotes the secret.
 struct Vaults {
-    about: About,
+    about: IntegrationMeta,
     /// The secrets that were read.
     read: Arc<Mutex<Vec<String>>>,
     /// Number of times that `declare` fails.
@@ -40,32 +41,35 @@ fn lookup(content: &str) -> SecretLookup {
     SecretLookup::all(content, None)
 }
 
-impl Staged for Vaults {
+impl StagedIntegration for Vaults {
     type Common = ();
     type Target = String;
-    type State = Vec<Declaration>;
-    type Item = ();
-    type Found = ();
+    type State = Vec<DeclaredBox>;
+    type Desired = ();
+    type Current = ();
     type Action = ();
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
         let failing =
             self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if failing.is_ok() {
             return Err(Fault::remote("not now"));
         }
-        support::shelves::declared(data)
+        support::fixture::declared(data)
     }
 
-    fn secret_lookups(&self, view: View<'_, (), String, Vec<Declaration>>) -> BTreeSet<SecretLookup> {
+    fn secret_lookups(
+        &self,
+        view: DeclaredShardView<'_, (), String, Vec<DeclaredBox>>,
+    ) -> BTreeSet<SecretLookup> {
         view.shard.state.iter().map(|declared| lookup(&declared.content)).collect()
     }
 
-    fn public_texts(&self, view: View<'_, (), String, Vec<Declaration>>) -> Vec<String> {
+    fn public_texts(&self, view: DeclaredShardView<'_, (), String, Vec<DeclaredBox>>) -> Vec<String> {
         let names = view.shard.state.iter().map(|declared| declared.name.as_str());
         // As if a template had rendered it.
         names.filter(|name| *name == "guess").map(|_| SECRET.to_owned()).collect()
@@ -73,22 +77,22 @@ impl Staged for Vaults {
 
     async fn resolve(
         &self,
-        read: &Read,
-        view: View<'_, (), String, Vec<Declaration>>,
-    ) -> Result<Vec<Want<()>>, Fault> {
+        read: &ReadContext,
+        view: DeclaredShardView<'_, (), String, Vec<DeclaredBox>>,
+    ) -> Result<Vec<DesiredItem<()>>, Fault> {
         let mut wants = Vec::new();
         for declared in &view.shard.state {
             let scope = Scope::new([("shelf", view.shard.target.as_str())]);
-            let thing = Thing { scope, kind: "Box".to_owned(), name: declared.name.clone() };
+            let thing = ObjectKey { scope, kind: "Box".to_owned(), name: declared.name.clone() };
             let wanted = match read.secrets.check(&lookup(&declared.content)) {
                 Ok(()) => {
                     self.read.lock().unwrap().push(declared.content.clone());
                     read.secrets.record(SECRET);
-                    Wanted::Present(())
+                    DesiredState::Present(())
                 }
-                Err(fault) => Wanted::Unresolved(fault),
+                Err(fault) => DesiredState::Unresolved(fault),
             };
-            wants.push(Want { thing, place: None, wanted });
+            wants.push(DesiredItem { object: thing, place: None, state: wanted });
             if declared.name == "stops" {
                 return Err(Fault::remote(format!("resolving {SECRET}")));
             }
@@ -98,10 +102,10 @@ impl Staged for Vaults {
 
     async fn observe(
         &self,
-        _: &Read,
-        view: View<'_, (), String, Vec<Declaration>>,
-        _: &[Want<()>],
-    ) -> Result<World<()>, Fault> {
+        _: &ReadContext,
+        view: DeclaredShardView<'_, (), String, Vec<DeclaredBox>>,
+        _: &[DesiredItem<()>],
+    ) -> Result<CurrentState<()>, Fault> {
         let shelf = view.shard.target.as_str();
         let unknown = Observed::Unknown(Fault::remote(format!("observing {SECRET}")));
         Ok(BTreeMap::from([
@@ -110,31 +114,31 @@ impl Staged for Vaults {
         ]))
     }
 
-    fn plan(&self, wanted: &[Want<()>], world: &World<()>) -> Plan<()> {
+    fn plan(&self, wanted: &[DesiredItem<()>], world: &CurrentState<()>) -> Plan<()> {
         let mut plan = Plan::default();
         let scope = world.keys().next().unwrap();
         let thing =
-            |name: &str| Thing { scope: scope.clone(), kind: "Box".to_owned(), name: name.to_owned() };
-        for want in wanted.iter().filter(|want| matches!(want.wanted, Wanted::Present(()))) {
-            let mut change = Change::new(ChangeKind::Add, want.thing.clone(), "put")
+            |name: &str| ObjectKey { scope: scope.clone(), kind: "Box".to_owned(), name: name.to_owned() };
+        for want in wanted.iter().filter(|want| matches!(want.state, DesiredState::Present(()))) {
+            let mut change = Change::new(ChangeKind::Add, want.object.clone(), "put")
                 .with_diff(["2 fields".to_owned(), format!("line {SECRET}")]);
             change.diff_by_name = vec!["field `a`".into(), format!("field `{SECRET}`").into()];
-            plan.step(change, ());
+            plan.add_step(change, ());
         }
-        plan.step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
+        plan.add_step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
         plan.waits.push(Wait { text: format!("waiting {SECRET}"), place: None });
         let change = Change::new(ChangeKind::Add, thing("held"), format!("hold {SECRET}"));
-        plan.held.push(Held { change, why: format!("because {SECRET}"), hold: Hold::Unresolved });
+        plan.held.push(HeldPlanChange { change, why: format!("because {SECRET}"), hold: Hold::Unresolved });
         plan.faults.push(Fault::remote(format!("planning {SECRET}")));
         plan
     }
 
-    async fn rehearse(&self, _: &Read, (): &()) -> Result<Rehearsed, Fault> {
-        Ok(Rehearsed::NotValidated(format!("rehearsing {SECRET}")))
+    async fn rehearse(&self, _: &ReadContext, (): &()) -> Result<RehearsalResult, Fault> {
+        Ok(RehearsalResult::NotValidated(format!("rehearsing {SECRET}")))
     }
 
-    async fn apply(&self, _: &Write<'_>, (): &()) -> Result<Applied, Fault> {
-        if self.fails { Err(Fault::remote(format!("applying {SECRET}"))) } else { Ok(Applied::Done) }
+    async fn apply(&self, _: &WriteContext<'_>, (): &()) -> Result<ApplyResult, Fault> {
+        if self.fails { Err(Fault::remote(format!("applying {SECRET}"))) } else { Ok(ApplyResult::Done) }
     }
 }
 
@@ -142,23 +146,23 @@ impl Staged for Vaults {
 struct Lines(Mutex<Vec<String>>);
 
 impl Audit for Lines {
-    fn wrote(&self, written: &Written<'_>) {
+    fn record_write(&self, written: &WriteRecord<'_>) {
         self.0.lock().unwrap().push(format!("{written:?}"));
     }
 }
 
-struct Play {
+struct Fixture {
     read: Arc<Mutex<Vec<String>>>,
     failures: Arc<AtomicUsize>,
     audit: Arc<Lines>,
-    integration: Room,
-    request: Request,
+    integration: Integration,
+    request: RunRequest,
 }
 
 fn stock(lines: &[&str]) -> Stock {
     let declared = |word: &str| {
         let (name, content) = word.split_once('=').unwrap();
-        Declaration { name: name.to_owned(), content: content.to_owned(), delete: None, secret: None }
+        DeclaredBox { name: name.to_owned(), content: content.to_owned(), delete: None, secret: None }
     };
     let shelf = |line: &&str| {
         let (shelf, boxes) = line.split_once(':').unwrap();
@@ -167,15 +171,16 @@ fn stock(lines: &[&str]) -> Stock {
     lines.iter().map(shelf).collect()
 }
 
-impl Play {
+impl Fixture {
     fn new(mode: Mode, head: &[&str], fails: bool) -> Self {
         let (read, failures) = (Arc::default(), Arc::default());
-        let about = About::new("shelves", "boxes").query::<Asked>();
+        let about = IntegrationMeta::new("shelves", "boxes").query::<ShelvesQuery>();
         let vaults = Vaults { about, read: Arc::clone(&read), failures: Arc::clone(&failures), fails };
-        let mut request = Request::new("run", mode, source(&stock(head)), TODAY, ProtectedKinds::default());
+        let mut request =
+            RunRequest::new("run", mode, source(&stock(head)), TODAY, ProtectedKinds::default());
         let audit = Arc::new(Lines::default());
         request.audit = Arc::clone(&audit) as Arc<dyn Audit>;
-        Self { read, failures, audit, integration: Room::staged(vaults), request }
+        Self { read, failures, audit, integration: Integration::staged(vaults), request }
     }
 
     fn check(base: &[&str], head: &[&str]) -> Self {
@@ -184,7 +189,7 @@ impl Play {
         play
     }
 
-    fn run(&self) -> Outcome {
+    fn run(&self) -> RunOutcome {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(run(&self.integration, &self.request))
@@ -195,14 +200,14 @@ impl Play {
     }
 }
 
-fn notes(outcome: &Outcome) -> Vec<&str> {
+fn notes(outcome: &RunOutcome) -> Vec<&str> {
     outcome.shards.values().flat_map(|shard| &shard.notes).map(String::as_str).collect()
 }
 
 #[test]
 fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     let mut play =
-        Play::check(&["a: one=x/one", "b: two=x/two"], &["a: one=x/one new=x/two", "b: two=x/three"]);
+        Fixture::check(&["a: one=x/one", "b: two=x/two"], &["a: one=x/one new=x/two", "b: two=x/three"]);
     let outcome = play.run();
     // It does not matter that another shard of base names it.
     assert_eq!(play.was_read(), ["x/one"]);
@@ -216,7 +221,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     assert!(notes(&outcome).contains(&three.as_str()), "{:?}", notes(&outcome));
     // The rest is planned, and nothing is removed from a scope with an unresolved object.
     let shard = outcome.shards.values().next().unwrap();
-    assert_eq!(shard.changes.iter().map(|change| change.thing.name.as_str()).collect::<Vec<_>>(), ["one"]);
+    assert_eq!(shard.changes.iter().map(|change| change.object.name.as_str()).collect::<Vec<_>>(), ["one"]);
     let why: Vec<&str> = shard
         .held
         .iter()
@@ -231,10 +236,10 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
 
 #[test]
 fn without_a_base_and_in_a_real_run_every_secret_is_read() {
-    let mut play = Play::new(Mode::DryRun, &["a: one=x/one"], false);
+    let mut play = Fixture::new(Mode::DryRun, &["a: one=x/one"], false);
     play.run();
     assert_eq!(play.was_read(), ["x/one"]);
-    play = Play::new(Mode::Real, &["a: one=x/one"], false);
+    play = Fixture::new(Mode::Real, &["a: one=x/one"], false);
     play.request.base = Some(source(&stock(&["a: one=x/other"])));
     play.run();
     assert_eq!(play.was_read(), ["x/one"]);
@@ -242,7 +247,7 @@ fn without_a_base_and_in_a_real_run_every_secret_is_read() {
 
 #[test]
 fn no_secret_is_trusted_if_base_cannot_be_read() {
-    let play = Play::check(&["a: one=x/one"], &["a: one=x/one two=x/two"]);
+    let play = Fixture::check(&["a: one=x/one"], &["a: one=x/one two=x/two"]);
     // Base fails twice: for the comparison, and alone. Head can be declared.
     play.failures.store(2, Ordering::Relaxed);
     let outcome = play.run();
@@ -257,7 +262,7 @@ fn no_secret_is_trusted_if_base_cannot_be_read() {
 
 #[test]
 fn if_base_and_head_cannot_be_compared_only_addresses_of_base_are_contacted() {
-    let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
+    let play = Fixture::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
     play.failures.store(1, Ordering::Relaxed);
     let outcome = play.run();
     assert!(
@@ -266,39 +271,39 @@ fn if_base_and_head_cannot_be_compared_only_addresses_of_base_are_contacted() {
         outcome.decisions
     );
     let states: Vec<&ShardState> = outcome.shards.values().map(|shard| &shard.state).collect();
-    assert_eq!(states, [&ShardState::Ran, &ShardState::Skipped(Skip::Undialled)]);
+    assert_eq!(states, [&ShardState::Ran, &ShardState::Skipped(SkipReason::UntrustedTarget)]);
     assert_eq!(play.was_read(), ["x/one"]);
 }
 
 #[test]
 fn the_reason_for_a_skipped_shard_is_recorded_as_a_word_and_a_sentence() {
-    let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
+    let play = Fixture::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
     let outcome = play.run();
-    let record = Record::new(
+    let record = RunRecord::new(
         &outcome,
-        qontract_runtime::Clock { began: 0, milliseconds: 0 },
-        PlaceLines::same(&|_| String::new()),
+        qontract_runtime::RunTiming { began: 0, milliseconds: 0 },
+        LineResolvers::uniform(&|_| String::new()),
     );
     let shard = &record.shards["shelf=new"];
     assert_eq!(shard.reason.as_deref(), Some("unapproved"));
     let why = "its address is new or changed: not contacted in a dry run without --trust-head";
     assert_eq!(shard.why.as_deref(), Some(why));
     for (skip, reason, why) in [
-        (Skip::Wrong, "wrong", "its declaration has errors"),
-        (Skip::Disabled("x".to_owned()), "disabled", "disabled for x"),
-        (Skip::DisabledBefore("x".to_owned()), "disabled", "only in base, and disabled there for x"),
-        (Skip::Undialled, "unapproved", why),
+        (SkipReason::Invalid, "wrong", "its declaration has errors"),
+        (SkipReason::Disabled("x".to_owned()), "disabled", "disabled for x"),
+        (SkipReason::DisabledInBase("x".to_owned()), "disabled", "only in base, and disabled there for x"),
+        (SkipReason::UntrustedTarget, "unapproved", why),
     ] {
         assert_eq!((skip.reason(), skip.to_string().as_str()), (reason, why));
     }
 }
 
 /// Everything that a run reports.
-fn told(play: &Play, outcome: &Outcome) -> String {
-    let record = Record::new(
+fn told(play: &Fixture, outcome: &RunOutcome) -> String {
+    let record = RunRecord::new(
         outcome,
-        qontract_runtime::Clock { began: 0, milliseconds: 0 },
-        PlaceLines::same(&|_| String::new()),
+        qontract_runtime::RunTiming { began: 0, milliseconds: 0 },
+        LineResolvers::uniform(&|_| String::new()),
     );
     format!("{outcome:?}\n{}\n{:?}", serde_json::to_string(&record).unwrap(), play.audit.0.lock().unwrap())
 }
@@ -311,7 +316,7 @@ fn no_report_contains_a_secret_that_was_read() {
         (Mode::Real, "a: one=x/one", true),
         (Mode::DryRun, "a: stops=x/one", false),
     ] {
-        let play = Play::new(mode, &[boxes], fails);
+        let play = Fixture::new(mode, &[boxes], fails);
         let outcome = play.run();
         let told = told(&play, &outcome);
         assert!(!told.contains("hunter22"), "{told}");
@@ -323,7 +328,7 @@ fn no_report_contains_a_secret_that_was_read() {
 fn public_data_is_reported_even_where_it_equals_a_secret() {
     // As the path of another secret in the shard, and as rendered by a template.
     for boxes in ["a: one=x/one two=hunter22-hunter22", "a: one=x/one guess=x/two"] {
-        let play = Play::new(Mode::Real, &[boxes], true);
+        let play = Fixture::new(Mode::Real, &[boxes], true);
         let told = told(&play, &play.run());
         for what in ["applying", "planning", "observing", "waiting", "because", "line", "hold"] {
             let expect =
@@ -337,7 +342,7 @@ fn public_data_is_reported_even_where_it_equals_a_secret() {
 #[test]
 fn only_the_record_of_a_real_run_names_secret_fields() {
     let diff = |mode| {
-        let outcome = Play::new(mode, &["a: one=x/one"], false).run();
+        let outcome = Fixture::new(mode, &["a: one=x/one"], false).run();
         outcome.shards.values().next().unwrap().changes[0].diff.clone()
     };
     assert_eq!(diff(Mode::DryRun), ["2 fields", "[redacted]"].map(DiffEntry::from));
@@ -346,10 +351,10 @@ fn only_the_record_of_a_real_run_names_secret_fields() {
 
 #[test]
 fn a_secret_that_is_not_read_yet_is_not_a_failure() {
-    let mut play = Play::check(&["a: one=x/one"], &["a: one=x/two"]);
+    let mut play = Fixture::check(&["a: one=x/one"], &["a: one=x/two"]);
     play.request.only_affected = true;
     let outcome = play.run();
     // Only the faults of the integration itself count; the secret that is not read is not a fault.
-    assert_eq!(outcome.ended, Ended::Transient);
+    assert_eq!(outcome.ended, RunEnd::Transient);
     assert!(outcome.all_faults().all(|fault| !fault.text.contains("x/two")), "{:?}", outcome.faults);
 }

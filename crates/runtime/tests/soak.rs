@@ -8,22 +8,23 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_runtime::Ended;
-use qontract_runtime::looping::{
-    Carrier, Event, Finish, Limiter, Limits, Loop, LoopContext, Pace, Stop, Told, Turn,
+use qontract_runtime::RunEnd;
+use qontract_runtime::reconcile_loop::{
+    Isolation, Limiter, Loop, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, Schedule,
+    ShutdownSignal, WatchdogLimits,
 };
 use qontract_telemetry::activity;
-use qontract_testkit::{Chance, chaos_count};
+use qontract_testkit::{SeededRng, chaos_count};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 const LOOPS: u64 = 50;
 
 /// A job whose runs behave randomly.
-struct Moody(Mutex<Chance>);
+struct RandomJob(Mutex<SeededRng>);
 
-impl Turn for Moody {
-    fn turn(&self, _: Stop) -> BoxFuture<'static, Ended> {
+impl LoopJob for RandomJob {
+    fn run_once(&self, _: ShutdownSignal) -> BoxFuture<'static, RunEnd> {
         let (mood, pieces) = {
             let mut chance = self.0.lock().unwrap();
             (chance.below(100), chance.below(20))
@@ -39,8 +40,8 @@ impl Turn for Moody {
                     let _doing = activity::begin("a call that never comes back");
                     std::future::pending().await
                 }
-                6..15 => Ended::Transient,
-                _ => Ended::Ok,
+                6..15 => RunEnd::Transient,
+                _ => RunEnd::Ok,
             }
         }
         .boxed()
@@ -56,25 +57,25 @@ struct Counts {
     lately: AtomicU64,
 }
 
-impl Told for Counts {
-    fn tell(&self, event: Event) {
+impl LoopObserver for Counts {
+    fn observe(&self, event: LoopEvent) {
         let add = |count: &AtomicU64| {
             count.fetch_add(1, Ordering::Relaxed);
         };
         match event {
-            Event::Ended(..) => {
+            LoopEvent::Ended(..) => {
                 add(&self.ended);
                 add(&self.lately);
             }
-            Event::Panicked(_) => add(&self.panicked),
-            Event::Stuck(_) => add(&self.stuck),
-            Event::Began
-            | Event::Beat(_)
-            | Event::Measured(..)
-            | Event::Finished(_)
-            | Event::Abandoned
-            | Event::Sleeps(_)
-            | Event::Woken => {}
+            LoopEvent::Panicked(_) => add(&self.panicked),
+            LoopEvent::Stalled(_) => add(&self.stuck),
+            LoopEvent::Started
+            | LoopEvent::Heartbeat(_)
+            | LoopEvent::Measured(..)
+            | LoopEvent::Finished(_)
+            | LoopEvent::Abandoned
+            | LoopEvent::Sleeping(_)
+            | LoopEvent::Woken => {}
         }
     }
 }
@@ -94,33 +95,35 @@ fn fifty_loops_continue_whatever_happens_in_them() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let counts: Vec<Arc<Counts>> = (0..LOOPS).map(|_| Arc::default()).collect();
     let (first, last) = runtime.block_on(async {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = ShutdownSignal::pair();
         let (_news, data) = watch::channel(0);
         let mut tasks = Vec::new();
         for (seed, counts) in (1..=LOOPS).zip(&counts) {
             let looping = Loop {
-                pace: Pace {
-                    every: Duration::from_millis(20),
-                    retry: Duration::from_millis(10),
+                schedule: Schedule {
+                    interval: Duration::from_millis(20),
+                    initial_backoff: Duration::from_millis(10),
                     jitter: 0.1,
                 },
-                limits: Limits {
-                    beat: Duration::from_millis(20),
-                    stall: Duration::from_millis(200),
-                    run: Duration::from_secs(5),
-                    grace: Duration::from_secs(1),
-                    wind_down: Duration::from_secs(1),
-                    stuck: 10,
-                    abandoned: 0,
+                limits: WatchdogLimits {
+                    heartbeat_interval: Duration::from_millis(20),
+                    stall_timeout: Duration::from_millis(200),
+                    run_timeout: Duration::from_secs(5),
+                    grace_period: Duration::from_secs(1),
+                    shutdown_timeout: Duration::from_secs(1),
+                    max_stalls: 10,
+                    max_abandoned: 0,
                 },
-                carrier: Carrier::Thread,
+                isolation: Isolation::Thread,
                 limiter: Limiter::default(),
                 once: false,
             };
-            let (turn, counts) = (Arc::new(Moody(Mutex::new(Chance::new(seed)))), Arc::clone(counts));
+            let (turn, counts) = (Arc::new(RandomJob(Mutex::new(SeededRng::new(seed)))), Arc::clone(counts));
             let (data, stop) = (data.clone(), stop.clone());
             tasks.push(tokio::spawn(async move {
-                looping.keep(turn, LoopContext { data, stop, random: || 0.5, observer: &*counts }).await
+                looping
+                    .run(turn, LoopContext { data, shutdown: stop, random: || 0.5, observer: &*counts })
+                    .await
             }));
         }
         sleep(whole / 5).await;
@@ -131,9 +134,9 @@ fn fifty_loops_continue_whatever_happens_in_them() {
         }
         sleep(whole / 5).await;
         let last = memory();
-        stopper.ask();
+        stopper.request();
         for task in tasks {
-            assert_eq!(task.await.unwrap(), Finish::Stopped);
+            assert_eq!(task.await.unwrap(), LoopExit::Stopped);
         }
         (first, last)
     });

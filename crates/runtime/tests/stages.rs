@@ -3,7 +3,7 @@
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod shelves;
+    pub mod fixture;
 }
 
 use std::collections::BTreeMap;
@@ -11,20 +11,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use qontract_access::Mode;
-use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::audit::{Audit, WriteRecord};
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::state::{DeclaredState, Shard};
 use qontract_runtime::{
-    About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Observed, Options, Outcome, Plan,
-    PlanStage, Read, Rehearsed, Request, Room, Scope, ShardKey, Staged, Thing, View, Want, World, Write, run,
+    ApplyResult, Change, ChangeKind, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
+    Fault, Integration, IntegrationMeta, ObjectKey, Observed, Options, Plan, PlanStage, ReadContext,
+    RehearsalResult, RunEnd, RunOutcome, RunRequest, Scope, ShardKey, StagedIntegration, WriteContext, run,
 };
-use support::shelves::{Stock, source};
+use support::fixture::{Stock, source};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
 /// Lays bricks in stages, for several walls that one list request reads.
-struct Walls {
-    about: About,
+struct BrickLayer {
+    about: IntegrationMeta,
     log: Log,
     bricks: &'static [(u32, &'static str)],
     shards: usize,
@@ -34,46 +35,50 @@ fn scope() -> Scope {
     Scope::new([("yard", "y")])
 }
 
-impl Staged for Walls {
+impl StagedIntegration for BrickLayer {
     type Common = ();
     type Target = ();
     type State = usize;
-    type Item = ();
-    type Found = ();
+    type Desired = ();
+    type Current = ();
     type Action = String;
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
-        let mut declared = Declared::new(());
+    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
+        let mut declared = DeclaredState::new(());
         for wall in 0..self.shards {
             declared.add(ShardKey::new([("wall", wall.to_string().as_str())]), Shard::new((), wall, None));
         }
         Ok(declared)
     }
 
-    async fn resolve(&self, _: &Read, _: View<'_, (), (), usize>) -> Result<Vec<Want<()>>, Fault> {
+    async fn resolve(
+        &self,
+        _: &ReadContext,
+        _: DeclaredShardView<'_, (), (), usize>,
+    ) -> Result<Vec<DesiredItem<()>>, Fault> {
         Ok(Vec::new())
     }
 
     async fn observe(
         &self,
-        read: &Read,
-        _: View<'_, (), (), usize>,
-        _: &[Want<()>],
-    ) -> Result<World<()>, Fault> {
+        read: &ReadContext,
+        _: DeclaredShardView<'_, (), (), usize>,
+        _: &[DesiredItem<()>],
+    ) -> Result<CurrentState<()>, Fault> {
         let list = async { self.log.lock().unwrap().push("list".to_owned()) };
-        read.memo.once("bricks", list).await;
+        read.cache.get_or_read("bricks", list).await;
         Ok(BTreeMap::from([(scope(), Observed::Known(Vec::new()))]))
     }
 
-    fn plan(&self, _: &[Want<()>], _: &World<()>) -> Plan<String> {
+    fn plan(&self, _: &[DesiredItem<()>], _: &CurrentState<()>) -> Plan<String> {
         let mut plan = Plan::default();
         for (stage, name) in self.bricks {
-            let thing = Thing { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
-            plan.step_in(
+            let thing = ObjectKey { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
+            plan.add_step_in(
                 PlanStage::Write(*stage),
                 Change::new(ChangeKind::Add, thing, "lay brick"),
                 (*name).to_owned(),
@@ -82,39 +87,39 @@ impl Staged for Walls {
         plan
     }
 
-    async fn rehearse(&self, _: &Read, action: &String) -> Result<Rehearsed, Fault> {
+    async fn rehearse(&self, _: &ReadContext, action: &String) -> Result<RehearsalResult, Fault> {
         Ok(match action.as_str() {
-            "crooked" => Rehearsed::Refused(Fault::author("it would not hold")),
-            "roof" => Rehearsed::NotValidated("the wall is not there yet".to_owned()),
-            "secret" => Rehearsed::NotAsked,
-            _ => Rehearsed::Taken,
+            "crooked" => RehearsalResult::Refused(Fault::author("it would not hold")),
+            "roof" => RehearsalResult::NotValidated("the wall is not there yet".to_owned()),
+            "secret" => RehearsalResult::Skipped,
+            _ => RehearsalResult::Accepted,
         })
     }
 
-    async fn apply(&self, _: &Write<'_>, action: &String) -> Result<Applied, Fault> {
+    async fn apply(&self, _: &WriteContext<'_>, action: &String) -> Result<ApplyResult, Fault> {
         self.log.lock().unwrap().push(format!("+{action}"));
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.log.lock().unwrap().push(format!("-{action}"));
-        if action == "fails" { Err(Fault::remote("it rains")) } else { Ok(Applied::Done) }
+        if action == "fails" { Err(Fault::remote("it rains")) } else { Ok(ApplyResult::Done) }
     }
 }
 
 /// Appends audit records to the log of the integration's own actions.
 #[derive(Debug)]
-struct Listener(Log);
+struct AuditLog(Log);
 
-impl Audit for Listener {
-    fn wrote(&self, written: &Written<'_>) {
-        let names: Vec<&str> = written.changes.iter().map(|change| change.thing.name.as_str()).collect();
-        let failed = if written.failed.is_some() { "!" } else { "" };
+impl Audit for AuditLog {
+    fn record_write(&self, written: &WriteRecord<'_>) {
+        let names: Vec<&str> = written.changes.iter().map(|change| change.object.name.as_str()).collect();
+        let failed = if written.fault.is_some() { "!" } else { "" };
         self.0.lock().unwrap().push(format!("={}{failed}", names.join(",")));
     }
 }
 
-fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (String, Outcome) {
-    let (log, about) = (Log::default(), About::new("walls", ""));
-    let integration = Room::staged(Walls { about, log: Arc::clone(&log), bricks, shards });
-    let mut request = Request::new(
+fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (String, RunOutcome) {
+    let (log, about) = (Log::default(), IntegrationMeta::new("walls", ""));
+    let integration = Integration::staged(BrickLayer { about, log: Arc::clone(&log), bricks, shards });
+    let mut request = RunRequest::new(
         "run",
         mode,
         source(&Stock::new()),
@@ -122,7 +127,7 @@ fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (S
         ProtectedKinds::default(),
     );
     request.validate_schemas = false;
-    request.audit = Arc::new(Listener(Arc::clone(&log)));
+    request.audit = Arc::new(AuditLog(Arc::clone(&log)));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let outcome = runtime.block_on(run(&integration, &request));
@@ -158,11 +163,11 @@ fn a_dry_run_rehearses_and_applies_nothing() {
     assert_eq!(shard.notes, ["not validated: + lay brick `roof` (yard=y): the wall is not there yet"]);
     let faults: Vec<&str> = shard.faults.iter().map(|fault| fault.text.as_str()).collect();
     assert_eq!(faults, ["+ lay brick `crooked` (yard=y): it would not hold"]);
-    assert_eq!((outcome.ended, shard.changes.len()), (Ended::Failed, 4));
+    assert_eq!((outcome.ended, shard.changes.len()), (RunEnd::Failed, 4));
 }
 
 #[test]
 fn a_real_run_does_not_rehearse() {
     let (_, outcome) = play(&[(0, "crooked")], 1, Mode::Real);
-    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1));
+    assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1));
 }

@@ -13,23 +13,23 @@ use qontract_bundle::Value;
 use tokio::time::Instant;
 
 use crate::graphql::header;
+use crate::graphql_request::{self, Refusal};
 use crate::settings::Settings;
-use crate::wire::{self, Refusal};
 
 /// Bodies of at least this size are parsed on a blocking thread.
-const LARGE: usize = 64 << 10;
+const MIN_BACKGROUND_BYTES: usize = 64 << 10;
 
 /// The complete body, decompressed. A body with a `Content-Length` above the limit is refused before it is
 /// received, and one that arrives too slowly times out.
 pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
-    if body.size_hint().lower() > settings.body as u64 {
+    if body.size_hint().lower() > settings.max_body_bytes as u64 {
         return Err(too_large);
     }
     let begun = Instant::now();
     let mut bytes = Vec::new();
     loop {
-        let deadline = begun + time_for(settings, bytes.len());
+        let deadline = begun + timeout_for(settings, bytes.len());
         let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame,
@@ -37,28 +37,28 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
             Err(_) => return Err(Refusal::Page(StatusCode::REQUEST_TIMEOUT)),
         };
         let Some(piece) = frame.data_ref() else { continue };
-        if bytes.len() + piece.len() > settings.body {
+        if bytes.len() + piece.len() > settings.max_body_bytes {
             return Err(too_large);
         }
         bytes.extend_from_slice(piece);
     }
-    unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.body)
+    unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.max_body_bytes)
 }
 
 /// The time limit for a body of which this many bytes have arrived.
-fn time_for(settings: &Settings, received: usize) -> Duration {
+fn timeout_for(settings: &Settings, received: usize) -> Duration {
     let earned = received as u64 * 1000 / u64::from(settings.body_rate.max(1));
-    settings.body_time.min(settings.body_grace + Duration::from_millis(earned))
+    settings.body_timeout.min(settings.body_grace + Duration::from_millis(earned))
 }
 
 /// The body as JSON, if its content type is JSON. A large body is parsed on a blocking thread.
 pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Option<Value>), Refusal> {
-    if bytes.len() < LARGE {
-        return wire::json_of(content_type, &bytes).map(|value| (bytes, value));
+    if bytes.len() < MIN_BACKGROUND_BYTES {
+        return graphql_request::json_of(content_type, &bytes).map(|value| (bytes, value));
     }
     let content_type = content_type.map(str::to_owned);
     let reading = tokio::task::spawn_blocking(move || {
-        wire::json_of(content_type.as_deref(), &bytes).map(|value| (bytes, value))
+        graphql_request::json_of(content_type.as_deref(), &bytes).map(|value| (bytes, value))
     });
     reading.await.unwrap_or(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)))
 }
@@ -88,18 +88,18 @@ fn unpack(encoding: Option<&str>, bytes: Bytes, limit: usize) -> Result<Bytes, R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compress::Coding;
+    use crate::compression::Coding;
 
     #[test]
     fn the_time_limit_of_a_body_grows_with_the_bytes_received() {
         let settings = Settings {
-            body_time: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
             body_grace: Duration::from_secs(5),
             body_rate: 1000,
             ..Settings::default()
         };
         let check = |received: usize, milliseconds: u64| {
-            assert_eq!(time_for(&settings, received), Duration::from_millis(milliseconds), "{received}");
+            assert_eq!(timeout_for(&settings, received), Duration::from_millis(milliseconds), "{received}");
         };
         check(0, 5_000);
         check(1, 5_001);

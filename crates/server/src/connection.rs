@@ -62,26 +62,26 @@ impl Connection {
 }
 
 /// Keeps a connection registered as open until dropped.
-pub struct Open {
+pub struct OpenConnection {
     connections: Arc<Connections>,
     id: u64,
     /// The connection.
     pub connection: Arc<Connection>,
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.connections.lock().remove(&self.id);
     }
 }
 
 /// Marks a connection as busy until dropped.
-pub struct Busy {
+pub struct BusyConnection {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
 }
 
-impl Drop for Busy {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         self.connections.wait_for_client(&self.connection);
         self.connection.is_busy.store(false, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl Connections {
 
     /// Admits a connection. If the limit is reached, the one that has waited longest for its client is closed; if all are busy, the new one is admitted to the
     /// reserve, where the same holds. `None` if it has to be refused.
-    pub fn open(self: &Arc<Self>) -> Option<Open> {
+    pub fn open(self: &Arc<Self>) -> Option<OpenConnection> {
         let mut open = self.lock();
         let admission = [Admission::Full, Admission::HealthOnly]
             .into_iter()
@@ -110,7 +110,7 @@ impl Connections {
         });
         open.insert(id, Arc::clone(&connection));
         drop(open);
-        Some(Open { connections: Arc::clone(self), id, connection })
+        Some(OpenConnection { connections: Arc::clone(self), id, connection })
     }
 
     /// Closes the connection that has waited longest for its client, as the process is out of file
@@ -125,9 +125,9 @@ impl Connections {
     }
 
     /// Marks a connection as busy: a complete request has arrived.
-    pub fn begin(self: &Arc<Self>, connection: &Arc<Connection>) -> Busy {
+    pub fn begin(self: &Arc<Self>, connection: &Arc<Connection>) -> BusyConnection {
         connection.is_busy.store(true, Ordering::Relaxed);
-        Busy { connections: Arc::clone(self), connection: Arc::clone(connection) }
+        BusyConnection { connections: Arc::clone(self), connection: Arc::clone(connection) }
     }
 
     /// Number of open connections.
@@ -170,26 +170,30 @@ fn close_oldest_waiting(
 }
 
 /// A stream with a write timeout: a write that makes no progress for too long is an error.
-pub struct Patient<S> {
+pub struct StallTimeout<S> {
     stream: S,
-    patience: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
+    timeout: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> StallTimeout<S> {
     /// Wraps a stream with this timeout.
     pub fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, patience: timeout, stalled: None }
+        Self { stream, timeout, timer: None }
     }
 
     /// Starts the timer when a write stalls, and resets it on progress.
-    fn wrote<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_progress<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.stalled = None;
+            self.timer = None;
             return polled;
         }
-        let timeout = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        let timeout = self.timeout;
+        let stalled = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -197,7 +201,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -207,10 +211,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(cx, polled)
+        self.check_progress(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -219,7 +223,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(cx, polled)
+        self.check_progress(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -228,7 +232,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.wrote(cx, polled)
+        self.check_progress(cx, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -309,7 +313,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_times_out() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut stream = Patient::new(ours, Duration::from_secs(30));
+        let mut stream = StallTimeout::new(ours, Duration::from_secs(30));
         let began = Instant::now();
         let error = stream.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
@@ -318,7 +322,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut stream = Patient::new(ours, Duration::from_secs(30));
+        let mut stream = StallTimeout::new(ours, Duration::from_secs(30));
         let reading = tokio::spawn(async move {
             let mut buffer = [0; 16];
             for _ in 0..7 {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use qontract_bundle::Bundle;
 use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 
-use crate::answers::{Answered, Key, keep};
 use crate::graphql;
 use crate::reply::{JSON, Reply, escape};
-use crate::route::{FileRef, Which};
-use crate::serve::{Shared, find, not_found};
+use crate::response_cache::{CachedResponse, ResponseKey, store};
+use crate::route::{FileRef, RequestedBundle};
+use crate::server::{ServerState, find, not_found};
 
 /// Answers with the diff of two bundles, or of one file in them.
-pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
+pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
     let mut engines = Vec::new();
     for name in [base, head] {
-        let which = Which::Named(name.to_owned());
+        let which = RequestedBundle::Named(name.to_owned());
         match find(shared, &which).await {
             Ok(engine) => engines.push(engine),
             Err(missing) => return not_found(&which, missing),
@@ -28,9 +28,9 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileR
     if let Some(FileRef { kind, path }) = file {
         return of_file(&base, &head, kind, path);
     }
-    let key = Key::of(base.sha(), &["diff", &head.sha().to_string()]);
+    let key = ResponseKey::of(base.sha(), &["diff", &head.sha().to_string()]);
     if let Some(known) = shared.answers.get(&key) {
-        return Reply::answered(JSON, known);
+        return Reply::cached(JSON, known);
     }
     let permit = match graphql::acquire(shared).await {
         Ok(permit) => permit,
@@ -45,14 +45,14 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileR
         return Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR);
     };
     let flight = shared.in_flight.begin(made.len());
-    let answered = Arc::new(Answered::new(200, made));
-    keep(&shared.answers, key, &answered);
-    Reply::answered(JSON, answered).in_flight(flight)
+    let answered = Arc::new(CachedResponse::new(200, made));
+    store(&shared.answers, key, &answered);
+    Reply::cached(JSON, answered).in_flight(flight)
 }
 
 fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
     let mut body = Vec::new();
-    let mut json = JavaScript(&mut body);
+    let mut json = JavaScriptWriter(&mut body);
     let is_there = match kind {
         "datafile" => {
             let change = change(base.datafile(path), head.datafile(path));

@@ -7,45 +7,50 @@ use std::time::{Duration, Instant};
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 use qontract_bundle::{Map, Sha256, Value};
 use qontract_concurrency::Permit;
 use qontract_graphql::{Answer, Engine, Request};
 
-use crate::answers::{Answered, Key, fitting, keep};
 use crate::cancellation::CancelOnDrop;
+use crate::graphql_request::{self, GraphqlParams, PersistedQueryId, Refusal, ResponseFormat};
 use crate::page;
-use crate::persisted;
-use crate::reply::{Flight, Reply};
-use crate::serve::Shared;
-use crate::wire::{self, Asked, Form, Named, Refusal};
+use crate::persisted_queries;
+use crate::reply::{InFlightGuard, Reply};
+use crate::response_cache::{CachedResponse, ResponseKey, shrink, store};
+use crate::server::ServerState;
 
 /// Maximum estimated number of objects of an answer that is computed inline. Larger ones are queued and run
 /// on a blocking thread.
-const SMALL: u64 = 2_000;
+const MAX_INLINE_OBJECTS: u64 = 2_000;
 /// Maximum time of an answer that is computed inline.
-const SOON: Duration = Duration::from_millis(20);
+const INLINE_TIMEOUT: Duration = Duration::from_millis(20);
 /// Maximum size of a query that is answered inline: longer texts take time to parse.
-const SHORT: usize = 16 << 10;
+const MAX_INLINE_QUERY_BYTES: usize = 16 << 10;
 /// Maximum size of an answer that is computed inline.
-const SMALL_BODY: usize = 1 << 20;
+const MAX_INLINE_ANSWER_BYTES: usize = 1 << 20;
 
 /// Whether a GraphQL request comes from a browser that wants a page.
 pub fn wants_page(parts: &Parts) -> bool {
-    parts.method == Method::GET && wire::wants_page(header(&parts.headers, ACCEPT))
+    parts.method == Method::GET && graphql_request::wants_page(header(&parts.headers, ACCEPT))
 }
 
 /// Answers a GraphQL request on a bundle.
-pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: Option<&Value>) -> Reply {
+pub async fn answer(
+    shared: &ServerState,
+    engine: &Arc<Engine>,
+    parts: &Parts,
+    body: Option<&Value>,
+) -> Reply {
     if wants_page(parts) {
         return page::page();
     }
-    let form = Form::of(header(&parts.headers, ACCEPT));
+    let form = ResponseFormat::of(header(&parts.headers, ACCEPT));
     let params = match parts.method {
-        Method::POST => wire::read_body(body),
+        Method::POST => graphql_request::read_body(body),
         Method::GET => {
             let content_type = header(&parts.headers, CONTENT_TYPE);
-            wire::read_parameters(content_type, parts.uri.query().unwrap_or_default())
+            graphql_request::read_parameters(content_type, parts.uri.query().unwrap_or_default())
         }
         _ => {
             let message = "Apollo Server supports only GET/POST requests.".to_owned();
@@ -55,14 +60,14 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
     };
     let refusal = match (params, form) {
         (Ok(params), Some(form)) => {
-            return execute(shared, engine, Call { method: &parts.method, form, params }).await;
+            return execute(shared, engine, GraphqlCall { method: &parts.method, form, params }).await;
         }
         (Ok(_), None) => Refusal::Json(
             StatusCode::NOT_ACCEPTABLE,
             format!(
                 "An 'accept' header was provided for this request which does not accept {} or {}",
-                Form::Json.as_str(),
-                Form::Response.as_str()
+                ResponseFormat::Json.as_str(),
+                ResponseFormat::Response.as_str()
             ),
         ),
         (Err(refusal), _) => refusal,
@@ -71,44 +76,46 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
 }
 
 /// The reply to a request that is invalid.
-pub fn refuse(refusal: Refusal, form: Option<Form>) -> Reply {
+pub fn refuse(refusal: Refusal, form: Option<ResponseFormat>) -> Reply {
     match refusal {
-        Refusal::Json(status, message) => Reply::graphql_error(status, form.unwrap_or(Form::Json), &message),
+        Refusal::Json(status, message) => {
+            Reply::graphql_error(status, form.unwrap_or(ResponseFormat::Json), &message)
+        }
         Refusal::Page(status) => Reply::status_page(status),
     }
 }
 
 /// A parsed request: its parameters, its method, and the format of the response.
-struct Call<'p> {
+struct GraphqlCall<'p> {
     method: &'p Method,
-    form: Form,
-    params: Asked,
+    form: ResponseFormat,
+    params: GraphqlParams,
 }
 
-async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply {
-    let Call { method, form, params } = call;
+async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'_>) -> Reply {
+    let GraphqlCall { method, form, params } = call;
     let sha = engine.bundle().sha();
     let failed = |status, code, message| {
         Reply::data_error(status, form, code, message).header(CACHE_CONTROL, "no-store")
     };
-    let Asked { query, operation, variables, persisted } = params;
-    let (query, digest) = match named(shared, sha, query, persisted) {
+    let GraphqlParams { query, operation, variables, persisted } = params;
+    let (query, digest) = match query_text(shared, sha, query, persisted) {
         Ok(found) => found,
-        Err(Unknown::Text) => {
+        Err(QueryTextError::NotCached) => {
             let (code, message) = ("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound");
             let reply = Reply::data_error(StatusCode::OK, form, code, message);
             return reply.header(CACHE_CONTROL, "private, no-cache, must-revalidate");
         }
-        Err(Unknown::Wrong(message)) => {
+        Err(QueryTextError::Invalid(message)) => {
             return failed(StatusCode::BAD_REQUEST, "INTERNAL_SERVER_ERROR", message);
         }
-        Err(Unknown::Nothing) => {
+        Err(QueryTextError::Missing) => {
             let message =
                 "GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.";
             return failed(StatusCode::BAD_REQUEST, "BAD_REQUEST", message);
         }
     };
-    let query = Question { text: query, operation, variables };
+    let query = ResolvedQuery { text: query, operation, variables };
     let key = (!shared.answers.is_off()).then(|| {
         let (operation, has_operation) = match &query.operation {
             Some(operation) => (operation.as_str(), "1"),
@@ -116,14 +123,14 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
         };
         // An operation that is not a query gets a different error for each method.
         let parts = [method.as_str(), &query.text, has_operation, operation, &query.variables_text()];
-        Key::of(sha, &parts)
+        ResponseKey::of(sha, &parts)
     });
     let known = key.and_then(|key| shared.answers.get(&key));
-    shared.metrics.remembered(known.is_some());
-    let reply = |answered| Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
+    shared.metrics.count_answer(known.is_some());
+    let reply = |answered| Reply::cached(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
     let persist = |digest: Option<String>, text: &str, status| {
         if let (Some(digest), 200) = (digest, status) {
-            persisted::insert(&shared.persisted, sha, &digest, text);
+            persisted_queries::insert(&shared.persisted, sha, &digest, text);
         }
     };
     if let Some(answered) = known {
@@ -131,9 +138,9 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
         return reply(answered);
     }
     let text = if digest.is_some() { query.text.clone() } else { String::new() };
-    let (made, flight) = match small(engine, &query) {
+    let (made, flight) = match answer_inline(engine, &query) {
         Some(answer) => (answer, None),
-        None => match large(shared, engine, query).await {
+        None => match answer_queued(shared, engine, query).await {
             Ok((answer, flight)) => (answer, Some(flight)),
             Err(later) => return later,
         },
@@ -143,9 +150,9 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
         return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
     }
     persist(digest, &text, made.status);
-    let answered = Arc::new(Answered::new(made.status, fitting(made.body)));
+    let answered = Arc::new(CachedResponse::new(made.status, shrink(made.body)));
     if let Some(key) = key {
-        keep(&shared.answers, key, &answered);
+        store(&shared.answers, key, &answered);
     }
     let reply = reply(answered);
     match flight {
@@ -155,78 +162,91 @@ async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply
 }
 
 /// A query text, the operation in it, and its variables.
-struct Question {
+struct ResolvedQuery {
     text: String,
     operation: Option<String>,
     variables: Option<Map>,
 }
 
-impl Question {
+impl ResolvedQuery {
     /// The variables in canonical form, whichever form they came in.
     fn variables_text(&self) -> String {
         let mut text = Vec::new();
         if let Some(variables) = &self.variables {
-            JavaScript(&mut text).map(variables, &[]);
+            JavaScriptWriter(&mut text).map(variables, &[]);
         }
         String::from_utf8(text).expect("JSON is text")
     }
 }
 
 /// Why there is no text to execute.
-enum Unknown {
+enum QueryTextError {
     /// The persisted text is not cached.
-    Text,
+    NotCached,
     /// The persisted-query extension is invalid.
-    Wrong(&'static str),
+    Invalid(&'static str),
     /// The request has neither a text nor a persisted query.
-    Nothing,
+    Missing,
 }
 
 /// The text of a request; and its digest, if the client wants to persist it.
-fn named(
-    shared: &Shared,
+fn query_text(
+    shared: &ServerState,
     sha: Sha256,
     query: Option<String>,
-    persisted: Option<Named>,
-) -> Result<(String, Option<String>), Unknown> {
+    persisted: Option<PersistedQueryId>,
+) -> Result<(String, Option<String>), QueryTextError> {
     let digest = match persisted {
         None => {
             return query
                 .filter(|query| !query.is_empty())
                 .map(|query| (query, None))
-                .ok_or(Unknown::Nothing);
+                .ok_or(QueryTextError::Missing);
         }
-        Some(Named::Unknown) => return Err(Unknown::Wrong("Unsupported persisted query version")),
-        Some(Named::Digest(digest)) => digest,
+        Some(PersistedQueryId::UnsupportedVersion) => {
+            return Err(QueryTextError::Invalid("Unsupported persisted query version"));
+        }
+        Some(PersistedQueryId::Digest(digest)) => digest,
     };
     match query {
-        None => persisted::get(&shared.persisted, sha, &digest).map(|text| (text, None)).ok_or(Unknown::Text),
+        None => persisted_queries::get(&shared.persisted, sha, &digest)
+            .map(|text| (text, None))
+            .ok_or(QueryTextError::NotCached),
         Some(query) if Sha256::of(query.as_bytes()).to_string() == digest => Ok((query, Some(digest))),
-        Some(_) => Err(Unknown::Wrong("provided sha does not match query")),
+        Some(_) => Err(QueryTextError::Invalid("provided sha does not match query")),
     }
 }
 
 /// The answer, if it is cheap enough to compute inline.
-fn small(engine: &Engine, query: &Question) -> Option<Answer> {
-    if query.text.len() > SHORT {
+fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
+    if query.text.len() > MAX_INLINE_QUERY_BYTES {
         return None;
     }
     let begun = Instant::now();
-    let is_late = || begun.elapsed() > SOON;
-    let answer = match engine.ready(Request { cancelled: Some(&is_late), ..request(query) }) {
-        Ok(ready) if ready.cost() > SMALL => return None,
+    let is_late = || begun.elapsed() > INLINE_TIMEOUT;
+    let answer = match engine.prepare(Request { cancelled: Some(&is_late), ..request(query) }) {
+        Ok(ready) if ready.cost() > MAX_INLINE_OBJECTS => return None,
         Ok(ready) => ready.answer(),
         Err(answer) => return Some(answer),
     };
     // The estimate was too low: few objects may have long texts. Large answers count as in flight while they
     // are sent, so they are computed by the queued path, which counts them.
-    if answer.has_errors && is_late() || answer.body.len() > SMALL_BODY { None } else { Some(answer) }
+    if answer.has_errors && is_late() || answer.body.len() > MAX_INLINE_ANSWER_BYTES {
+        None
+    } else {
+        Some(answer)
+    }
 }
 
 /// Computes the answer on a blocking thread, limited in number. Cancelled when the client goes away.
-async fn large(shared: &Shared, engine: &Arc<Engine>, query: Question) -> Result<(Answer, Flight), Reply> {
+async fn answer_queued(
+    shared: &ServerState,
+    engine: &Arc<Engine>,
+    query: ResolvedQuery,
+) -> Result<(Answer, InFlightGuard), Reply> {
     let permit = acquire(shared).await?;
-    let (engine, cancel, limit) = (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_time);
+    let (engine, cancel, limit) =
+        (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_timeout);
     let gone = cancel.flag();
     let work = tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -251,17 +271,17 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, query: Question) -> Result
 }
 
 /// The permit to compute a large answer, unless too many are queued or in flight.
-pub async fn acquire(shared: &Shared) -> Result<Permit, Reply> {
+pub async fn acquire(shared: &ServerState) -> Result<Permit, Reply> {
     let Ok(permit) = shared.queries.acquire().await else {
-        return Err(Reply::later("too many queries are waiting"));
+        return Err(Reply::retry_later("too many queries are waiting"));
     };
-    if shared.in_flight.bytes() > shared.settings.in_flight {
-        return Err(Reply::later("too many answers are being sent"));
+    if shared.in_flight.bytes() > shared.settings.max_in_flight_bytes {
+        return Err(Reply::retry_later("too many answers are being sent"));
     }
     Ok(permit)
 }
 
-fn request(query: &Question) -> Request<'_> {
+fn request(query: &ResolvedQuery) -> Request<'_> {
     Request {
         query: &query.text,
         operation: query.operation.as_deref(),

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::connection::{Connection, Connections, Patient};
+use crate::connection::{Connection, Connections, StallTimeout};
 
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY: Duration = Duration::from_millis(20);
@@ -81,7 +81,7 @@ fn connect<R: Responder>(
     let Some(open) = limits.connections.open() else { return };
     // A response is written as a whole: Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let stream = TokioIo::new(StallTimeout::new(stream, limits.write_timeout));
     let (connection, responder) = (Arc::clone(&open.connection), Arc::clone(responder));
     let service = service_fn(move |request| {
         let response = Arc::clone(&responder).respond(Arc::clone(&connection), request);

@@ -6,17 +6,17 @@ use hyper::{Method, StatusCode};
 use qontract_bundle::Sha256;
 use serde_json::{Value, json};
 
-use crate::bundles::{Missing, now};
+use crate::bundles::{Unavailable, now};
+use crate::registry::{Lease, MAX_LEASE_SECONDS};
 use crate::reply::{JSON, Reply, escape};
-use crate::route::Which;
-use crate::serve::Shared;
-use crate::shelf::{LONGEST_LEASE, Lease};
+use crate::route::RequestedBundle;
+use crate::server::ServerState;
 
 /// Duration of a lease if the request names none, in seconds.
-const USUAL: u64 = 600;
+const DEFAULT_LEASE_SECONDS: u64 = 600;
 
 /// Takes a lease on a sha; renews or ends a lease by its id.
-pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) -> Reply {
+pub async fn answer(shared: &ServerState, method: &Method, name: &str, body: &Bytes) -> Reply {
     if shared.settings.token.is_none() {
         return Reply::text(StatusCode::FORBIDDEN, "leases require a token, and this server has none");
     }
@@ -27,47 +27,47 @@ pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) 
         (None, _) | (Some(0), None) => Reply::text(
             StatusCode::BAD_REQUEST,
             format!(
-                "the body is `{{\"seconds\": N}}` with N from 1 to {LONGEST_LEASE}, or 0 to end a lease, or empty"
+                "the body is `{{\"seconds\": N}}` with N from 1 to {MAX_LEASE_SECONDS}, or 0 to end a lease, or empty"
             ),
         ),
         (Some(0), Some(id)) => {
-            if shared.bundles.shelf().release(id, now()) {
+            if shared.bundles.registry().release(id, now()) {
                 Reply::empty(StatusCode::NO_CONTENT)
             } else {
-                absent(name)
+                lease_not_found(name)
             }
         }
         (Some(seconds), Some(id)) => {
-            let renewed = shared.bundles.shelf().renew(id, seconds, now());
-            renewed.map_or_else(|| absent(name), |lease| told(StatusCode::OK, name, &lease))
+            let renewed = shared.bundles.registry().renew(id, seconds, now());
+            renewed.map_or_else(|| lease_not_found(name), |lease| lease_reply(StatusCode::OK, name, &lease))
         }
         (Some(seconds), None) => take(shared, name, seconds).await,
     }
 }
 
-async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
-    let engine = match shared.bundles.find(&Which::Named(sha.to_owned())).await {
+async fn take(shared: &ServerState, sha: &str, seconds: u64) -> Reply {
+    let engine = match shared.bundles.find(&RequestedBundle::Named(sha.to_owned())).await {
         Ok(engine) => engine,
-        Err(Missing::Unknown) => {
+        Err(Unavailable::NotFound) => {
             return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {} not found", escape(sha)));
         }
-        Err(Missing::Later(why)) => return Reply::later(why),
+        Err(Unavailable::RetryLater(why)) => return Reply::retry_later(why),
     };
     let id = shared.new_id();
-    let lease = shared.bundles.shelf().lease(id, &engine, seconds, now());
+    let lease = shared.bundles.registry().lease(id, &engine, seconds, now());
     match lease {
-        Ok(lease) => told(StatusCode::CREATED, &format!("{id:016x}"), &lease),
-        Err(_) => Reply::later("too many leases"),
+        Ok(lease) => lease_reply(StatusCode::CREATED, &format!("{id:016x}"), &lease),
+        Err(_) => Reply::retry_later("too many leases"),
     }
 }
 
-fn told(status: StatusCode, id: &str, Lease { sha, expires }: &Lease) -> Reply {
+fn lease_reply(status: StatusCode, id: &str, Lease { sha, expires }: &Lease) -> Reply {
     let sha: &Sha256 = sha;
     let text = json!({ "lease": id, "sha": sha.to_string(), "expires": expires }).to_string();
     Reply::new(status, JSON, text)
 }
 
-fn absent(name: &str) -> Reply {
+fn lease_not_found(name: &str) -> Reply {
     Reply::text(StatusCode::NOT_FOUND, format!("Lease {} not found", escape(name)))
 }
 
@@ -80,12 +80,12 @@ fn id(name: &str) -> Option<u64> {
 /// The duration that the body requests, in seconds.
 fn seconds(body: &Bytes) -> Option<u64> {
     if body.is_empty() {
-        return Some(USUAL);
+        return Some(DEFAULT_LEASE_SECONDS);
     }
     let body: Value = serde_json::from_slice(body).ok()?;
     match body.as_object()?.get("seconds") {
-        None => Some(USUAL),
-        Some(seconds) => seconds.as_u64().filter(|seconds| *seconds <= LONGEST_LEASE),
+        None => Some(DEFAULT_LEASE_SECONDS),
+        Some(seconds) => seconds.as_u64().filter(|seconds| *seconds <= MAX_LEASE_SECONDS),
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn a_lease_is_requested_in_seconds() {
         for (body, expect) in [
-            ("", Some(USUAL)),
-            ("{}", Some(USUAL)),
+            ("", Some(DEFAULT_LEASE_SECONDS)),
+            ("{}", Some(DEFAULT_LEASE_SECONDS)),
             (r#"{"seconds": 5}"#, Some(5)),
             (r#"{"seconds": 0}"#, Some(0)),
             (r#"{"seconds": 3601}"#, None),

@@ -4,34 +4,34 @@
 //! that bundle or not at all.
 
 mod admission;
-mod answers;
 mod body;
+mod bundle_source;
 mod bundles;
 mod cancellation;
-mod compress;
+mod compression;
 mod connection;
 mod diff;
+mod etag;
 mod graphql;
+mod graphql_request;
 mod http;
 mod lease;
 mod listener;
-mod origin;
 mod page;
-mod persisted;
+mod persisted_queries;
+mod registry;
 mod reply;
+mod response_cache;
 mod route;
-mod serve;
+mod server;
 mod settings;
-mod shelf;
-mod tag;
 mod token;
-mod wire;
 
 pub use admission::HostPolicy;
-pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
+pub use bundle_source::{BlobSource, BundleSource, BundleStore, Content, FileSource, SourceError};
+pub use bundles::{BundleEvent, BundleObserver, Bundles, LoadFailure, chain};
 pub use listener::{Page, Pages, serve_pages};
-pub use origin::{Content, File, Origin, OriginError, Store, Stored};
-pub use serve::Server;
-pub use settings::{Heard, Hearer, ReleaseHook, Settings};
-pub use shelf::Shelf;
+pub use registry::BundleRegistry;
+pub use server::Server;
+pub use settings::{AccessLog, AccessLogEntry, ReleaseHook, Settings};
 pub use token::Token;

@@ -13,14 +13,14 @@ use hyper::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Response, StatusCode};
-use qontract_bundle::json::JavaScript;
-use qontract_diagnostics::shown_lines;
+use qontract_bundle::json::JavaScriptWriter;
+use qontract_diagnostics::sanitize_lines;
 
-use crate::answers::Answered;
-use crate::compress::{Coding, LEAST};
-use crate::connection::Busy;
+use crate::compression::{Coding, MIN_COMPRESSED_BYTES};
+use crate::connection::BusyConnection;
+use crate::graphql_request::ResponseFormat;
+use crate::response_cache::CachedResponse;
 use crate::settings::ReleaseHook;
-use crate::wire::Form;
 
 /// Media type of text, as the established server sends it.
 pub const TEXT: &str = "text/html; charset=utf-8";
@@ -28,19 +28,19 @@ pub const TEXT: &str = "text/html; charset=utf-8";
 pub const JSON: &str = "application/json; charset=utf-8";
 
 /// Bodies above this size are compressed and tagged on a blocking thread.
-const LARGE: usize = 64 << 10;
+const MIN_BACKGROUND_BYTES: usize = 64 << 10;
 /// Number of bytes of a body that are handed to a connection at a time.
-const PIECE: usize = 128 << 10;
+const CHUNK_BYTES: usize = 128 << 10;
 
 /// A reply to a request, before its content coding is negotiated.
 pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
-    body: Option<Arc<Answered>>,
+    body: Option<Arc<CachedResponse>>,
     /// Whether it has an entity tag.
     is_tagged: bool,
     /// Counts its bytes as in flight, unless they are shared with the cache.
-    flight: Option<Flight>,
+    flight: Option<InFlightGuard>,
 }
 
 impl Reply {
@@ -51,7 +51,7 @@ impl Reply {
 
     /// A body of a media type.
     pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self::answered(media_type, Arc::new(Answered::new(status.as_u16(), body)))
+        Self::cached(media_type, Arc::new(CachedResponse::new(status.as_u16(), body)))
     }
 
     /// A text.
@@ -60,19 +60,19 @@ impl Reply {
     }
 
     /// A response that may come from the cache.
-    pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
+    pub fn cached(media_type: &'static str, answered: Arc<CachedResponse>) -> Self {
         let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
         Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true, flight: None }
             .header(CONTENT_TYPE, media_type)
     }
 
     /// An error for a request that did not reach the data.
-    pub fn graphql_error(status: StatusCode, form: Form, message: &str) -> Self {
+    pub fn graphql_error(status: StatusCode, form: ResponseFormat, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body("BAD_REQUEST", message, "}\n"))
     }
 
     /// An error for a request to the data that cannot be executed.
-    pub fn data_error(status: StatusCode, form: Form, code: &str, message: &str) -> Self {
+    pub fn data_error(status: StatusCode, form: ResponseFormat, code: &str, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body(code, message, ",\"extensions\":{\"schemas\":[]}}\n"))
     }
 
@@ -110,7 +110,7 @@ impl Reply {
     }
 
     /// The request may succeed later: 503 with `Retry-After`.
-    pub fn later(message: impl Into<String>) -> Self {
+    pub fn retry_later(message: impl Into<String>) -> Self {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
     }
 
@@ -150,7 +150,7 @@ impl Reply {
 
     /// Counts its bytes as in flight until they are sent.
     #[must_use]
-    pub fn in_flight(mut self, flight: Flight) -> Self {
+    pub fn in_flight(mut self, flight: InFlightGuard) -> Self {
         self.flight = Some(flight);
         self
     }
@@ -173,9 +173,9 @@ impl Reply {
     }
 
     /// The response to a request with these headers.
-    pub async fn respond(self, method: &Method, request_headers: &HeaderMap) -> Response<Sent> {
+    pub async fn respond(self, method: &Method, request_headers: &HeaderMap) -> Response<ResponseBody> {
         let Self { status, headers, body, is_tagged, flight } = self;
-        let mut response = Response::new(Sent::default());
+        let mut response = Response::new(ResponseBody::default());
         *response.status_mut() = status;
         for (name, value) in headers {
             response.headers_mut().insert(name, value);
@@ -192,10 +192,10 @@ impl Reply {
             return response;
         };
         let coding = match text(hyper::header::ACCEPT_ENCODING) {
-            Some(accepted) if answered.body.len() >= LEAST => Coding::of(accepted),
+            Some(accepted) if answered.body.len() >= MIN_COMPRESSED_BYTES => Coding::of(accepted),
             _ => Coding::Identity,
         };
-        let answered = if answered.body.len() > LARGE {
+        let answered = if answered.body.len() > MIN_BACKGROUND_BYTES {
             let prepared = tokio::task::spawn_blocking(move || {
                 if is_tagged {
                     answered.tag();
@@ -211,13 +211,13 @@ impl Reply {
         } else {
             answered
         };
-        if answered.body.len() >= LEAST {
+        if answered.body.len() >= MIN_COMPRESSED_BYTES {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         if is_tagged {
             let tag = answered.tag();
             response.headers_mut().insert(ETAG, HeaderValue::from_str(tag.as_str()).expect("a tag is plain"));
-            if known.is_some_and(|known| tag.is_named(known)) {
+            if known.is_some_and(|known| tag.matches(known)) {
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
                 response.headers_mut().remove(CONTENT_TYPE);
                 return response;
@@ -227,7 +227,7 @@ impl Reply {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
         }
         let bytes = answered.encoded(coding);
-        *response.body_mut() = Sent { bytes, flight, busy: None };
+        *response.body_mut() = ResponseBody { bytes, flight, busy: None };
         response
     }
 }
@@ -256,9 +256,9 @@ fn encode(path: &str) -> String {
 /// An error as JSON, followed by `end`.
 fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     let mut body = b"{\"errors\":[{\"message\":".to_vec();
-    JavaScript(&mut body).str(message);
+    JavaScriptWriter(&mut body).str(message);
     body.extend_from_slice(b",\"extensions\":{\"code\":");
-    JavaScript(&mut body).str(code);
+    JavaScriptWriter(&mut body).str(code);
     body.extend_from_slice(b"}}]");
     body.extend_from_slice(end.as_bytes());
     body
@@ -267,7 +267,7 @@ fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
 /// The text escaped for HTML, with unsafe characters as escapes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in shown_lines(text).chars() {
+    for letter in sanitize_lines(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -281,7 +281,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Minimum size of an answer that triggers the [release hook](crate::Settings::released).
-const WORTH_RELEASING: usize = 1 << 20;
+const MIN_RELEASE_BYTES: usize = 1 << 20;
 
 /// The number of bytes that are being sent to clients.
 #[derive(Clone, Default)]
@@ -302,22 +302,22 @@ impl InFlight {
     }
 
     /// Adds bytes, until the guard is dropped.
-    pub fn begin(&self, bytes: usize) -> Flight {
+    pub fn begin(&self, bytes: usize) -> InFlightGuard {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Flight { all: self.clone(), bytes }
+        InFlightGuard { all: self.clone(), bytes }
     }
 }
 
 /// Bytes that are in flight until this is dropped.
-pub struct Flight {
+pub struct InFlightGuard {
     all: InFlight,
     bytes: usize,
 }
 
-impl Drop for Flight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.all.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if let Some(released) = self.all.released.as_ref().filter(|_| self.bytes >= WORTH_RELEASING) {
+        if let Some(released) = self.all.released.as_ref().filter(|_| self.bytes >= MIN_RELEASE_BYTES) {
             released();
         }
     }
@@ -325,20 +325,20 @@ impl Drop for Flight {
 
 /// A response body, sent in chunks so that its end is observed.
 #[derive(Default)]
-pub struct Sent {
+pub struct ResponseBody {
     bytes: Bytes,
-    flight: Option<Flight>,
-    busy: Option<Busy>,
+    flight: Option<InFlightGuard>,
+    busy: Option<BusyConnection>,
 }
 
-impl Sent {
+impl ResponseBody {
     /// Keeps its connection busy until it is sent.
-    pub fn keep_busy(&mut self, busy: Busy) {
+    pub fn keep_busy(&mut self, busy: BusyConnection) {
         self.busy = Some(busy);
     }
 }
 
-impl Body for Sent {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -350,7 +350,7 @@ impl Body for Sent {
             (self.flight, self.busy) = (None, None);
             return Poll::Ready(None);
         }
-        let length = self.bytes.len().min(PIECE);
+        let length = self.bytes.len().min(CHUNK_BYTES);
         Poll::Ready(Some(Ok(Frame::data(self.bytes.split_to(length)))))
     }
 

@@ -12,11 +12,11 @@ pub enum Route {
     /// The sha of the latest bundle.
     Sha,
     /// The commit of a bundle.
-    Commit(Which),
+    Commit(RequestedBundle),
     /// The commit of a bundle and its time.
-    CommitInfo(Which),
+    CommitInfo(RequestedBundle),
     /// The bundles that are held.
-    Held,
+    Cache,
     /// Reload from the source.
     Reload,
     /// The diff of two bundles.
@@ -29,7 +29,7 @@ pub enum Route {
         file: Option<FileRef>,
     },
     /// GraphQL.
-    Graphql(Which),
+    Graphql(RequestedBundle),
     /// Take, renew or end a lease; the text is a sha or a lease id.
     Lease(String),
     /// A part of the query page.
@@ -51,7 +51,7 @@ pub struct FileRef {
 
 /// Selects a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RequestedBundle {
     /// The latest.
     Latest,
     /// The one with this sha, as the client spells it.
@@ -64,7 +64,7 @@ impl Route {
     pub fn of(path: &str) -> Self {
         let Some(path) = path.strip_prefix('/') else { return Route::Unknown };
         if path == "graphql" {
-            return Route::Graphql(Which::Latest);
+            return Route::Graphql(RequestedBundle::Latest);
         }
         let mut parts = path.split('/');
         let first = parts.next().unwrap_or_default();
@@ -81,11 +81,11 @@ impl Route {
             ("healthz", []) => Route::Health,
             ("metrics", []) => Route::Metrics,
             ("sha256", []) => Route::Sha,
-            ("git-commit", []) => Route::Commit(Which::Latest),
-            ("git-commit", [sha]) => Route::Commit(Which::Named(sha.clone())),
-            ("git-commit-info", []) => Route::CommitInfo(Which::Latest),
-            ("git-commit-info", [sha]) => Route::CommitInfo(Which::Named(sha.clone())),
-            ("cache", []) => Route::Held,
+            ("git-commit", []) => Route::Commit(RequestedBundle::Latest),
+            ("git-commit", [sha]) => Route::Commit(RequestedBundle::Named(sha.clone())),
+            ("git-commit-info", []) => Route::CommitInfo(RequestedBundle::Latest),
+            ("git-commit-info", [sha]) => Route::CommitInfo(RequestedBundle::Named(sha.clone())),
+            ("cache", []) => Route::Cache,
             ("reload", []) => Route::Reload,
             ("diff", [base, head]) => Route::Diff { base: base.clone(), head: head.clone(), file: None },
             ("diff", [base, head, kind, path @ ..]) => Route::Diff {
@@ -94,7 +94,9 @@ impl Route {
                 file: Some(FileRef { kind: kind.clone(), path: format!("/{}", path.join("/")) }),
             },
             // The established server ignores what follows the sha.
-            ("graphqlsha", [sha, ..]) if first == "graphqlsha" => Route::Graphql(Which::Named(sha.clone())),
+            ("graphqlsha", [sha, ..]) if first == "graphqlsha" => {
+                Route::Graphql(RequestedBundle::Named(sha.clone()))
+            }
             ("leases", [name]) => Route::Lease(name.clone()),
             ("page", [name]) => Route::Page(name.clone()),
             _ => Route::Unknown,
@@ -117,16 +119,16 @@ impl Route {
             Route::Health => "/healthz",
             Route::Metrics => "/metrics",
             Route::Sha => "/sha256",
-            Route::Commit(Which::Latest) => "/git-commit",
-            Route::Commit(Which::Named(_)) => "/git-commit/#sha",
-            Route::CommitInfo(Which::Latest) => "/git-commit-info",
-            Route::CommitInfo(Which::Named(_)) => "/git-commit-info/#sha",
-            Route::Held => "/cache",
+            Route::Commit(RequestedBundle::Latest) => "/git-commit",
+            Route::Commit(RequestedBundle::Named(_)) => "/git-commit/#sha",
+            Route::CommitInfo(RequestedBundle::Latest) => "/git-commit-info",
+            Route::CommitInfo(RequestedBundle::Named(_)) => "/git-commit-info/#sha",
+            Route::Cache => "/cache",
             Route::Reload => "/reload",
             Route::Diff { file: None, .. } => "/diff/#sha/#sha",
             Route::Diff { file: Some(_), .. } => "/diff/#sha/#sha/#val",
-            Route::Graphql(Which::Latest) => "/graphql",
-            Route::Graphql(Which::Named(_)) => "/graphqlsha/#sha",
+            Route::Graphql(RequestedBundle::Latest) => "/graphql",
+            Route::Graphql(RequestedBundle::Named(_)) => "/graphqlsha/#sha",
             Route::Lease(_) => "/leases/#val",
             Route::Page(_) => "/page/#val",
             Route::Unknown | Route::Malformed => "#other",
@@ -169,8 +171,8 @@ fn bytes_of(text: &str, mut bad: impl FnMut(usize)) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn named(sha: &str) -> Which {
-        Which::Named(sha.to_owned())
+    fn named(sha: &str) -> RequestedBundle {
+        RequestedBundle::Named(sha.to_owned())
     }
 
     #[test]
@@ -179,9 +181,9 @@ mod tests {
             ("/", Route::Root),
             ("/healthz", Route::Health),
             ("/SHA256/", Route::Sha),
-            ("/git-commit", Route::Commit(Which::Latest)),
+            ("/git-commit", Route::Commit(RequestedBundle::Latest)),
             ("/git-commit-info/abc", Route::CommitInfo(named("abc"))),
-            ("/graphql", Route::Graphql(Which::Latest)),
+            ("/graphql", Route::Graphql(RequestedBundle::Latest)),
             ("/graphqlsha/abc/what/ever", Route::Graphql(named("abc"))),
             ("/graphqlsha", Route::Unknown),
             ("/graphql/", Route::Unknown),

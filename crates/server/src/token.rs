@@ -15,7 +15,7 @@ impl Token {
     }
 
     /// Whether this header value is the token.
-    pub fn is(&self, shown: &[u8]) -> bool {
+    pub fn matches(&self, shown: &[u8]) -> bool {
         let shown = digest(shown);
         let differs = |digest: &[u8; 32]| digest.iter().zip(&shown).fold(0, |all, (a, b)| all | (a ^ b));
         self.digests.iter().map(differs).filter(|differs| *differs == 0).count() > 0
@@ -41,8 +41,8 @@ mod tests {
             ("", false),
             ("abcd", false),
         ] {
-            assert_eq!(token.is(shown.as_bytes()), is, "{shown}");
+            assert_eq!(token.matches(shown.as_bytes()), is, "{shown}");
         }
-        assert!(Token::new("Basic eHg6eXk=").is(b"Basic eHg6eXk="));
+        assert!(Token::new("Basic eHg6eXk=").matches(b"Basic eHg6eXk="));
     }
 }

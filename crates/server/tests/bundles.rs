@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use qontract_bundle::Sha256;
-use qontract_server::{Settings, Store, Token, Told};
+use qontract_server::{BundleEvent, BundleStore, Settings, Token};
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
 use support::running::{HttpAnswer, RunningServer, Setup, request};
@@ -81,7 +81,7 @@ fn a_failed_reload_changes_nothing_and_reports_the_reason() {
         assert_eq!(commit(&server), "good");
         assert_eq!(server.get(&format!("/git-commit/{}", sha(bad.as_bytes()))).status, 404);
     }
-    assert!(matches!(server.events.lock().unwrap().last(), Some(Told::Failed(_))));
+    assert!(matches!(server.events.lock().unwrap().last(), Some(BundleEvent::Failed(_))));
     let better = bundle("better", &["b"]);
     server.source.set(&better);
     assert_eq!(server.post("/reload", "").status, 200);
@@ -97,9 +97,9 @@ fn a_roll_back_is_followed() {
     assert_eq!((commit(&server).as_str(), server.get("/sha256").text()), ("old", sha(&old)));
     assert_eq!(names(&server.query("/graphql", NAMES)), "a");
     let events = server.events.lock().unwrap().clone();
-    assert_eq!(events.last(), Some(&Told::RolledBack(Sha256::of(&old))));
+    assert_eq!(events.last(), Some(&BundleEvent::RolledBack(Sha256::of(&old))));
     assert_eq!(server.post("/reload", "").status, 200);
-    assert_eq!(server.events.lock().unwrap().last(), Some(&Told::Same(Sha256::of(&old))));
+    assert_eq!(server.events.lock().unwrap().last(), Some(&BundleEvent::Same(Sha256::of(&old))));
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn a_query_by_get_restarts_the_ttl_of_a_bundle() {
     assert!(expires() > before);
 }
 
-fn store(folder: &Scratch) -> Store {
-    Store::Folder(folder.path().to_owned())
+fn store(folder: &Scratch) -> BundleStore {
+    BundleStore::Folder(folder.path().to_owned())
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_bundle_that_is_not_held_is_read_from_the_store() {
         assert!(asking.into_iter().all(|one| one.join().unwrap() == "b c"));
     });
     let events = server.events.lock().unwrap().clone();
-    assert_eq!(events.iter().filter(|event| matches!(event, Told::Fetched(_))).count(), 1);
+    assert_eq!(events.iter().filter(|event| matches!(event, BundleEvent::Fetched(_))).count(), 1);
     assert_eq!(commit(&server), "held", "it is not the latest");
     let diff = server.get(&format!("/diff/{}/{}", sha(&held), sha(&stored)));
     assert_eq!(diff.status, 200);

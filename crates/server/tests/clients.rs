@@ -45,7 +45,7 @@ fn heavy() -> Vec<u8> {
 }
 
 fn settings() -> Settings {
-    Settings { answers: 0, at_a_time: 1, ..Settings::default() }
+    Settings { cache_bytes: 0, max_concurrent_queries: 1, ..Settings::default() }
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn heavy_queries_do_not_delay_small_ones() {
 
 #[test]
 fn too_many_heavy_queries_get_a_retry_after() {
-    let settings = Settings { waiting: 0, ..settings() };
+    let settings = Settings { max_queued_queries: 0, ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let answers: Vec<HttpAnswer> = std::thread::scope(|scope| {
         let asking: Vec<_> = (0..6).map(|_| scope.spawn(|| server.send("POST", &heavy()))).collect();
@@ -84,7 +84,7 @@ fn too_many_heavy_queries_get_a_retry_after() {
 
 #[test]
 fn a_query_that_takes_too_long_is_aborted() {
-    let settings = Settings { query_time: Duration::from_millis(1), ..settings() };
+    let settings = Settings { query_timeout: Duration::from_millis(1), ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let answer = server.send("POST", &heavy());
     assert_eq!((answer.status, answer.text().as_str()), (503, "the query took too long"));
@@ -113,7 +113,7 @@ fn work_for_a_client_that_is_gone_is_cancelled() {
 
 #[test]
 fn a_client_that_reads_nothing_times_out() {
-    let settings = Settings { patience: Duration::from_secs(2), in_flight: 1, ..settings() };
+    let settings = Settings { write_timeout: Duration::from_secs(2), max_in_flight_bytes: 1, ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let mut stream = server.connect();
     stream.write_all(&heavy()).unwrap();
@@ -138,7 +138,7 @@ fn a_client_that_reads_nothing_times_out() {
 #[test]
 fn long_texts_of_few_objects_count_as_large_answers() {
     let bundle = String::from_utf8(bundle(1)).unwrap().replace("team 0", &"x".repeat(12 << 20));
-    let settings = Settings { in_flight: 1, ..settings() };
+    let settings = Settings { max_in_flight_bytes: 1, ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[bundle.as_bytes()]);
     let mut stream = server.connect();
     let body = json!({ "query": "{ teams { name } }" }).to_string();
@@ -171,8 +171,8 @@ fn a_body_that_trickles_times_out_early() {
 #[test]
 fn clients_that_send_slowly_time_out() {
     let settings = Settings {
-        head_time: Duration::from_millis(100),
-        body_time: Duration::from_millis(100),
+        head_timeout: Duration::from_millis(100),
+        body_timeout: Duration::from_millis(100),
         ..Settings::default()
     };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
@@ -191,7 +191,7 @@ fn clients_that_send_slowly_time_out() {
 
 #[test]
 fn idle_connections_are_closed_for_new_ones() {
-    let settings = Settings { connections: 4, ..Settings::default() };
+    let settings = Settings { max_connections: 4, ..Settings::default() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
     let mut idle: Vec<_> = (0..20).map(|_| server.connect()).collect();
     assert_eq!(server.get("/healthz").status, 200);

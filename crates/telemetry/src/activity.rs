@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::measure::Measure;
+use crate::measure::Measurement;
 
 tokio::task_local! {
     static CURRENT: Activities;
@@ -33,13 +33,13 @@ struct Inner {
     doing: Mutex<BTreeMap<u64, (String, Instant)>>,
     /// Duration of each pass of a phase.
     phases: Mutex<Vec<(&'static str, Duration)>>,
-    measures: Mutex<Vec<Measure>>,
+    measures: Mutex<Vec<Measurement>>,
     finished: Mutex<FinishedLog>,
 }
 
 /// A finished activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedActivity {
     /// The activity.
     pub what: String,
     /// Its duration.
@@ -52,13 +52,13 @@ pub struct Finished {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedLog {
     /// The first 2,000.
-    pub activities: Vec<Finished>,
+    pub activities: Vec<FinishedActivity>,
     /// The number of further ones.
     pub dropped: usize,
 }
 
 impl FinishedLog {
-    fn add(&mut self, finished: Finished) {
+    fn add(&mut self, finished: FinishedActivity) {
         if self.activities.len() < MAX_FINISHED {
             self.activities.push(finished);
         } else {
@@ -71,14 +71,14 @@ impl FinishedLog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
     /// Its description: `GET https://api.example.com/`.
-    pub what: String,
+    pub description: String,
     /// Its duration so far.
-    pub since: Duration,
+    pub elapsed: Duration,
 }
 
 impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} for {:.1} s", self.what, self.since.as_secs_f64())
+        write!(f, "{} for {:.1} s", self.description, self.elapsed.as_secs_f64())
     }
 }
 
@@ -94,17 +94,17 @@ impl Activities {
     }
 
     /// The activities in progress, the oldest first.
-    pub fn doing(&self) -> Vec<Activity> {
+    pub fn in_progress(&self) -> Vec<Activity> {
         let now = Instant::now();
         let doing = self.0.doing.lock();
         let mut all: Vec<Activity> = doing
             .values()
             .map(|(what, begun)| Activity {
-                what: what.clone(),
-                since: now.saturating_duration_since(*begun),
+                description: what.clone(),
+                elapsed: now.saturating_duration_since(*begun),
             })
             .collect();
-        all.sort_by_key(|one| std::cmp::Reverse(one.since));
+        all.sort_by_key(|one| std::cmp::Reverse(one.elapsed));
         all
     }
 
@@ -119,22 +119,22 @@ impl Activities {
     }
 
     /// The measurements.
-    pub fn measures(&self) -> Vec<Measure> {
+    pub fn measures(&self) -> Vec<Measurement> {
         self.0.measures.lock().clone()
     }
 }
 
 impl fmt::Debug for Activities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.doing()).finish()
+        f.debug_list().entries(self.in_progress()).finish()
     }
 }
 
 /// Guard of an activity, which ends when this is dropped.
 #[must_use = "the activity ends when the guard is dropped"]
-pub struct Doing(Option<Begun>);
+pub struct ActivityGuard(Option<StartedActivity>);
 
-struct Begun {
+struct StartedActivity {
     activities: Activities,
     number: u64,
     phase: Option<&'static str>,
@@ -142,7 +142,7 @@ struct Begun {
     result: Option<String>,
 }
 
-impl Doing {
+impl ActivityGuard {
     /// Ends the activity with a result.
     pub fn finish(mut self, result: impl Into<String>) {
         if let Some(begun) = &mut self.0 {
@@ -162,36 +162,38 @@ pub fn shard() -> String {
 }
 
 /// Begins an activity. Outside of a run, this has no effect.
-pub fn begin(what: impl Into<String>) -> Doing {
+pub fn begin(what: impl Into<String>) -> ActivityGuard {
     start(what.into(), None)
 }
 
 /// Begins a phase of a run, whose duration is recorded.
-pub fn phase(name: &'static str, what: impl Into<String>) -> Doing {
+pub fn phase(name: &'static str, what: impl Into<String>) -> ActivityGuard {
     start(what.into(), Some(name))
 }
 
 /// Records a measurement. Outside of a run, this has no effect.
-pub fn measured(measure: Measure) {
+pub fn record_measurement(measure: Measurement) {
     let _ = CURRENT.try_with(|activities| {
         activities.0.measures.lock().push(measure);
     });
 }
 
-fn start(what: String, phase: Option<&'static str>) -> Doing {
+fn start(what: String, phase: Option<&'static str>) -> ActivityGuard {
     let begun = CURRENT.try_with(|activities| {
         let number = activities.0.ticks.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         let mut doing = activities.0.doing.lock();
         doing.insert(number, (what, now));
-        Begun { activities: activities.clone(), number, phase, since: now, result: None }
+        StartedActivity { activities: activities.clone(), number, phase, since: now, result: None }
     });
-    Doing(begun.ok())
+    ActivityGuard(begun.ok())
 }
 
-impl Drop for Doing {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        let Some(Begun { activities, number, phase, since, result }) = self.0.take() else { return };
+        let Some(StartedActivity { activities, number, phase, since, result }) = self.0.take() else {
+            return;
+        };
         activities.0.ticks.fetch_add(1, Ordering::Relaxed);
         let done = activities.0.doing.lock().remove(&number);
         let took = since.elapsed();
@@ -201,7 +203,7 @@ impl Drop for Doing {
         }
         if let Some((what, _)) = done {
             let mut finished = activities.0.finished.lock();
-            finished.add(Finished { what, took, result });
+            finished.add(FinishedActivity { what, took, result });
         }
     }
 }
@@ -210,7 +212,7 @@ impl Drop for Doing {
 mod tests {
     use std::time::Duration;
 
-    use super::{Activities, Finished, FinishedLog, MAX_FINISHED, begin, phase};
+    use super::{Activities, FinishedActivity, FinishedLog, MAX_FINISHED, begin, phase};
 
     #[tokio::test(start_paused = true)]
     async fn activities_in_progress_have_their_duration() {
@@ -222,13 +224,13 @@ mod tests {
                 tokio::time::advance(Duration::from_secs(3)).await;
                 let inner = begin("GET https://c1");
                 tokio::time::advance(Duration::from_secs(2)).await;
-                let shown: Vec<String> = inside.doing().iter().map(ToString::to_string).collect();
+                let shown: Vec<String> = inside.in_progress().iter().map(ToString::to_string).collect();
                 assert_eq!(shown, ["observe for 5.0 s", "GET https://c1 for 2.0 s"]);
                 drop(inner);
-                assert_eq!(inside.doing().len(), 1);
+                assert_eq!(inside.in_progress().len(), 1);
             })
             .await;
-        assert_eq!((activities.doing().len(), activities.ticks()), (0, 4));
+        assert_eq!((activities.in_progress().len(), activities.ticks()), (0, 4));
     }
 
     #[tokio::test(start_paused = true)]
@@ -257,7 +259,7 @@ mod tests {
             })
             .await;
         let FinishedLog { activities, dropped } = activities.finished();
-        let first = Finished {
+        let first = FinishedActivity {
             what: "GET https://c1".to_owned(),
             took: Duration::from_secs(2),
             result: Some("200 OK".to_owned()),

@@ -7,4 +7,4 @@ pub mod activity;
 pub mod log;
 pub mod measure;
 pub mod metrics;
-pub mod served;
+pub mod server_metrics;

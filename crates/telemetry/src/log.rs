@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use parking_lot::Mutex;
-use qontract_diagnostics::{shown, shown_json, shown_lines};
+use qontract_diagnostics::{sanitize, sanitize_json, sanitize_lines};
 use serde_json::{Map, Value};
 
 /// Log levels.
@@ -60,7 +60,7 @@ impl Level {
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum LineFormat {
     /// For people.
     #[default]
     Text,
@@ -76,7 +76,7 @@ pub enum Form {
 
 /// A log line: a message with fields.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct LogLine {
     level: Level,
     text: String,
     fields: Map<String, Value>,
@@ -85,7 +85,7 @@ pub struct Line {
     below: String,
 }
 
-impl Line {
+impl LogLine {
     /// A line of this level.
     pub fn new(level: Level, text: impl Into<String>) -> Self {
         let (fields, details) = (Map::new(), Map::new());
@@ -96,13 +96,13 @@ impl Line {
     pub fn of_lines(level: Level, text: &str) -> Self {
         let text = text.trim_end();
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-        Self::new(level, first).below(rest)
+        Self::new(level, first).with_lines_below(rest)
     }
 
     /// Adds a text of several lines. The text formats print them below the line, each behind a bar, so that
     /// none can be mistaken for a log line.
     #[must_use]
-    pub fn below(mut self, text: impl Into<String>) -> Self {
+    pub fn with_lines_below(mut self, text: impl Into<String>) -> Self {
         self.below = text.into();
         self
     }
@@ -123,24 +123,24 @@ impl Line {
 
     /// Adds a field that only the JSON format prints.
     #[must_use]
-    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
     /// Formats the line, without a newline at the end. In text formats it is one line, followed by the lines
     /// [below](Self::below) it.
-    pub fn print(&self, form: Form, at: jiff::Timestamp) -> String {
+    pub fn format(&self, form: LineFormat, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
-            Form::Text => format!("{at} {:<7} {}", self.level.as_str(), self.words()),
-            Form::Coloured => {
+            LineFormat::Text => format!("{at} {:<7} {}", self.level.as_str(), self.text_with_fields()),
+            LineFormat::Coloured => {
                 let (level, colour) = (self.level.as_str(), self.level.colour());
-                format!("\x1b[2m{at}\x1b[0m \x1b[{colour}m{level:<7}\x1b[0m {}", self.words())
+                format!("\x1b[2m{at}\x1b[0m \x1b[{colour}m{level:<7}\x1b[0m {}", self.text_with_fields())
             }
-            Form::Plain => self.words(),
-            Form::Levelled => format!("[{}] {}", self.level.as_str(), self.words()),
-            Form::Json => {
+            LineFormat::Plain => self.text_with_fields(),
+            LineFormat::Levelled => format!("[{}] {}", self.level.as_str(), self.text_with_fields()),
+            LineFormat::Json => {
                 let mut map = Map::from_iter([
                     ("time".to_owned(), at.into()),
                     ("level".to_owned(), self.level.as_str().into()),
@@ -151,22 +151,22 @@ impl Line {
                 if !self.below.is_empty() {
                     map.insert("below".to_owned(), self.below.as_str().into());
                 }
-                shown_json(&Value::Object(map).to_string()).into_owned()
+                sanitize_json(&Value::Object(map).to_string()).into_owned()
             }
         }
     }
 }
 
-impl Line {
+impl LogLine {
     /// The text and its fields, in one line.
-    fn words(&self) -> String {
-        let mut line = shown(&self.text).into_owned();
+    fn text_with_fields(&self) -> String {
+        let mut line = sanitize(&self.text).into_owned();
         for (name, value) in &self.fields {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            line.push_str(&format!(" {name}={}", shown(&text)));
+            line.push_str(&format!(" {name}={}", sanitize(&text)));
         }
         for below in self.below.lines() {
-            line.push_str(&format!("\n    | {}", shown_lines(below)));
+            line.push_str(&format!("\n    | {}", sanitize_lines(below)));
         }
         line
     }
@@ -174,42 +174,42 @@ impl Line {
 
 /// A log with its outputs.
 pub struct Log {
-    least: Level,
-    sinks: Mutex<Vec<(Form, Box<dyn Write + Send>)>>,
+    min_level: Level,
+    sinks: Mutex<Vec<(LineFormat, Box<dyn Write + Send>)>>,
 }
 
 impl Log {
     /// A log of lines from this level on, without outputs.
-    pub fn new(least: Level) -> Self {
-        Self { least, sinks: Mutex::default() }
+    pub fn new(min_level: Level) -> Self {
+        Self { min_level, sinks: Mutex::default() }
     }
 
     /// Whether lines of this level are written.
     pub fn is_enabled(&self, level: Level) -> bool {
-        level >= self.least
+        level >= self.min_level
     }
 
     /// Adds an output with a format.
     #[must_use]
-    pub fn to(self, form: Form, sink: impl Write + Send + 'static) -> Self {
+    pub fn with_output(self, form: LineFormat, sink: impl Write + Send + 'static) -> Self {
         self.sinks.lock().push((form, Box::new(sink)));
         self
     }
 
     /// Adds a file, to which lines are appended.
-    pub fn to_file(self, form: Form, path: &Path) -> io::Result<Self> {
+    pub fn with_file(self, form: LineFormat, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(self.to(form, file))
+        Ok(self.with_output(form, file))
     }
 
     /// Writes a line to all outputs if its level is enabled. An output that fails does not affect the others.
-    pub fn write(&self, line: &Line) {
+    pub fn write(&self, line: &LogLine) {
         if !self.is_enabled(line.level) {
             return;
         }
         let now = jiff::Timestamp::now();
         for (form, sink) in self.sinks.lock().iter_mut() {
-            let text = line.print(*form, now) + "\n";
+            let text = line.format(*form, now) + "\n";
             // There is no other output to report a failure of the log to.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
         }
@@ -218,58 +218,65 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, Level, Line};
+    use super::{Level, LineFormat, LogLine};
 
-    fn check(form: Form, expect: &str) {
-        let line = Line::new(Level::Warning, "two\nlines")
+    fn check(form: LineFormat, expect: &str) {
+        let line = LogLine::new(Level::Warning, "two\nlines")
             .with("integration", "a")
             .with("steps", 3)
-            .detail("run", "r1");
-        assert_eq!(line.print(form, jiff::Timestamp::UNIX_EPOCH), expect);
+            .with_detail("run", "r1");
+        assert_eq!(line.format(form, jiff::Timestamp::UNIX_EPOCH), expect);
     }
 
     #[test]
     fn a_line_for_people_is_one_line() {
-        check(Form::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
+        check(LineFormat::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
     }
 
     #[test]
     fn on_a_terminal_the_level_has_a_colour() {
         check(
-            Form::Coloured,
+            LineFormat::Coloured,
             "\x1b[2m1970-01-01T00:00:00.000Z\x1b[0m \x1b[33mWARNING\x1b[0m two\\nlines integration=a steps=3",
         );
     }
 
     #[test]
     fn text_below_a_line_cannot_be_mistaken_for_a_log_line() {
-        let line = Line::new(Level::Error, "wrong").with("file", "a").below("one\n[INFO] two\n");
-        let print = |form| line.print(form, jiff::Timestamp::UNIX_EPOCH);
-        assert_eq!(print(Form::Levelled), "[ERROR] wrong file=a\n    | one\n    | [INFO] two");
-        assert!(print(Form::Json).contains(r#""below":"one\n[INFO] two\n""#), "{}", print(Form::Json));
+        let line =
+            LogLine::new(Level::Error, "wrong").with("file", "a").with_lines_below("one\n[INFO] two\n");
+        let print = |form| line.format(form, jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(print(LineFormat::Levelled), "[ERROR] wrong file=a\n    | one\n    | [INFO] two");
+        assert!(
+            print(LineFormat::Json).contains(r#""below":"one\n[INFO] two\n""#),
+            "{}",
+            print(LineFormat::Json)
+        );
     }
 
     #[test]
     fn no_line_controls_the_terminal() {
         let hostile = "a\u{1b}[2J\u{9b}\u{202e}";
-        let line =
-            Line::new(Level::Error, hostile).with("file", hostile).detail("run", hostile).below(hostile);
-        for form in [Form::Text, Form::Plain, Form::Levelled, Form::Json] {
-            let text = line.print(form, jiff::Timestamp::UNIX_EPOCH);
+        let line = LogLine::new(Level::Error, hostile)
+            .with("file", hostile)
+            .with_detail("run", hostile)
+            .with_lines_below(hostile);
+        for form in [LineFormat::Text, LineFormat::Plain, LineFormat::Levelled, LineFormat::Json] {
+            let text = line.format(form, jiff::Timestamp::UNIX_EPOCH);
             assert!(text.lines().all(qontract_diagnostics::is_safe), "{text:?}");
         }
     }
 
     #[test]
     fn a_plain_line_has_no_time() {
-        check(Form::Plain, "two\\nlines integration=a steps=3");
-        check(Form::Levelled, "[WARNING] two\\nlines integration=a steps=3");
+        check(LineFormat::Plain, "two\\nlines integration=a steps=3");
+        check(LineFormat::Levelled, "[WARNING] two\\nlines integration=a steps=3");
     }
 
     #[test]
     fn a_line_for_machines_is_an_object() {
         check(
-            Form::Json,
+            LineFormat::Json,
             r#"{"integration":"a","level":"WARNING","message":"two\nlines","run":"r1","steps":3,"time":"1970-01-01T00:00:00.000Z"}"#,
         );
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A measurement of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Measure {
+pub enum Measurement {
     /// The duration of listing objects of a cluster.
     Listed {
         /// The cluster.
@@ -26,7 +26,7 @@ pub enum Measure {
         /// up.
         shard: String,
         /// Current or desired.
-        state: Side,
+        state: ObjectState,
         /// The number.
         count: usize,
     },
@@ -36,14 +36,14 @@ pub enum Measure {
 
 /// Current or desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum ObjectState {
     /// The current state.
     Current,
     /// The desired state.
     Desired,
 }
 
-impl Side {
+impl ObjectState {
     /// The label value in metrics.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -11,11 +11,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::measure::Measure;
+use crate::measure::Measurement;
 
 /// A process of an integration, as metric labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Process {
+pub struct ProcessLabels {
     /// The integration.
     pub integration: String,
     /// Number of processes that share the work.
@@ -26,32 +26,32 @@ pub struct Process {
 
 /// Labels of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Phase {
+struct PhaseLabels {
     integration: String,
     phase: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Planned {
+struct PlannedLabels {
     integration: String,
     change: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Skipped {
+struct SkippedLabels {
     integration: String,
     reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Listed {
+struct ListLabels {
     integration: String,
     cluster: String,
     kind: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct Objects {
+struct ObjectLabels {
     integration: String,
     cluster: String,
     namespace: String,
@@ -60,29 +60,29 @@ struct Objects {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Integration {
+struct IntegrationLabel {
     integration: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Build {
+struct BuildLabels {
     version: String,
     commit: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Done {
+struct WriteLabels {
     name: String,
     integration: String,
 }
 
 /// Histogram of the durations of lists.
-fn lists() -> Histogram {
+fn list_histogram() -> Histogram {
     Histogram::new([0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0])
 }
 
 /// Histogram of the times from a commit to the writes that it causes.
-fn delays() -> Histogram {
+fn delay_histogram() -> Histogram {
     Histogram::new([60.0, 150.0, 300.0, 600.0, 1200.0, 1800.0, 2400.0, 3000.0])
 }
 
@@ -90,29 +90,29 @@ fn delays() -> Histogram {
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
 
 /// Histogram of the durations of phases: from a hundredth of a second to ten minutes.
-fn phases() -> Histogram {
+fn phase_histogram() -> Histogram {
     Histogram::new([0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0])
 }
 
 /// All metrics of a process.
 pub struct Metrics {
     registry: Registry,
-    last_run_seconds: Family<Process, Seconds>,
-    last_run_status: Family<Process, Gauge>,
-    executions: Family<Process, Counter>,
-    stuck: Family<Process, Counter>,
-    held: Family<Process, Gauge>,
-    build: Family<Build, Gauge>,
-    phase_seconds: Family<Phase, Histogram, fn() -> Histogram>,
-    planned: Family<Planned, Gauge>,
-    skipped: Family<Skipped, Counter>,
-    lists: Family<Listed, Histogram, fn() -> Histogram>,
-    objects: Family<Objects, Gauge>,
+    last_run_seconds: Family<ProcessLabels, Seconds>,
+    last_run_status: Family<ProcessLabels, Gauge>,
+    executions: Family<ProcessLabels, Counter>,
+    stuck: Family<ProcessLabels, Counter>,
+    held: Family<ProcessLabels, Gauge>,
+    build: Family<BuildLabels, Gauge>,
+    phase_seconds: Family<PhaseLabels, Histogram, fn() -> Histogram>,
+    planned: Family<PlannedLabels, Gauge>,
+    skipped: Family<SkippedLabels, Counter>,
+    lists: Family<ListLabels, Histogram, fn() -> Histogram>,
+    objects: Family<ObjectLabels, Gauge>,
     /// The label sets of the last run, by integration. Label sets that the next run no longer has are
     /// removed.
-    told: Mutex<BTreeMap<String, Vec<Objects>>>,
-    delays: Family<Done, Histogram, fn() -> Histogram>,
-    redactions: Family<Integration, Counter>,
+    last_labels: Mutex<BTreeMap<String, Vec<ObjectLabels>>>,
+    delays: Family<WriteLabels, Histogram, fn() -> Histogram>,
+    redactions: Family<IntegrationLabel, Counter>,
     data_invalid: Gauge,
     data_invalid_since: Gauge,
 }
@@ -127,13 +127,13 @@ impl Default for Metrics {
             stuck: Family::default(),
             held: Family::default(),
             build: Family::default(),
-            phase_seconds: Family::new_with_constructor(phases as fn() -> Histogram),
+            phase_seconds: Family::new_with_constructor(phase_histogram as fn() -> Histogram),
             planned: Family::default(),
             skipped: Family::default(),
-            lists: Family::new_with_constructor(lists as fn() -> Histogram),
+            lists: Family::new_with_constructor(list_histogram as fn() -> Histogram),
             objects: Family::default(),
-            told: Mutex::default(),
-            delays: Family::new_with_constructor(delays as fn() -> Histogram),
+            last_labels: Mutex::default(),
+            delays: Family::new_with_constructor(delay_histogram as fn() -> Histogram),
             redactions: Family::default(),
             data_invalid: Gauge::default(),
             data_invalid_since: Gauge::default(),
@@ -186,18 +186,18 @@ impl Default for Metrics {
 impl Metrics {
     /// Sets the version and the commit of this binary; the commit may be empty.
     pub fn set_build(&self, version: &str, commit: &str) {
-        let labels = Build { version: version.to_owned(), commit: commit.to_owned() };
+        let labels = BuildLabels { version: version.to_owned(), commit: commit.to_owned() };
         self.build.get_or_create(&labels).set(1);
     }
 
     /// Registers a process, with its counters at 0.
-    pub fn start(&self, process: &Process) {
+    pub fn start(&self, process: &ProcessLabels) {
         drop(self.stuck.get_or_create(process));
         drop(self.held.get_or_create(process));
     }
 
     /// Sets the number of changes that the last run held.
-    pub fn held(&self, process: &Process, count: usize) {
+    pub fn set_held(&self, process: &ProcessLabels, count: usize) {
         self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
@@ -208,55 +208,55 @@ impl Metrics {
     }
 
     /// Counts a run that begins.
-    pub fn began(&self, process: &Process) {
+    pub fn count_start(&self, process: &ProcessLabels) {
         self.executions.get_or_create(process).inc();
     }
 
     /// Sets the duration and the exit code of the last run.
-    pub fn ended(&self, process: &Process, seconds: f64, code: i32) {
+    pub fn observe_run(&self, process: &ProcessLabels, seconds: f64, code: i32) {
         self.last_run_seconds.get_or_create(process).set(seconds);
         self.last_run_status.get_or_create(process).set(code.into());
     }
 
     /// Counts a run that was ended because it made no progress.
-    pub fn stuck(&self, process: &Process) {
+    pub fn count_stalled(&self, process: &ProcessLabels) {
         self.stuck.get_or_create(process).inc();
     }
 
     /// Observes the duration of a phase.
-    pub fn phase(&self, integration: &str, phase: &str, seconds: f64) {
-        let labels = Phase { integration: integration.to_owned(), phase: phase.to_owned() };
+    pub fn observe_phase(&self, integration: &str, phase: &str, seconds: f64) {
+        let labels = PhaseLabels { integration: integration.to_owned(), phase: phase.to_owned() };
         self.phase_seconds.get_or_create(&labels).observe(seconds);
     }
 
     /// Sets the number of changes of a kind in the last plan.
-    pub fn planned(&self, integration: &str, change: &str, count: usize) {
-        let labels = Planned { integration: integration.to_owned(), change: change.to_owned() };
+    pub fn set_planned(&self, integration: &str, change: &str, count: usize) {
+        let labels = PlannedLabels { integration: integration.to_owned(), change: change.to_owned() };
         self.planned.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Counts shards that were skipped for this reason.
-    pub fn skipped(&self, integration: &str, reason: &str, count: u64) {
-        let labels = Skipped { integration: integration.to_owned(), reason: reason.to_owned() };
+    pub fn count_skipped(&self, integration: &str, reason: &str, count: u64) {
+        let labels = SkippedLabels { integration: integration.to_owned(), reason: reason.to_owned() };
         self.skipped.get_or_create(&labels).inc_by(count);
     }
 
     /// Updates the metrics from the measurements of a run.
-    pub fn measured(&self, integration: &str, measures: &[Measure]) {
+    pub fn record(&self, integration: &str, measures: &[Measurement]) {
         // The count of a later round replaces that of an earlier round of the same shard; shards are summed.
-        let mut counts: BTreeMap<(Objects, &str), usize> = BTreeMap::new();
+        let mut counts: BTreeMap<(ObjectLabels, &str), usize> = BTreeMap::new();
         for measure in measures {
             match measure {
-                Measure::Listed { cluster, kind, took } => {
-                    let labels = Listed {
+                Measurement::Listed { cluster, kind, took } => {
+                    let labels = ListLabels {
                         integration: integration.to_owned(),
                         cluster: cluster.clone(),
                         kind: kind.clone(),
                     };
                     self.lists.get_or_create(&labels).observe(took.as_secs_f64());
                 }
-                Measure::Objects { cluster, namespace, kind, shard, state, count } => {
-                    let labels = Objects {
+                Measurement::Objects { cluster, namespace, kind, shard, state, count } => {
+                    let labels = ObjectLabels {
                         integration: integration.to_owned(),
                         cluster: cluster.clone(),
                         namespace: namespace.clone(),
@@ -265,20 +265,20 @@ impl Metrics {
                     };
                     counts.insert((labels, shard), *count);
                 }
-                Measure::Redacted => {
-                    let labels = Integration { integration: integration.to_owned() };
+                Measurement::Redacted => {
+                    let labels = IntegrationLabel { integration: integration.to_owned() };
                     self.redactions.get_or_create(&labels).inc();
                 }
             }
         }
-        let mut sums: BTreeMap<Objects, usize> = BTreeMap::new();
+        let mut sums: BTreeMap<ObjectLabels, usize> = BTreeMap::new();
         for ((labels, _), count) in counts {
             *sums.entry(labels).or_default() += count;
         }
         for (labels, count) in &sums {
             self.objects.get_or_create(labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
-        let mut last = self.told.lock();
+        let mut last = self.last_labels.lock();
         for gone in last.remove(integration).unwrap_or_default() {
             if !sums.contains_key(&gone) {
                 self.objects.remove(&gone);
@@ -288,13 +288,13 @@ impl Metrics {
     }
 
     /// Observes the time from a commit to a write that it caused.
-    pub fn written(&self, integration: &str, name: &str, seconds: f64) {
-        let labels = Done { name: name.to_owned(), integration: integration.to_owned() };
+    pub fn observe_write(&self, integration: &str, name: &str, seconds: f64) {
+        let labels = WriteLabels { name: name.to_owned(), integration: integration.to_owned() };
         self.delays.get_or_create(&labels).observe(seconds);
     }
 
     /// All metrics in the Prometheus text format.
-    pub fn print(&self) -> String {
+    pub fn encode(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a text can always grow");
         text
@@ -305,27 +305,27 @@ impl Metrics {
 mod tests {
     use std::time::Duration;
 
-    use super::{Metrics, Process};
-    use crate::measure::{Measure, Side};
+    use super::{Metrics, ProcessLabels};
+    use crate::measure::{Measurement, ObjectState};
 
     #[test]
     fn names_and_labels_are_those_of_the_peer() {
         let (metrics, process) = (
             Metrics::default(),
-            Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() },
+            ProcessLabels { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() },
         );
         let labels = r#"{integration="a",shards="1",shard_id="0-1"}"#;
         metrics.start(&process);
         for name in ["stuck_total", "held"] {
             let line = format!("qontract_reconcile_{name}{labels} 0\n");
-            assert!(metrics.print().contains(&line), "{line} is there from the start");
+            assert!(metrics.encode().contains(&line), "{line} is there from the start");
         }
         metrics.set_build("1.2.3", "abc");
-        metrics.began(&process);
-        metrics.ended(&process, 1.5, 75);
-        metrics.stuck(&process);
-        metrics.held(&process, 3);
-        let text = metrics.print();
+        metrics.count_start(&process);
+        metrics.observe_run(&process, 1.5, 75);
+        metrics.count_stalled(&process);
+        metrics.set_held(&process, 3);
+        let text = metrics.encode();
         for line in [
             format!("qontract_reconcile_last_run_seconds{labels} 1.5"),
             format!("qontract_reconcile_last_run_status{labels} 75"),
@@ -342,7 +342,7 @@ mod tests {
     fn invalid_data_is_measured_with_its_time_until_it_is_valid() {
         let metrics = Metrics::default();
         let check = |expect: [&str; 2]| {
-            let text = metrics.print();
+            let text = metrics.encode();
             let lines: Vec<&str> =
                 text.lines().filter(|line| line.starts_with("qontract_reconcile_data_invalid")).collect();
             assert_eq!(lines, expect);
@@ -364,11 +364,11 @@ mod tests {
     #[test]
     fn redactions_are_counted_over_all_runs() {
         let metrics = Metrics::default();
-        assert!(!metrics.print().contains("redactions_total{"));
-        metrics.measured("a", &[Measure::Redacted, Measure::Redacted]);
-        metrics.measured("a", &[Measure::Redacted]);
-        metrics.measured("b", &[]);
-        let text = metrics.print();
+        assert!(!metrics.encode().contains("redactions_total{"));
+        metrics.record("a", &[Measurement::Redacted, Measurement::Redacted]);
+        metrics.record("a", &[Measurement::Redacted]);
+        metrics.record("b", &[]);
+        let text = metrics.encode();
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("redactions_total{")).collect();
         assert_eq!(lines, [r#"qontract_reconcile_redactions_total{integration="a"} 3"#]);
     }
@@ -376,16 +376,16 @@ mod tests {
     #[test]
     fn objects_are_summed_over_shards_and_counted_once_for_each() {
         let metrics = Metrics::default();
-        let objects = |shard: &str, count| Measure::Objects {
+        let objects = |shard: &str, count| Measurement::Objects {
             cluster: "c".to_owned(),
             namespace: String::new(),
             kind: "Namespace".to_owned(),
             shard: shard.to_owned(),
-            state: Side::Desired,
+            state: ObjectState::Desired,
             count,
         };
-        metrics.measured("a", &[objects("n=1", 1), objects("n=2", 2), objects("n=1", 3)]);
-        let text = metrics.print();
+        metrics.record("a", &[objects("n=1", 1), objects("n=2", 2), objects("n=1", 3)]);
+        let text = metrics.encode();
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
         let labels = r#"{integration="a",cluster="c",namespace="",kind="Namespace",state="desired"}"#;
         assert_eq!(lines, [format!("qontract_reconcile_openshift_resource_inventory{labels} 5")]);
@@ -394,22 +394,22 @@ mod tests {
     #[test]
     fn label_sets_that_a_run_no_longer_has_are_removed() {
         let metrics = Metrics::default();
-        let objects = |namespace: &str, count| Measure::Objects {
+        let objects = |namespace: &str, count| Measurement::Objects {
             cluster: "c".to_owned(),
             namespace: namespace.to_owned(),
             kind: "Secret".to_owned(),
             shard: String::new(),
-            state: Side::Current,
+            state: ObjectState::Current,
             count,
         };
-        let listed = Measure::Listed {
+        let listed = Measurement::Listed {
             cluster: "c".to_owned(),
             kind: "Secret".to_owned(),
             took: Duration::from_secs(1),
         };
-        metrics.measured("a", &[objects("one", 1), objects("two", 2), listed]);
-        metrics.measured("a", &[objects("two", 3)]);
-        let text = metrics.print();
+        metrics.record("a", &[objects("one", 1), objects("two", 2), listed]);
+        metrics.record("a", &[objects("two", 3)]);
+        let text = metrics.encode();
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
         let labels = r#"{integration="a",cluster="c",namespace="two",kind="Secret",state="current"}"#;
         assert_eq!(lines, [format!("qontract_reconcile_openshift_resource_inventory{labels} 3")]);

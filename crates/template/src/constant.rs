@@ -4,18 +4,18 @@
 
 use std::rc::Rc;
 
-use crate::fault::{Kind as FaultKind, Outcome, Trouble};
-use crate::run::Run;
+use crate::fault::{EvalError, EvalResult, Kind as FaultKind};
+use crate::interpreter::Interpreter;
 use crate::scope::Scope;
-use crate::syntax::{Arguments, Call, Expression, Kind, Statement};
+use crate::syntax::{Arguments, Call, Expression, ExpressionKind, Statement};
 
 /// Checks all expressions of `body`.
-pub(crate) fn check(run: &mut Run<'_>, body: &[Statement]) -> Outcome<()> {
+pub(crate) fn check(run: &mut Interpreter<'_>, body: &[Statement]) -> EvalResult<()> {
     let scope = Scope::root();
-    body.iter().try_for_each(|statement| look_at(run, statement, &scope))
+    body.iter().try_for_each(|statement| check_statement(run, statement, &scope))
 }
 
-fn look_at(run: &mut Run<'_>, statement: &Statement, scope: &Rc<Scope>) -> Outcome<()> {
+fn check_statement(run: &mut Interpreter<'_>, statement: &Statement, scope: &Rc<Scope>) -> EvalResult<()> {
     let mut expressions: Vec<&Expression> = Vec::new();
     let mut bodies: Vec<&[Statement]> = Vec::new();
     match statement {
@@ -37,7 +37,7 @@ fn look_at(run: &mut Run<'_>, statement: &Statement, scope: &Rc<Scope>) -> Outco
         }
         Statement::SetBlock { filters, body, .. } | Statement::Filter { filters, body } => {
             for call in filters {
-                expressions.extend(of_arguments(&call.arguments));
+                expressions.extend(argument_expressions(&call.arguments));
             }
             bodies.push(body);
         }
@@ -57,32 +57,38 @@ fn look_at(run: &mut Run<'_>, statement: &Statement, scope: &Rc<Scope>) -> Outco
         Statement::Base64 { body } => bodies.push(body),
     }
     for expression in expressions {
-        look(run, expression, scope)?;
+        check_expression(run, expression, scope)?;
     }
-    bodies.into_iter().flatten().try_for_each(|inner| look_at(run, inner, scope))
+    bodies.into_iter().flatten().try_for_each(|inner| check_statement(run, inner, scope))
 }
 
 /// Checks an expression; returns whether it is constant.
-fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcome<bool> {
+fn check_expression(
+    run: &mut Interpreter<'_>,
+    expression: &Expression,
+    scope: &Rc<Scope>,
+) -> EvalResult<bool> {
     run.step(1)?;
-    let mut constant = !matches!(expression.kind, Kind::Name(_) | Kind::Call(..));
-    for part in parts(&expression.kind) {
-        constant &= look(run, part, scope)?;
+    let mut constant = !matches!(expression.kind, ExpressionKind::Name(_) | ExpressionKind::Call(..));
+    for part in subexpressions(&expression.kind) {
+        constant &= check_expression(run, part, scope)?;
     }
     if !constant {
         return Ok(false);
     }
     match &expression.kind {
         // whether it fails at once, or only where it is reached, depends on the context
-        Kind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
-        Kind::Attribute(..) | Kind::Item(..) | Kind::Slice(..) => match run.evaluate(expression, scope) {
-            Ok(value) if !value.is_undefined() => {}
-            Err(error) if matches!(error.kind, FaultKind::Refused | FaultKind::Limit) => {
-                return Err(error);
+        ExpressionKind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
+        ExpressionKind::Attribute(..) | ExpressionKind::Item(..) | ExpressionKind::Slice(..) => {
+            match run.evaluate(expression, scope) {
+                Ok(value) if !value.is_undefined() => {}
+                Err(error) if matches!(error.kind, FaultKind::Refused | FaultKind::Limit) => {
+                    return Err(error);
+                }
+                _ => return missing(expression),
             }
-            _ => return missing(expression),
-        },
-        Kind::Filter(..) => match run.evaluate(expression, scope) {
+        }
+        ExpressionKind::Filter(..) => match run.evaluate(expression, scope) {
             Ok(value) if value.is_undefined() => return missing(expression),
             Err(error) if error.kind == FaultKind::Limit => return Err(error),
             // a failure is raised only where the expression is reached
@@ -93,46 +99,54 @@ fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcom
     Ok(true)
 }
 
-fn missing<T>(expression: &Expression) -> Outcome<T> {
-    Err(Trouble::at(
+fn missing<T>(expression: &Expression) -> EvalResult<T> {
+    Err(EvalError::at(
         FaultKind::Refused,
         expression.line,
         "not supported: a constant expression that is undefined or fails",
     ))
 }
 
-fn of_arguments(arguments: &Arguments) -> impl Iterator<Item = &Expression> {
+fn argument_expressions(arguments: &Arguments) -> impl Iterator<Item = &Expression> {
     let named = arguments.named.iter().map(|(_, value)| value);
     let stars = arguments.star.iter().chain(&arguments.double_star).map(|boxed| &**boxed);
     arguments.positional.iter().chain(named).chain(stars)
 }
 
-fn parts(kind: &Kind) -> Vec<&Expression> {
+fn subexpressions(kind: &ExpressionKind) -> Vec<&Expression> {
     match kind {
-        Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::Name(_) => {
-            Vec::new()
+        ExpressionKind::None
+        | ExpressionKind::Bool(_)
+        | ExpressionKind::Int(_)
+        | ExpressionKind::Float(_)
+        | ExpressionKind::Text(_)
+        | ExpressionKind::Name(_) => Vec::new(),
+        ExpressionKind::List(items) | ExpressionKind::Tuple(items) | ExpressionKind::Concat(items) => {
+            items.iter().collect()
         }
-        Kind::List(items) | Kind::Tuple(items) | Kind::Concat(items) => items.iter().collect(),
-        Kind::Dict(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
-        Kind::Attribute(of, _) | Kind::Not(of) | Kind::Negative(of) | Kind::Positive(of) => vec![of],
-        Kind::Item(left, right)
-        | Kind::Binary(_, left, right)
-        | Kind::And(left, right)
-        | Kind::Or(left, right) => {
+        ExpressionKind::Dict(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
+        ExpressionKind::Attribute(of, _)
+        | ExpressionKind::Not(of)
+        | ExpressionKind::Negative(of)
+        | ExpressionKind::Positive(of) => vec![of],
+        ExpressionKind::Item(left, right)
+        | ExpressionKind::Binary(_, left, right)
+        | ExpressionKind::And(left, right)
+        | ExpressionKind::Or(left, right) => {
             vec![left, right]
         }
-        Kind::Slice(of, bounds) => {
+        ExpressionKind::Slice(of, bounds) => {
             std::iter::once(&**of).chain(bounds.iter().flatten().map(|bound| &**bound)).collect()
         }
-        Kind::Call(of, arguments)
-        | Kind::Filter(of, Call { arguments, .. })
-        | Kind::Test(of, Call { arguments, .. }) => {
-            std::iter::once(&**of).chain(of_arguments(arguments)).collect()
+        ExpressionKind::Call(of, arguments)
+        | ExpressionKind::Filter(of, Call { arguments, .. })
+        | ExpressionKind::Test(of, Call { arguments, .. }) => {
+            std::iter::once(&**of).chain(argument_expressions(arguments)).collect()
         }
-        Kind::Compare(left, rest) => {
+        ExpressionKind::Compare(left, rest) => {
             std::iter::once(&**left).chain(rest.iter().map(|(_, right)| right)).collect()
         }
-        Kind::Conditional { condition, then, otherwise } => {
+        ExpressionKind::Conditional { condition, then, otherwise } => {
             [&**condition, &**then].into_iter().chain(otherwise.iter().map(|boxed| &**boxed)).collect()
         }
     }

@@ -23,7 +23,7 @@ pub enum Kind {
 /// line depends on what the template does next (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
-pub struct Fault {
+pub struct TemplateFault {
     /// The template's path, as the caller named it.
     pub path: String,
     /// The line in it, counted from 1; `None` after a secret was looked up.
@@ -36,16 +36,16 @@ pub struct Fault {
 
 /// An evaluation error, before the path of the template is added.
 #[derive(Debug, Clone)]
-pub(crate) struct Trouble {
+pub(crate) struct EvalError {
     pub kind: Kind,
     pub message: String,
     pub line: Option<usize>,
 }
 
-pub(crate) type Outcome<T> = Result<T, Box<Trouble>>;
+pub(crate) type EvalResult<T> = Result<T, Box<EvalError>>;
 
 #[expect(clippy::unnecessary_box_returns, reason = "every result boxes it")]
-impl Trouble {
+impl EvalError {
     pub fn new(kind: Kind, message: impl Into<String>) -> Box<Self> {
         Box::new(Self { kind, message: message.into(), line: None })
     }
@@ -54,8 +54,8 @@ impl Trouble {
         Box::new(Self { kind, message: message.into(), line: Some(line) })
     }
 
-    pub fn placed(self, path: &str, line: usize) -> Fault {
-        Fault {
+    pub fn into_fault(self, path: &str, line: usize) -> TemplateFault {
+        TemplateFault {
             path: path.to_owned(),
             line: Some(self.line.unwrap_or(line)),
             kind: self.kind,
@@ -65,12 +65,12 @@ impl Trouble {
 }
 
 /// The error for an operation that fails in Jinja2, too.
-pub(crate) fn failed<T>(message: impl Into<String>) -> Outcome<T> {
-    Err(Trouble::new(Kind::Failed, message))
+pub(crate) fn failed<T>(message: impl Into<String>) -> EvalResult<T> {
+    Err(EvalError::new(Kind::Failed, message))
 }
 
 /// The error for an operation whose output may differ from that of Jinja2.
-pub(crate) fn refused<T>(message: impl Into<String>) -> Outcome<T> {
+pub(crate) fn refused<T>(message: impl Into<String>) -> EvalResult<T> {
     let message: String = message.into();
-    Err(Trouble::new(Kind::Refused, format!("not supported: {message}")))
+    Err(EvalError::new(Kind::Refused, format!("not supported: {message}")))
 }

@@ -4,20 +4,20 @@ pub(crate) mod json;
 mod lazy;
 mod lists;
 mod numbers;
-mod outside;
+mod serialization;
 mod texts;
 pub(crate) mod url;
 
 use std::rc::Rc;
 
-pub(crate) use lazy::prepared;
+pub(crate) use lazy::prepare;
 pub(crate) use lists::{slices, sorted as sorted_by_key};
 pub(crate) use numbers::truncated;
-pub(crate) use outside::hash_list;
-pub(crate) use texts::capitalized;
+pub(crate) use serialization::hash_list;
+pub(crate) use texts::capitalize;
 
-use crate::fault::{Kind, Outcome, Trouble, failed, refused};
-use crate::run::{Args, Run};
+use crate::fault::{EvalError, EvalResult, Kind, failed, refused};
+use crate::interpreter::{Args, Interpreter};
 use crate::value::Value;
 
 /// Filters that are rendered as Jinja2 renders them.
@@ -92,7 +92,7 @@ pub(crate) const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Filters that only templates of a data repo have, not templates given to `eval`.
-const OWN: [&str; 9] = [
+const DATA_REPO_FILTERS: [&str; 9] = [
     "eval",
     "extract_jsonpath",
     "json_pointers",
@@ -107,17 +107,17 @@ const OWN: [&str; 9] = [
 /// Whether a filter of this name exists.
 pub(crate) fn exists(name: &str, strict: bool) -> bool {
     (SUPPORTED.contains(&name) || REFUSED.iter().any(|(refused, _)| *refused == name))
-        && (strict || !OWN.contains(&name))
+        && (strict || !DATA_REPO_FILTERS.contains(&name))
 }
 
 /// `value|name(args)`
-pub(crate) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> Outcome<Value> {
+pub(crate) fn apply(run: &mut Interpreter<'_>, name: &str, value: Value, args: Args) -> EvalResult<Value> {
     run.step(1)?;
     for argument in args.values() {
-        run.settled(&argument)?;
+        run.ensure_resolved(&argument)?;
     }
     if !exists(name, run.is_strict()) {
-        return Err(Trouble::new(Kind::Undefined, format!("there is no filter `{name}`")));
+        return Err(EvalError::new(Kind::Undefined, format!("there is no filter `{name}`")));
     }
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return refused(format!("the filter `{name}`: {why}"));
@@ -133,18 +133,18 @@ pub(crate) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
         | "unique" => lazy::apply(run, name, value, args),
         "eval" | "extract_jsonpath" | "json_pointers" | "json_to_dict" | "matches_jsonpath"
         | "yaml_to_dict" | "tojson" | "urlencode" | "urlescape" | "urlunescape" => {
-            outside::apply(run, name, value, args)
+            serialization::apply(run, name, value, args)
         }
         "default" | "d" => default(run, value, args),
         _ => lists::apply(run, name, &value, args),
     }
 }
 
-fn default(run: &mut Run<'_>, value: Value, args: Args) -> Outcome<Value> {
+fn default(run: &mut Interpreter<'_>, value: Value, args: Args) -> EvalResult<Value> {
     let [default, boolean] = args.bind("default", ["default_value", "boolean"], 0)?;
     let replace = value.is_undefined()
         || match boolean {
-            Some(boolean) => run.truth(&boolean)? && !run.truth(&value)?,
+            Some(boolean) => run.is_truthy(&boolean)? && !run.is_truthy(&value)?,
             None => false,
         };
     Ok(if replace { default.unwrap_or_else(|| Value::text("")) } else { value })
@@ -159,16 +159,16 @@ pub(crate) fn ignore_case(value: Value) -> Value {
 }
 
 /// The path of an attribute that is given as `a.0.b`, or as a number.
-pub(crate) fn path(attribute: Option<&Value>) -> Outcome<Vec<Value>> {
+pub(crate) fn attribute_path(attribute: Option<&Value>) -> EvalResult<Vec<Value>> {
     Ok(match attribute {
         None | Some(Value::None) => Vec::new(),
-        Some(Value::Text(text)) => text.split('.').map(part).collect::<Outcome<_>>()?,
+        Some(Value::Text(text)) => text.split('.').map(path_part).collect::<EvalResult<_>>()?,
         Some(number @ (Value::Int(_) | Value::Bool(_))) => vec![number.clone()],
         Some(other) => return refused(format!("an attribute that is a {}", other.kind())),
     })
 }
 
-fn part(text: &str) -> Outcome<Value> {
+fn path_part(text: &str) -> EvalResult<Value> {
     if !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit()) {
         return match text.parse() {
             Ok(number) => Ok(Value::Int(number)),
@@ -179,7 +179,7 @@ fn part(text: &str) -> Outcome<Value> {
 }
 
 /// An integer argument.
-fn whole(of: &str, value: Option<&Value>, default: i128) -> Outcome<i128> {
+fn integer_argument(of: &str, value: Option<&Value>, default: i128) -> EvalResult<i128> {
     match value {
         None => Ok(default),
         Some(value) => match value.as_int() {
@@ -190,12 +190,12 @@ fn whole(of: &str, value: Option<&Value>, default: i128) -> Outcome<i128> {
 }
 
 /// A boolean argument.
-fn flag(run: &Run<'_>, value: Option<&Value>) -> Outcome<bool> {
-    value.map_or(Ok(false), |value| run.truth(value))
+fn bool_argument(run: &Interpreter<'_>, value: Option<&Value>) -> EvalResult<bool> {
+    value.map_or(Ok(false), |value| run.is_truthy(value))
 }
 
 /// Text that is marked as safe if `value` is.
-fn like(value: &Value, text: String) -> Value {
+fn same_markup(value: &Value, text: String) -> Value {
     match value {
         Value::Markup(_) => Value::Markup(Rc::from(text)),
         _ => Value::text(text),

@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::address::Address;
-use crate::fault::{Outcome, failed, refused};
+use crate::fault::{EvalResult, failed, refused};
 use crate::filters::{hash_list, json, url};
-use crate::run::{Args, Run};
+use crate::interpreter::{Args, Interpreter};
+use crate::lookup::TemplateLookup;
 use crate::value::{Cycler, Dict, Joiner, Range, Value};
 
 /// Functions of data repos. They take precedence over variables.
-pub(crate) const OUTSIDE: [&str; 12] = [
+pub(crate) const DATA_REPO_FUNCTIONS: [&str; 12] = [
     "vault",
     "github",
     "query",
@@ -27,17 +27,17 @@ pub(crate) const OUTSIDE: [&str; 12] = [
 ];
 
 /// Jinja2 functions. Variables take precedence over them.
-pub(crate) const INSIDE: [&str; 6] = ["range", "dict", "lipsum", "cycler", "joiner", "namespace"];
+pub(crate) const JINJA2_FUNCTIONS: [&str; 6] = ["range", "dict", "lipsum", "cycler", "joiner", "namespace"];
 
-pub(crate) fn outside(name: &str) -> Option<&'static str> {
-    OUTSIDE.iter().find(|known| **known == name).copied()
+pub(crate) fn data_repo_function(name: &str) -> Option<&'static str> {
+    DATA_REPO_FUNCTIONS.iter().find(|known| **known == name).copied()
 }
 
-pub(crate) fn inside(name: &str) -> Option<&'static str> {
-    INSIDE.iter().find(|known| **known == name).copied()
+pub(crate) fn jinja2_function(name: &str) -> Option<&'static str> {
+    JINJA2_FUNCTIONS.iter().find(|known| **known == name).copied()
 }
 
-pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> {
+pub(crate) fn call(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<Value> {
     match name {
         "range" => range(&args),
         "dict" => dict(run, args),
@@ -49,7 +49,7 @@ pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> 
             if args.positional.is_empty() || !args.named.is_empty() {
                 return failed("`cycler` takes the values to cycle through");
             }
-            run.adopt_all(&args.positional)?;
+            run.record_all(&args.positional)?;
             let cycler = Cycler { level: Cell::new(0), items: args.positional, at: Cell::new(0) };
             Ok(Value::Cycler(Rc::new(cycler)))
         }
@@ -81,43 +81,43 @@ pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> 
             flatten(run, [of, parent, separator])
         }
         name => {
-            let address = address(run, name, args)?;
+            let address = lookup_of(run, name, args)?;
             run.look_up(address)
         }
     }
 }
 
 /// The look-up that a function call names.
-fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
+fn lookup_of(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<TemplateLookup> {
     Ok(match name {
         "vault" => {
             let [path, key, version, allow] = args.bind(name, ["p", "k", "v", "allow_not_found"], 2)?;
-            let path = nested(run, path)?;
-            let key = nested(run, key)?;
+            let path = rendered_argument(run, path)?;
+            let key = rendered_argument(run, key)?;
             let version = match version {
                 None | Some(Value::None) => None,
                 Some(Value::Int(number)) => Some(number.to_string()),
                 Some(Value::Text(text)) if text.is_empty() => None,
-                Some(version) => Some(nested(run, Some(version))?),
+                Some(version) => Some(rendered_argument(run, Some(version))?),
             };
             let allow_not_found = match allow {
                 // the established runtime reads it only if the secret is missing
                 Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
-                Some(allow) => run.truth(&allow)?,
+                Some(allow) => run.is_truthy(&allow)?,
                 None => false,
             };
-            Address::Secret { path, key, version, allow_not_found }
+            TemplateLookup::Secret { path, key, version, allow_not_found }
         }
         "github" => {
             let [repo, path, reference, _] = args.bind(name, ["u", "p", "r", "v"], 3)?;
-            let repo = nested(run, repo)?;
-            let path = nested(run, path)?;
-            Address::GithubFile { repo, path, reference: nested(run, reference)? }
+            let repo = rendered_argument(run, repo)?;
+            let path = rendered_argument(run, path)?;
+            TemplateLookup::GithubFile { repo, path, reference: rendered_argument(run, reference)? }
         }
         "query" => query(run, args)?,
         "url" => {
             let [url] = args.bind(name, ["url"], 1)?;
-            Address::Url { url: text(url)? }
+            TemplateLookup::Url { url: text_argument(url)? }
         }
         "s3" | "s3_ls" => {
             let [account, bucket, path, region] =
@@ -125,23 +125,24 @@ fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
             let region = match region {
                 None | Some(Value::None) => None,
                 Some(Value::Text(region)) if region.is_empty() => return refused("an empty region"),
-                region => Some(text(region)?),
+                region => Some(text_argument(region)?),
             };
-            let (account, bucket, path) = (text(account)?, text(bucket)?, text(path)?);
+            let (account, bucket, path) =
+                (text_argument(account)?, text_argument(bucket)?, text_argument(path)?);
             if name == "s3" {
-                Address::S3Object { account, bucket, path, region }
+                TemplateLookup::S3Object { account, bucket, path, region }
             } else {
-                Address::S3List { account, bucket, path, region }
+                TemplateLookup::S3List { account, bucket, path, region }
             }
         }
         _ => {
             let [] = args.bind(name, [], 0)?;
-            Address::Yesterday
+            TemplateLookup::Yesterday
         }
     })
 }
 
-fn query(run: &mut Run<'_>, mut args: Args) -> Outcome<Address> {
+fn query(run: &mut Interpreter<'_>, mut args: Args) -> EvalResult<TemplateLookup> {
     let path = match args.named.iter().position(|(name, _)| &**name == "query") {
         Some(index) if args.positional.is_empty() => args.named.remove(index).1,
         None if args.positional.len() == 1 => args.positional.remove(0),
@@ -151,10 +152,10 @@ fn query(run: &mut Run<'_>, mut args: Args) -> Outcome<Address> {
     for (name, value) in args.named {
         variables.insert(name.to_string(), json::compact(run, &value)?);
     }
-    Ok(Address::Query { path: text(Some(path))?, variables })
+    Ok(TemplateLookup::Query { path: text_argument(Some(path))?, variables })
 }
 
-fn text(value: Option<Value>) -> Outcome<String> {
+fn text_argument(value: Option<Value>) -> EvalResult<String> {
     match value {
         Some(Value::Text(text)) => Ok(text.to_string()),
         Some(other) => failed(format!("an argument of a look-up must be text, not a {}", other.kind())),
@@ -163,12 +164,12 @@ fn text(value: Option<Value>) -> Outcome<String> {
 }
 
 /// An argument that is itself a template.
-fn nested(run: &mut Run<'_>, value: Option<Value>) -> Outcome<String> {
-    let text = text(value)?;
-    run.deeper(|run| run.nested(&text))
+fn rendered_argument(run: &mut Interpreter<'_>, value: Option<Value>) -> EvalResult<String> {
+    let text = text_argument(value)?;
+    run.deeper(|run| run.render_nested(&text))
 }
 
-fn range(args: &Args) -> Outcome<Value> {
+fn range(args: &Args) -> EvalResult<Value> {
     if !args.named.is_empty() {
         return failed("`range` takes no named arguments");
     }
@@ -188,7 +189,7 @@ fn range(args: &Args) -> Outcome<Value> {
     Ok(Value::Range(range))
 }
 
-fn dict(run: &mut Run<'_>, args: Args) -> Outcome<Value> {
+fn dict(run: &mut Interpreter<'_>, args: Args) -> EvalResult<Value> {
     let mut dict = Dict::default();
     match args.positional.as_slice() {
         [] => {}
@@ -210,11 +211,11 @@ fn dict(run: &mut Run<'_>, args: Args) -> Outcome<Value> {
 }
 
 /// Flattens nested dicts into one dict with joined keys; values are texts, and `none` is left out.
-fn flatten(run: &mut Run<'_>, [of, parent, separator]: [Option<Value>; 3]) -> Outcome<Value> {
+fn flatten(run: &mut Interpreter<'_>, [of, parent, separator]: [Option<Value>; 3]) -> EvalResult<Value> {
     let Some(Value::Dict(of)) = of else { return failed("`flatten_dict` takes a dict") };
     let option = |value: Option<Value>, default: &str| match value {
         None => Ok(default.to_owned()),
-        value => text(value),
+        value => text_argument(value),
     };
     let (parent, separator) = (option(parent, "")?, option(separator, ".")?);
     let mut flat = Dict::default();

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use crate::fault::{Outcome, failed, refused};
-use crate::run::Run;
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::Interpreter;
 use crate::syntax::Comparison;
 use crate::value::{Key, Value};
 
@@ -28,35 +28,35 @@ struct Condition {
 
 /// A matching value, and the path to it.
 #[derive(Clone)]
-pub(crate) struct Match {
+pub(crate) struct PathMatch {
     pub value: Value,
-    way: Vec<Step>,
+    steps: Vec<MatchStep>,
 }
 
 #[derive(Clone)]
-enum Step {
+enum MatchStep {
     Field(Rc<str>),
     Index(usize),
 }
 
-impl Match {
+impl PathMatch {
     /// The pointer to the value, as the established runtime writes it.
-    pub fn pointer(&self) -> Outcome<Value> {
+    pub fn pointer(&self) -> EvalResult<Value> {
         let mut pointer = String::new();
-        for step in &self.way {
+        for step in &self.steps {
             pointer.push('/');
             match step {
-                Step::Field(name)
+                MatchStep::Field(name)
                     if name
                         .chars()
                         .all(|character| character.is_ascii_alphanumeric() || character == '_') =>
                 {
                     pointer.push_str(name);
                 }
-                Step::Field(name) => return refused(format!("a pointer through the field `{name}`")),
+                MatchStep::Field(name) => return refused(format!("a pointer through the field `{name}`")),
                 // the pattern of the established runtime matches only one digit
-                Step::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
-                Step::Index(index) => pointer.push_str(&format!("[{index}]")),
+                MatchStep::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
+                MatchStep::Index(index) => pointer.push_str(&format!("[{index}]")),
             }
         }
         if pointer.is_empty() { refused("a pointer to the whole") } else { Ok(Value::text(pointer)) }
@@ -64,17 +64,17 @@ impl Match {
 }
 
 /// Whether an index skips a dict: it is empty, or has no more entries than the index.
-fn is_short(length: usize, index: i128) -> bool {
+fn is_index_skipped(length: usize, index: i128) -> bool {
     length == 0 || i128::try_from(length).is_ok_and(|length| length <= index)
 }
 
-struct Reader<'a> {
+struct PathParser<'a> {
     rest: &'a str,
 }
 
 impl JsonPath {
-    pub fn parse(path: &str) -> Outcome<Self> {
-        let mut reader = Reader { rest: path.trim() };
+    pub fn parse(path: &str) -> EvalResult<Self> {
+        let mut reader = PathParser { rest: path.trim() };
         let mut segments = Vec::new();
         if !reader.take("$") && !reader.rest.starts_with('[') {
             let field = reader.field()?;
@@ -86,8 +86,8 @@ impl JsonPath {
         Ok(Self(segments))
     }
 
-    pub fn find(&self, run: &mut Run<'_>, value: &Value) -> Outcome<Vec<Match>> {
-        let mut found = vec![Match { value: value.clone(), way: Vec::new() }];
+    pub fn find(&self, run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Vec<PathMatch>> {
+        let mut found = vec![PathMatch { value: value.clone(), steps: Vec::new() }];
         for segment in &self.0 {
             let mut next = Vec::new();
             for at in found {
@@ -100,7 +100,7 @@ impl JsonPath {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PathParser<'a> {
     fn take(&mut self, mark: &str) -> bool {
         match self.rest.strip_prefix(mark) {
             Some(rest) => {
@@ -111,21 +111,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn blank(&mut self) {
+    fn skip_whitespace(&mut self) {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    fn other<T>(&self) -> Outcome<T> {
+    fn unsupported<T>(&self) -> EvalResult<T> {
         refused(format!("the path from `{}` on", self.rest))
     }
 
-    fn word(&mut self) -> Outcome<&'a str> {
+    fn word(&mut self) -> EvalResult<&'a str> {
         let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
         let length = self.rest.len() - self.rest.trim_start_matches(fits).len();
         let (word, rest) = self.rest.split_at(length);
         let starts_well = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
         if !starts_well || matches!(word, "where" | "wherenot" | "true" | "false" | "null") {
-            return self.other();
+            return self.unsupported();
         }
         self.rest = rest;
         Ok(word)
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         number.parse().ok()
     }
 
-    fn field(&mut self) -> Outcome<Segment> {
+    fn field(&mut self) -> EvalResult<Segment> {
         if self.take("*") {
             return Ok(Segment::Wildcard);
         }
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         self.word().map(|word| Segment::Fields(vec![word.into()]))
     }
 
-    fn segment(&mut self) -> Outcome<Segment> {
+    fn segment(&mut self) -> EvalResult<Segment> {
         if self.take("..") {
             return match self.field()? {
                 Segment::Fields(mut names) => Ok(Segment::Descendants(names.remove(0))),
@@ -179,38 +179,38 @@ impl<'a> Reader<'a> {
         if self.take("[") {
             return self.brackets();
         }
-        self.other()
+        self.unsupported()
     }
 
-    fn brackets(&mut self) -> Outcome<Segment> {
-        self.blank();
+    fn brackets(&mut self) -> EvalResult<Segment> {
+        self.skip_whitespace();
         let segment = if self.take("?") {
-            self.blank();
+            self.skip_whitespace();
             let parentheses = self.take("(");
             let mut conditions = vec![self.condition()?];
-            self.blank();
+            self.skip_whitespace();
             while self.rest.starts_with('&') && !self.rest.starts_with("&&") {
                 self.take("&");
-                self.blank();
+                self.skip_whitespace();
                 conditions.push(self.condition()?);
-                self.blank();
+                self.skip_whitespace();
             }
             if parentheses && !self.take(")") {
-                return self.other();
+                return self.unsupported();
             }
             Segment::Filter(conditions)
         } else if self.take("*") {
             Segment::Wildcard
         } else if let Some(text) = self.quoted() {
             let mut names = vec![Rc::from(text)];
-            self.blank();
+            self.skip_whitespace();
             while self.take(",") {
-                self.blank();
+                self.skip_whitespace();
                 match self.quoted() {
                     Some(text) => names.push(text.into()),
-                    None => return self.other(),
+                    None => return self.unsupported(),
                 }
-                self.blank();
+                self.skip_whitespace();
             }
             Segment::Fields(names)
         } else {
@@ -224,23 +224,23 @@ impl<'a> Reader<'a> {
             } else {
                 match start {
                     Some(index) => Segment::Index(index),
-                    None => return self.other(),
+                    None => return self.unsupported(),
                 }
             }
         };
-        self.blank();
-        if self.take("]") { Ok(segment) } else { self.other() }
+        self.skip_whitespace();
+        if self.take("]") { Ok(segment) } else { self.unsupported() }
     }
 
-    fn condition(&mut self) -> Outcome<Condition> {
+    fn condition(&mut self) -> EvalResult<Condition> {
         if !self.take("@.") {
-            return self.other();
+            return self.unsupported();
         }
         let mut fields = vec![Rc::from(self.word()?)];
         while self.take(".") {
             fields.push(Rc::from(self.word()?));
         }
-        self.blank();
+        self.skip_whitespace();
         let comparison = if self.take("==") {
             Comparison::Equal
         } else if self.take("!=") {
@@ -248,9 +248,9 @@ impl<'a> Reader<'a> {
         } else if self.rest.starts_with([')', ']', '&']) {
             return Ok(Condition { fields, test: None });
         } else {
-            return self.other();
+            return self.unsupported();
         };
-        self.blank();
+        self.skip_whitespace();
         let literal = match self.quoted() {
             Some(text) => Value::text(text),
             None => return refused("a filter in a path that compares with anything but a text in quotes"),
@@ -264,21 +264,22 @@ fn field(value: &Value, name: &Rc<str>) -> Option<Value> {
     dict.items.borrow().get(&Key::Text(Rc::clone(name))).cloned()
 }
 
-impl Match {
-    fn child(&self, step: Step, value: Value) -> Match {
-        let mut way = self.way.clone();
+impl PathMatch {
+    fn child(&self, step: MatchStep, value: Value) -> PathMatch {
+        let mut way = self.steps.clone();
         way.push(step);
-        Match { value, way }
+        PathMatch { value, steps: way }
     }
 }
 
 impl Segment {
-    fn find(&self, run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> {
+    fn find(&self, run: &mut Interpreter<'_>, at: &PathMatch, out: &mut Vec<PathMatch>) -> EvalResult<()> {
         match self {
             Segment::Fields(names) => {
                 for name in names {
                     out.extend(
-                        field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)),
+                        field(&at.value, name)
+                            .map(|value| at.child(MatchStep::Field(Rc::clone(name)), value)),
                     );
                 }
             }
@@ -290,18 +291,20 @@ impl Segment {
                         return refused("an index from the end in a path");
                     }
                     let place = usize::try_from(*index).unwrap_or(usize::MAX);
-                    out.extend(items.get(place).map(|value| at.child(Step::Index(place), value.clone())));
+                    out.extend(
+                        items.get(place).map(|value| at.child(MatchStep::Index(place), value.clone())),
+                    );
                 }
                 Value::None => {}
                 // A dict that is shorter than the index is skipped; otherwise the index would be a key.
-                Value::Dict(dict) if is_short(dict.items.borrow().len(), *index) => {}
+                Value::Dict(dict) if is_index_skipped(dict.items.borrow().len(), *index) => {}
                 other => return refused(format!("an index into a {} in a path", other.kind())),
             },
             Segment::Slice(bounds) => match &at.value {
                 Value::List(list) => {
                     let items = list.items.borrow().clone();
-                    for place in crate::run::places(*bounds, items.len()) {
-                        out.push(at.child(Step::Index(place), items[place].clone()));
+                    for place in crate::interpreter::slice_indices(*bounds, items.len()) {
+                        out.push(at.child(MatchStep::Index(place), items[place].clone()));
                     }
                 }
                 Value::None => {}
@@ -316,8 +319,8 @@ impl Segment {
                 };
                 for (place, item) in items.iter().enumerate() {
                     run.step(1)?;
-                    if meets(run, item, conditions)? {
-                        out.push(at.child(Step::Index(place), item.clone()));
+                    if meets_conditions(run, item, conditions)? {
+                        out.push(at.child(MatchStep::Index(place), item.clone()));
                     }
                 }
             }
@@ -326,20 +329,20 @@ impl Segment {
     }
 }
 
-fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> {
+fn children(run: &mut Interpreter<'_>, at: &PathMatch, out: &mut Vec<PathMatch>) -> EvalResult<()> {
     match &at.value {
         Value::List(list) => {
             let items = list.items.borrow();
             run.step(items.len() as u64)?;
             out.extend(
-                items.iter().enumerate().map(|(place, item)| at.child(Step::Index(place), item.clone())),
+                items.iter().enumerate().map(|(place, item)| at.child(MatchStep::Index(place), item.clone())),
             );
         }
         Value::Dict(dict) => {
             for (key, value) in dict.items.borrow().entries() {
                 run.step(1)?;
                 let Value::Text(name) = key else { return refused("keys that are not texts in a path") };
-                out.push(at.child(Step::Field(Rc::clone(name)), value.clone()));
+                out.push(at.child(MatchStep::Field(Rc::clone(name)), value.clone()));
             }
         }
         _ => {}
@@ -348,16 +351,21 @@ fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> 
 }
 
 /// Finds the field at `at`, then everywhere below it.
-fn descend(run: &mut Run<'_>, at: &Match, name: &Rc<str>, out: &mut Vec<Match>) -> Outcome<()> {
+fn descend(
+    run: &mut Interpreter<'_>,
+    at: &PathMatch,
+    name: &Rc<str>,
+    out: &mut Vec<PathMatch>,
+) -> EvalResult<()> {
     run.deeper(|run| {
-        out.extend(field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)));
+        out.extend(field(&at.value, name).map(|value| at.child(MatchStep::Field(Rc::clone(name)), value)));
         let mut below = Vec::new();
         children(run, at, &mut below)?;
         below.iter().try_for_each(|child| descend(run, child, name, out))
     })
 }
 
-fn meets(run: &mut Run<'_>, item: &Value, conditions: &[Condition]) -> Outcome<bool> {
+fn meets_conditions(run: &mut Interpreter<'_>, item: &Value, conditions: &[Condition]) -> EvalResult<bool> {
     for condition in conditions {
         let mut value = Some(item.clone());
         for name in &condition.fields {

@@ -1,7 +1,7 @@
 //! Splits text into tokens by the rules of Jinja2's lexer: delimiters, whitespace control, raw blocks,
 //! comments, literals.
 
-use crate::fault::{Kind, Outcome, Trouble};
+use crate::fault::{EvalError, EvalResult, Kind};
 use crate::literal;
 use crate::source::{Dialect, Whitespace};
 
@@ -24,7 +24,7 @@ pub(crate) enum Token {
 
 /// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct SpannedToken {
     pub token: Token,
     pub line: usize,
     /// The byte offset in the text with normalized line breaks.
@@ -42,8 +42,9 @@ struct Delimiters {
     comment: (&'static str, &'static str),
 }
 
-const PLAIN: Delimiters = Delimiters { block: ("{%", "%}"), variable: ("{{", "}}"), comment: ("{#", "#}") };
-const EXTRA: Delimiters =
+const JINJA2_DELIMITERS: Delimiters =
+    Delimiters { block: ("{%", "%}"), variable: ("{{", "}}"), comment: ("{#", "#}") };
+const EXTRA_CURLY_DELIMITERS: Delimiters =
     Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
 
 /// The kind of tag that begins.
@@ -61,28 +62,32 @@ pub(crate) fn is_space(character: char) -> bool {
 }
 
 /// Normalizes line breaks to `\n`.
-pub(crate) fn uniform(source: &str) -> String {
+pub(crate) fn normalize_newlines(source: &str) -> String {
     source.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// All tokens of `source`.
-pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> Outcome<Vec<Placed>> {
-    tokens_until(source, dialect, whitespace).map_err(|(error, _)| error)
-}
-
-/// All tokens of `source`; or the error, and its byte offset in the text with normalized line breaks.
-pub(crate) fn tokens_until(
+pub(crate) fn tokenize(
     source: &str,
     dialect: Dialect,
     whitespace: Whitespace,
-) -> Result<Vec<Placed>, (Box<Trouble>, usize)> {
-    let mut text = uniform(source);
+) -> EvalResult<Vec<SpannedToken>> {
+    tokenize_with_offset(source, dialect, whitespace).map_err(|(error, _)| error)
+}
+
+/// All tokens of `source`; or the error, and its byte offset in the text with normalized line breaks.
+pub(crate) fn tokenize_with_offset(
+    source: &str,
+    dialect: Dialect,
+    whitespace: Whitespace,
+) -> Result<Vec<SpannedToken>, (Box<EvalError>, usize)> {
+    let mut text = normalize_newlines(source);
     if !whitespace.keep_trailing_newline && text.ends_with('\n') {
         text.pop();
     }
     let delimiters = match dialect {
-        Dialect::Jinja2 => &PLAIN,
-        Dialect::ExtraCurly => &EXTRA,
+        Dialect::Jinja2 => &JINJA2_DELIMITERS,
+        Dialect::ExtraCurly => &EXTRA_CURLY_DELIMITERS,
     };
     let mut lexer =
         Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
@@ -90,7 +95,7 @@ pub(crate) fn tokens_until(
         return Err((error, lexer.at));
     }
     let (line, at) = (lexer.line, lexer.at);
-    lexer.out.push(Placed { token: Token::End, line, at });
+    lexer.out.push(SpannedToken { token: Token::End, line, at });
     Ok(lexer.out)
 }
 
@@ -102,7 +107,7 @@ struct Lexer<'a> {
     whitespace: Whitespace,
     /// Whether the text before the current position ends with a line break.
     line_starting: bool,
-    out: Vec<Placed>,
+    out: Vec<SpannedToken>,
 }
 
 impl<'a> Lexer<'a> {
@@ -120,10 +125,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn push(&mut self, token: Token) {
-        self.out.push(Placed { token, line: self.line, at: self.at });
+        self.out.push(SpannedToken { token, line: self.line, at: self.at });
     }
 
-    fn run(&mut self) -> Outcome<()> {
+    fn run(&mut self) -> EvalResult<()> {
         while self.at < self.text.len() {
             let Some((offset, opening, length, sign)) = self.next_opening() else {
                 self.push(Token::Data(self.rest().to_owned()));
@@ -181,7 +186,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    fn open(&mut self, opening: Opening, length: usize) -> Outcome<()> {
+    fn open(&mut self, opening: Opening, length: usize) -> EvalResult<()> {
         match opening {
             Opening::Raw => {
                 self.advance(length);
@@ -204,7 +209,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn comment(&mut self) -> Outcome<()> {
+    fn comment(&mut self) -> EvalResult<()> {
         let rest = self.rest();
         let end = self.delimiters.comment.1;
         let Some(offset) = rest.find(end) else {
@@ -212,15 +217,15 @@ impl<'a> Lexer<'a> {
             if rest.is_empty() {
                 return Ok(());
             }
-            return Err(Trouble::at(Kind::Syntax, self.line, "missing end of comment tag"));
+            return Err(EvalError::at(Kind::Syntax, self.line, "missing end of comment tag"));
         };
         let signed = rest[..offset].ends_with('-');
         self.advance(offset + end.len());
-        self.after_end(signed, rest[..offset].ends_with('+') || signed);
+        self.trim_after_tag(signed, rest[..offset].ends_with('+') || signed);
         Ok(())
     }
 
-    fn raw(&mut self) -> Outcome<()> {
+    fn raw(&mut self) -> EvalResult<()> {
         let rest = self.rest();
         for (offset, _) in rest.match_indices(self.delimiters.block.0) {
             let after = &rest[offset + self.delimiters.block.0.len()..];
@@ -238,17 +243,17 @@ impl<'a> Lexer<'a> {
             };
             self.data(offset, true, sign);
             self.advance(rest.len() - tail.len());
-            self.after_end(end_sign == Some('-'), end_sign.is_some());
+            self.trim_after_tag(end_sign == Some('-'), end_sign.is_some());
             return Ok(());
         }
         if rest.is_empty() {
             return Ok(());
         }
-        Err(Trouble::at(Kind::Syntax, self.line, "missing end of raw directive"))
+        Err(EvalError::at(Kind::Syntax, self.line, "missing end of raw directive"))
     }
 
     /// Removes all whitespace after a tag, or one line break.
-    fn after_end(&mut self, strip: bool, signed: bool) {
+    fn trim_after_tag(&mut self, strip: bool, signed: bool) {
         let rest = self.rest();
         if strip {
             self.advance(rest.len() - rest.trim_start_matches(is_space).len());
@@ -258,7 +263,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Adds the tokens of a tag up to its end.
-    fn tag(&mut self, is_block: bool) -> Outcome<()> {
+    fn tag(&mut self, is_block: bool) -> EvalResult<()> {
         let mut open: Vec<&'static str> = Vec::new();
         let end = if is_block { self.delimiters.block.1 } else { self.delimiters.variable.1 };
         while self.at < self.text.len() {
@@ -293,18 +298,18 @@ impl<'a> Lexer<'a> {
         self.push(token);
         self.advance(end.len() + usize::from(signed.is_some()));
         if is_block {
-            self.after_end(signed == Some('-'), signed.is_some());
+            self.trim_after_tag(signed == Some('-'), signed.is_some());
         } else if signed.is_some() {
-            self.after_end(true, true);
+            self.trim_after_tag(true, true);
         }
         true
     }
 
     /// One token of a tag and its length.
-    fn token(&self) -> Outcome<(Token, usize)> {
+    fn token(&self) -> EvalResult<(Token, usize)> {
         let rest = self.rest();
         let after_dot = self.text[..self.at].ends_with('.');
-        let fault = |error: Box<Trouble>| Trouble::at(error.kind, self.line, error.message);
+        let fault = |error: Box<EvalError>| EvalError::at(error.kind, self.line, error.message);
         if let Some((number, length)) = literal::float(rest).filter(|_| !after_dot) {
             return Ok((Token::Float(number), length));
         }
@@ -323,11 +328,11 @@ impl<'a> Lexer<'a> {
             return Ok((Token::Operator(operator), operator.len()));
         }
         let character = rest.chars().next().unwrap_or_default();
-        Err(Trouble::at(Kind::Syntax, self.line, format!("unexpected character `{character}`")))
+        Err(EvalError::at(Kind::Syntax, self.line, format!("unexpected character `{character}`")))
     }
 }
 
-fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) -> Outcome<()> {
+fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) -> EvalResult<()> {
     let closing = match operator {
         "{" => "}",
         "(" => ")",
@@ -335,12 +340,12 @@ fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) ->
         "}" | ")" | "]" => {
             return match open.pop() {
                 Some(expected) if expected == operator => Ok(()),
-                Some(expected) => Err(Trouble::at(
+                Some(expected) => Err(EvalError::at(
                     Kind::Syntax,
                     line,
                     format!("unexpected `{operator}`, expected `{expected}`"),
                 )),
-                None => Err(Trouble::at(Kind::Syntax, line, format!("unexpected `{operator}`"))),
+                None => Err(EvalError::at(Kind::Syntax, line, format!("unexpected `{operator}`"))),
             };
         }
         _ => return Ok(()),
@@ -364,10 +369,10 @@ fn raw_opening(here: &str, delimiters: &Delimiters) -> Option<(usize, Option<cha
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, Token, Whitespace, tokens};
+    use super::{Dialect, Token, Whitespace, tokenize};
 
     fn check(source: &str, dialect: Dialect, expect: &[&str]) {
-        let found = tokens(source, dialect, Whitespace::default()).unwrap();
+        let found = tokenize(source, dialect, Whitespace::default()).unwrap();
         let found: Vec<String> = found
             .iter()
             .map(|placed| match &placed.token {

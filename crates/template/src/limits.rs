@@ -3,7 +3,7 @@
 /// Resource limits of one rendering. If one is exceeded, rendering ends with a fault of kind
 /// [`Limit`](crate::Kind::Limit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RenderLimits {
     /// Maximum size of the template in bytes.
     pub source: usize,
     /// Maximum size in bytes of the output, and of any intermediate text.
@@ -14,7 +14,7 @@ pub struct Limits {
     pub depth: usize,
 }
 
-impl Default for Limits {
+impl Default for RenderLimits {
     fn default() -> Self {
         Self { source: 1 << 20, output: 8 << 20, steps: 5_000_000, depth: 120 }
     }

@@ -1,6 +1,6 @@
 //! Literals of expressions: numbers, names and texts, as in Python.
 
-use crate::fault::{Kind, Outcome, Trouble, refused};
+use crate::fault::{EvalError, EvalResult, Kind, refused};
 
 /// Whether `\w` matches the character, as far as names need it.
 pub(crate) fn is_word(character: char) -> bool {
@@ -73,7 +73,7 @@ pub(crate) fn integer_length(text: &str) -> Option<usize> {
 }
 
 /// The value of an integer.
-pub(crate) fn integer(text: &str) -> Outcome<i128> {
+pub(crate) fn integer(text: &str) -> EvalResult<i128> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let parsed = match text.get(..2) {
         Some("0b") => i128::from_str_radix(&text[2..], 2),
@@ -85,12 +85,12 @@ pub(crate) fn integer(text: &str) -> Outcome<i128> {
 }
 
 /// A name that Python accepts as an identifier.
-pub(crate) fn name(word: &str) -> Outcome<&str> {
+pub(crate) fn name(word: &str) -> EvalResult<&str> {
     if !word.is_ascii() {
         return refused(format!("the name `{word}` is not written in ASCII"));
     }
     if word.starts_with(|character: char| character.is_ascii_digit()) {
-        return Err(Trouble::new(Kind::Syntax, format!("`{word}` is not a name")));
+        return Err(EvalError::new(Kind::Syntax, format!("`{word}` is not a name")));
     }
     Ok(word)
 }
@@ -112,7 +112,7 @@ pub(crate) fn text_length(text: &str) -> Option<usize> {
 }
 
 /// A text without its quotes, with escapes as in Python.
-pub(crate) fn text(body: &str) -> Outcome<String> {
+pub(crate) fn text(body: &str) -> EvalResult<String> {
     let mut out = String::with_capacity(body.len());
     let mut rest = body.chars();
     while let Some(character) = rest.next() {
@@ -121,7 +121,7 @@ pub(crate) fn text(body: &str) -> Outcome<String> {
             continue;
         }
         let Some(mark) = rest.next() else {
-            return Err(Trouble::new(Kind::Syntax, "a text ends with a backslash"));
+            return Err(EvalError::new(Kind::Syntax, "a text ends with a backslash"));
         };
         match mark {
             '\n' => {}
@@ -151,7 +151,7 @@ pub(crate) fn text(body: &str) -> Outcome<String> {
                     .get(..length)
                     .filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
                 let Some(digits) = digits else {
-                    return Err(Trouble::new(Kind::Syntax, format!("truncated escape `\\{mark}`")));
+                    return Err(EvalError::new(Kind::Syntax, format!("truncated escape `\\{mark}`")));
                 };
                 rest = rest.as_str()[length..].chars();
                 let code = u32::from_str_radix(digits, 16).unwrap_or(u32::MAX);

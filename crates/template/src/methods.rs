@@ -4,19 +4,19 @@ mod dict;
 mod list;
 pub(crate) mod text;
 
-use crate::fault::{Outcome, failed, refused};
-use crate::run::{Args, Run};
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::{Args, Interpreter};
 use crate::value::Value;
 
 /// The result of looking up an attribute of a value.
-pub(crate) enum Found {
+pub(crate) enum AttributeLookup {
     Method,
     /// Python has it, but it is not supported here.
     Refused,
-    Nothing,
+    Missing,
 }
 
-const TEXT: [&str; 34] = [
+const TEXT_METHODS: [&str; 34] = [
     "capitalize",
     "casefold",
     "center",
@@ -52,7 +52,7 @@ const TEXT: [&str; 34] = [
     "upper",
     "zfill",
 ];
-const TEXT_REFUSED: [&str; 13] = [
+const UNSUPPORTED_TEXT_METHODS: [&str; 13] = [
     "encode",
     "expandtabs",
     "format_map",
@@ -67,12 +67,12 @@ const TEXT_REFUSED: [&str; 13] = [
     "title",
     "translate",
 ];
-const LIST: [&str; 11] =
+const LIST_METHODS: [&str; 11] =
     ["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
-const DICT: [&str; 10] =
+const DICT_METHODS: [&str; 10] =
     ["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
 /// Attributes of numbers, ranges and views.
-const OTHERS: [&str; 20] = [
+const UNSUPPORTED_ATTRIBUTES: [&str; 20] = [
     "as_integer_ratio",
     "bit_count",
     "bit_length",
@@ -96,26 +96,26 @@ const OTHERS: [&str; 20] = [
 ];
 
 /// Looks up an attribute like Python's `getattr`.
-pub(crate) fn find(of: &Value, name: &str) -> Found {
+pub(crate) fn find_attribute(of: &Value, name: &str) -> AttributeLookup {
     let (methods, refused): (&[&str], &[&str]) = match of {
-        Value::Text(_) => (&TEXT, &TEXT_REFUSED),
+        Value::Text(_) => (&TEXT_METHODS, &UNSUPPORTED_TEXT_METHODS),
         Value::Markup(_) => (&[], &[]),
-        Value::List(_) => (&LIST, &[]),
+        Value::List(_) => (&LIST_METHODS, &[]),
         Value::Tuple(_) => (&["count", "index"], &["_asdict", "_fields", "_replace", "_make"]),
-        Value::Dict(_) => (&DICT, &["fromkeys"]),
+        Value::Dict(_) => (&DICT_METHODS, &["fromkeys"]),
         Value::Cycler(_) => (&["next", "reset"], &["items", "pos"]),
-        _ => (&[], &OTHERS),
+        _ => (&[], &UNSUPPORTED_ATTRIBUTES),
     };
     if methods.contains(&name) {
-        return Found::Method;
+        return AttributeLookup::Method;
     }
     let markup = matches!(of, Value::Markup(_));
-    if refused.contains(&name) || markup { Found::Refused } else { Found::Nothing }
+    if refused.contains(&name) || markup { AttributeLookup::Refused } else { AttributeLookup::Missing }
 }
 
-pub(crate) fn call(run: &mut Run<'_>, of: &Value, name: &str, args: Args) -> Outcome<Value> {
+pub(crate) fn call(run: &mut Interpreter<'_>, of: &Value, name: &str, args: Args) -> EvalResult<Value> {
     for argument in args.values() {
-        run.settled(&argument)?;
+        run.ensure_resolved(&argument)?;
     }
     match of {
         Value::Text(of) => text::call(run, of, name, args),
@@ -137,7 +137,7 @@ pub(crate) fn call(run: &mut Run<'_>, of: &Value, name: &str, args: Args) -> Out
 }
 
 /// The positional arguments; named ones are not allowed.
-fn places(name: &str, args: Args, least: usize, most: usize) -> Outcome<Vec<Value>> {
+fn positional_arguments(name: &str, args: Args, least: usize, most: usize) -> EvalResult<Vec<Value>> {
     if !args.named.is_empty() {
         return failed(format!("`{name}` takes no named arguments"));
     }

@@ -3,12 +3,12 @@
 mod expression;
 mod statement;
 
-use crate::fault::{Kind, Outcome, Trouble};
-use crate::lexer::{Placed, Token};
-use crate::syntax::{Name, SpeaksOf, Template};
+use crate::fault::{EvalError, EvalResult, Kind};
+use crate::lexer::{SpannedToken, Token};
+use crate::syntax::{MacroUses, Name, Template};
 
-pub(crate) struct Parser {
-    tokens: Vec<Placed>,
+pub(crate) struct TemplateParser {
+    tokens: Vec<SpannedToken>,
     at: usize,
     depth: usize,
     limit: usize,
@@ -16,41 +16,41 @@ pub(crate) struct Parser {
     strict: bool,
     assigned: Vec<Name>,
     /// The special names that the body of each open macro uses.
-    speaks_of: Vec<SpeaksOf>,
+    macro_uses: Vec<MacroUses>,
     /// Unknown filters and tests, in order.
-    unknown: Vec<Unknown>,
+    unknown_callables: Vec<UnknownCallable>,
 }
 
 /// An unknown filter or test.
-struct Unknown {
+struct UnknownCallable {
     line: usize,
-    what: String,
+    description: String,
     /// Whether it is within a condition or one of its branches: Jinja2 reports it there only if it is
     /// reached.
-    may_be_passed: bool,
+    may_be_skipped: bool,
 }
 
 /// Parses a whole template.
-pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<Template> {
-    parse_until(tokens, depth, strict).map_err(|(error, _)| error)
+pub(crate) fn parse(tokens: Vec<SpannedToken>, depth: usize, strict: bool) -> EvalResult<Template> {
+    parse_with_offset(tokens, depth, strict).map_err(|(error, _)| error)
 }
 
 /// Parses a whole template; or returns the error, and the byte offset of its token if it belongs to one
 /// token.
-pub(crate) fn parse_until(
-    tokens: Vec<Placed>,
+pub(crate) fn parse_with_offset(
+    tokens: Vec<SpannedToken>,
     depth: usize,
     strict: bool,
-) -> Result<Template, (Box<Trouble>, Option<usize>)> {
-    let mut parser = Parser {
+) -> Result<Template, (Box<EvalError>, Option<usize>)> {
+    let mut parser = TemplateParser {
         tokens,
         at: 0,
         depth: 0,
         limit: depth,
         strict,
         assigned: Vec::new(),
-        speaks_of: Vec::new(),
-        unknown: Vec::new(),
+        macro_uses: Vec::new(),
+        unknown_callables: Vec::new(),
     };
     let body = match parser.statements(&[]) {
         Ok(body) => body,
@@ -61,16 +61,16 @@ pub(crate) fn parse_until(
             return Err((error, at));
         }
     };
-    let unknown = std::mem::take(&mut parser.unknown);
-    let first = unknown.iter().find(|unknown| !unknown.may_be_passed).or(unknown.first());
-    if let Some(Unknown { line, what, may_be_passed }) = first {
+    let unknown = std::mem::take(&mut parser.unknown_callables);
+    let first = unknown.iter().find(|unknown| !unknown.may_be_skipped).or(unknown.first());
+    if let Some(UnknownCallable { line, description: what, may_be_skipped: may_be_passed }) = first {
         let kind = if *may_be_passed { Kind::Refused } else { Kind::Undefined };
-        return Err((Trouble::at(kind, *line, format!("there is no {what}")), None));
+        return Err((EvalError::at(kind, *line, format!("there is no {what}")), None));
     }
     Ok(Template { body, assigned: parser.assigned })
 }
 
-impl Parser {
+impl TemplateParser {
     fn token(&self) -> &Token {
         &self.tokens[self.at].token
     }
@@ -79,7 +79,7 @@ impl Parser {
         self.tokens[self.at].line
     }
 
-    fn look(&self) -> &Token {
+    fn peek(&self) -> &Token {
         &self.tokens[(self.at + 1).min(self.tokens.len() - 1)].token
     }
 
@@ -113,11 +113,11 @@ impl Parser {
         found
     }
 
-    fn expect_operator(&mut self, operator: &str) -> Outcome<()> {
+    fn expect_operator(&mut self, operator: &str) -> EvalResult<()> {
         if self.skip_operator(operator) { Ok(()) } else { self.unexpected(&format!("`{operator}`")) }
     }
 
-    fn expect_name(&mut self) -> Outcome<Name> {
+    fn expect_name(&mut self) -> EvalResult<Name> {
         if let Token::Name(name) = self.token() {
             let name = Name::from(name.as_str());
             self.advance();
@@ -126,7 +126,7 @@ impl Parser {
         self.unexpected("a name")
     }
 
-    fn expect_block_end(&mut self) -> Outcome<()> {
+    fn expect_block_end(&mut self) -> EvalResult<()> {
         if *self.token() == Token::BlockEnd {
             self.advance();
             return Ok(());
@@ -134,7 +134,7 @@ impl Parser {
         self.unexpected("the end of the tag")
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Outcome<T> {
+    fn unexpected<T>(&self, expected: &str) -> EvalResult<T> {
         let found = match self.token() {
             Token::Data(_) => "text".to_owned(),
             Token::BlockBegin | Token::VariableBegin => "the beginning of a tag".to_owned(),
@@ -145,41 +145,41 @@ impl Parser {
             Token::Operator(operator) => format!("`{operator}`"),
             Token::End => "the end of the template".to_owned(),
         };
-        self.wrong(format!("expected {expected}, found {found}"))
+        self.syntax_error(format!("expected {expected}, found {found}"))
     }
 
-    fn wrong<T>(&self, message: impl Into<String>) -> Outcome<T> {
-        Err(Trouble::at(Kind::Syntax, self.line(), message))
+    fn syntax_error<T>(&self, message: impl Into<String>) -> EvalResult<T> {
+        Err(EvalError::at(Kind::Syntax, self.line(), message))
     }
 
-    fn refuse<T>(&self, message: impl Into<String>) -> Outcome<T> {
+    fn unsupported<T>(&self, message: impl Into<String>) -> EvalResult<T> {
         let message: String = message.into();
-        Err(Trouble::at(Kind::Refused, self.line(), format!("not supported: {message}")))
+        Err(EvalError::at(Kind::Refused, self.line(), format!("not supported: {message}")))
     }
 
     /// Records an unknown filter or test, to be reported after parsing.
-    fn miss(&mut self, line: usize, what: String) {
-        self.unknown.push(Unknown { line, what, may_be_passed: false });
+    fn record_unknown(&mut self, line: usize, what: String) {
+        self.unknown_callables.push(UnknownCallable { line, description: what, may_be_skipped: false });
     }
 
     /// Marks the unknown filters and tests from index `since` on as possibly skipped.
-    fn may_pass(&mut self, since: usize) {
-        self.unknown.iter_mut().skip(since).for_each(|unknown| unknown.may_be_passed = true);
+    fn mark_skippable(&mut self, since: usize) {
+        self.unknown_callables.iter_mut().skip(since).for_each(|unknown| unknown.may_be_skipped = true);
     }
 
     /// Runs `parse` one level deeper.
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<T> {
         self.depth += 1;
-        self.within(self.depth)?;
+        self.check_depth(self.depth)?;
         let parsed = parse(self);
         self.depth -= 1;
         parsed
     }
 
     /// Checks the nesting depth against the limit.
-    fn within(&self, height: usize) -> Outcome<()> {
+    fn check_depth(&self, height: usize) -> EvalResult<()> {
         if height > self.limit {
-            return Err(Trouble::at(
+            return Err(EvalError::at(
                 Kind::Limit,
                 self.line(),
                 format!("nested more than {} deep", self.limit),

@@ -17,10 +17,10 @@ pub(crate) enum Statement {
     Data(Rc<str>),
     Print(Expression),
     If { branches: Vec<(Expression, Vec<Statement>)>, otherwise: Vec<Statement> },
-    For(Rc<For>),
-    Set { target: Target, value: Expression },
-    SetBlock { target: Target, filters: Vec<Call>, body: Vec<Statement> },
-    With { values: Vec<(Target, Expression)>, body: Vec<Statement> },
+    For(Rc<ForLoop>),
+    Set { target: AssignTarget, value: Expression },
+    SetBlock { target: AssignTarget, filters: Vec<Call>, body: Vec<Statement> },
+    With { values: Vec<(AssignTarget, Expression)>, body: Vec<Statement> },
     Macro(Rc<Macro>),
     CallBlock { call: Expression, caller: Rc<Macro> },
     Filter { filters: Vec<Call>, body: Vec<Statement> },
@@ -29,8 +29,8 @@ pub(crate) enum Statement {
 }
 
 #[derive(Debug)]
-pub(crate) struct For {
-    pub target: Target,
+pub(crate) struct ForLoop {
+    pub target: AssignTarget,
     pub iterable: Expression,
     pub condition: Option<Expression>,
     pub recursive: bool,
@@ -40,26 +40,26 @@ pub(crate) struct For {
 }
 
 #[derive(Debug)]
-pub(crate) enum Target {
+pub(crate) enum AssignTarget {
     Name(Name),
     Attribute(Name, Name),
-    Tuple(Vec<Target>),
+    Tuple(Vec<AssignTarget>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub name: Name,
     /// Whether it is the body of a `call`, which has no name of its own.
-    pub is_nameless: bool,
+    pub is_anonymous: bool,
     pub parameters: Vec<(Name, Option<Expression>)>,
     pub body: Vec<Statement>,
     /// Whether the body uses `caller`, `varargs`, `kwargs`.
-    pub speaks_of: SpeaksOf,
+    pub uses: MacroUses,
 }
 
 /// The special names that the body of a macro uses.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SpeaksOf {
+pub(crate) struct MacroUses {
     pub caller: bool,
     pub varargs: bool,
     pub kwargs: bool,
@@ -67,12 +67,12 @@ pub(crate) struct SpeaksOf {
 
 #[derive(Debug)]
 pub(crate) struct Expression {
-    pub kind: Kind,
+    pub kind: ExpressionKind,
     pub line: usize,
 }
 
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ExpressionKind {
     None,
     Bool(bool),
     Int(i128),

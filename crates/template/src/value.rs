@@ -1,15 +1,15 @@
 //! Run-time values of a template: the Python values that templates use.
 
-pub(crate) mod convert;
+pub(crate) mod conversion;
 pub(crate) mod dict;
-pub(crate) mod print;
+pub(crate) mod repr;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 pub(crate) use dict::{Dict, Key};
 
-use crate::iterate::{Iter, Loop};
+use crate::iterators::{Iter, TemplateLoop};
 use crate::scope::Scope;
 use crate::syntax::{Macro as Syntax, Name};
 
@@ -36,7 +36,7 @@ pub(crate) enum Value {
     Function(&'static str),
     Method(Rc<Method>),
     Macro(Rc<Macro>),
-    Loop(Rc<Loop>),
+    Loop(Rc<TemplateLoop>),
     Cycler(Rc<Cycler>),
     Joiner(Rc<Joiner>),
 }

@@ -3,12 +3,12 @@
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Limits, Node, Value as Yaml, parse};
 
-use crate::fault::{Outcome, refused};
-use crate::run::Run;
+use crate::fault::{EvalResult, refused};
+use crate::interpreter::Interpreter;
 use crate::value::{Dict, Value};
 
 /// `yaml.safe_load(text)`
-pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
+pub(crate) fn read(run: &mut Interpreter<'_>, text: &str) -> EvalResult<Value> {
     run.charge(text.len())?;
     let parsed = parse(text.as_bytes(), &Limits::default());
     if let Some(finding) = parsed.findings.iter().find(|finding| Diagnostic::is_error(finding)) {
@@ -24,7 +24,7 @@ pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
     }
 }
 
-fn value(run: &mut Run<'_>, node: Node<'_>) -> Outcome<Value> {
+fn value(run: &mut Interpreter<'_>, node: Node<'_>) -> EvalResult<Value> {
     run.step(1)?;
     Ok(match node.value() {
         Yaml::Null => Value::None,
@@ -40,7 +40,8 @@ fn value(run: &mut Run<'_>, node: Node<'_>) -> Outcome<Value> {
             Value::text(text)
         }
         Yaml::List(list) => {
-            let items = run.deeper(|run| list.iter().map(|item| value(run, item)).collect::<Outcome<_>>())?;
+            let items =
+                run.deeper(|run| list.iter().map(|item| value(run, item)).collect::<EvalResult<_>>())?;
             run.list(items)?
         }
         Yaml::Map(map) => {

@@ -8,9 +8,9 @@ mod oracle {
     pub mod reader;
 }
 
-use oracle::reader::{Answered, Case, ask, ours};
+use oracle::reader::{Case, RenderResult, jinja2_results, our_result};
 use oracle::{corpus, grammar};
-use qontract_template::{Whitespace, known};
+use qontract_template::{Whitespace, builtin_names};
 
 /// Number of generated cases of a test; `QONTRACT_ORACLE_CASES` overrides it.
 fn cases(default: usize) -> usize {
@@ -21,19 +21,21 @@ fn cases(default: usize) -> usize {
 fn compare(cases: &[Case], may_refuse: impl Fn(usize) -> bool) -> (usize, usize) {
     let mut wrong = Vec::new();
     let (mut rendered, mut refused) = (0, 0);
-    for (index, (case, theirs)) in cases.iter().zip(ask(cases)).enumerate() {
-        let ours = ours(case);
+    for (index, (case, theirs)) in cases.iter().zip(jinja2_results(cases)).enumerate() {
+        let ours = our_result(case);
         let fine = match (&ours, &theirs) {
-            (Answered::Text(ours), Answered::Text(theirs)) => {
+            (RenderResult::Text(ours), RenderResult::Text(theirs)) => {
                 rendered += 1;
                 ours == theirs
             }
-            (Answered::Refused(_), Answered::Text(_)) => {
+            (RenderResult::Refused(_), RenderResult::Text(_)) => {
                 refused += 1;
                 may_refuse(index)
             }
-            (Answered::Refused(_) | Answered::Failed(_), _) => matches!(theirs, Answered::Failed(_)),
-            (Answered::Text(_), _) => false,
+            (RenderResult::Refused(_) | RenderResult::Failed(_), _) => {
+                matches!(theirs, RenderResult::Failed(_))
+            }
+            (RenderResult::Text(_), _) => false,
         };
         if !fine {
             wrong.push(format!("{:?}\n    ours:   {ours:?}\n    theirs: {theirs:?}", case.template));
@@ -53,7 +55,7 @@ fn every_template_of_the_corpus_is_rendered_as_jinja2_renders_it() {
     compare(&cases, |index| corpus[index].may_be_refused);
     for entry in corpus.iter().filter(|entry| entry.may_be_refused) {
         assert!(
-            matches!(ours(&entry.case), Answered::Refused(_)),
+            matches!(our_result(&entry.case), RenderResult::Refused(_)),
             "{:?} is not refused",
             entry.case.template
         );
@@ -65,7 +67,7 @@ fn every_template_of_the_corpus_is_rendered_as_jinja2_renders_it() {
 #[test]
 fn every_function_filter_and_test_is_in_the_corpus() {
     let corpus: Vec<String> = corpus::read().into_iter().map(|entry| entry.case.template).collect();
-    for (kind, name) in known() {
+    for (kind, name) in builtin_names() {
         let forms = match kind {
             "function" => vec![format!("{name}(")],
             "filter" => vec![format!("|{name}"), format!("| {name}")],

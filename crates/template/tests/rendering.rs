@@ -4,16 +4,22 @@
 use std::collections::BTreeMap;
 
 use qontract_template::{
-    Address, Answer, Data, Declared, Fault, Kind, Limits, Outcome, Request, Source, Strictness, render,
+    Data, DeclaredLookups, Kind, LookupAnswer, RenderLimits, RenderOutcome, RenderRequest, Source,
+    Strictness, TemplateFault, TemplateLookup, render,
 };
 
-fn secret(path: &str) -> Address {
-    Address::Secret { path: path.to_owned(), key: "k".to_owned(), version: None, allow_not_found: false }
+fn secret(path: &str) -> TemplateLookup {
+    TemplateLookup::Secret {
+        path: path.to_owned(),
+        key: "k".to_owned(),
+        version: None,
+        allow_not_found: false,
+    }
 }
 
-fn fault(text: &str) -> Fault {
-    let limits = Limits { steps: 300_000, ..Limits::default() };
-    let request = Request { limits, ..Request::new(Source::new("resources/x.j2", text), &[]) };
+fn fault(text: &str) -> TemplateFault {
+    let limits = RenderLimits { steps: 300_000, ..RenderLimits::default() };
+    let request = RenderRequest { limits, ..RenderRequest::new(Source::new("resources/x.j2", text), &[]) };
     render(&request, &BTreeMap::new()).expect_err(text)
 }
 
@@ -26,28 +32,31 @@ fn check_fault(text: &str, kind: Kind, expect: &str) {
 fn look_ups_are_requested_in_rounds() {
     let text =
         "{{ vault('a', 'k') }}{% set b = vault('b', 'k') %}{{ b ~ 1 }}{{ vault(vault('c', 'k'), 'k') }}";
-    let request = Request::new(Source::new("t", text), &[]);
-    let mut known: BTreeMap<Address, Answer> = BTreeMap::new();
-    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("a look-up is needed") };
+    let request = RenderRequest::new(Source::new("t", text), &[]);
+    let mut known: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else { panic!("a look-up is needed") };
     assert_eq!(
         needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["vault(a#k)", "vault(b#k)", "vault(c#k)"]
     );
-    known.extend(needs.into_iter().map(|address| (address, Answer::Known(Data::text("d")))));
-    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("another look-up is needed") };
+    known.extend(needs.into_iter().map(|address| (address, LookupAnswer::Known(Data::text("d")))));
+    let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else {
+        panic!("another look-up is needed")
+    };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("d")]);
-    known.insert(secret("d"), Answer::Known(Data::text("e")));
-    let Ok(Outcome::Rendered(rendered)) = render(&request, &known) else {
+    known.insert(secret("d"), LookupAnswer::Known(Data::text("e")));
+    let Ok(RenderOutcome::Rendered(rendered)) = render(&request, &known) else {
         panic!("all look-ups have results")
     };
     assert_eq!(rendered.expose(), "dd1e");
-    assert_eq!(rendered.looked_up.len(), 4);
+    assert_eq!(rendered.lookups.len(), 4);
 }
 
 #[test]
 fn look_ups_that_depend_on_a_pending_one_are_not_requested() {
     let text = "{% if vault('a', 'k') == 'x' %}{{ vault('b', 'k') }}{% endif %}{{ vault('c', 'k') }}";
-    let Ok(Outcome::Needs(needs)) = render(&Request::new(Source::new("t", text), &[]), &BTreeMap::new())
+    let Ok(RenderOutcome::Needs(needs)) =
+        render(&RenderRequest::new(Source::new("t", text), &[]), &BTreeMap::new())
     else {
         panic!("a look-up is needed")
     };
@@ -57,9 +66,9 @@ fn look_ups_that_depend_on_a_pending_one_are_not_requested() {
 #[test]
 fn in_declared_state_a_look_up_is_its_own_text() {
     let text = "{{ vault('a/b', 'k', 3) }} {{ github('o/r', 'p', 'main') }} {{ s3('a', 'b', 'p') }} {{ yesterday() }}";
-    let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
-    let Ok(Outcome::Rendered(rendered)) =
-        render(&Request::new(Source::new("t", text), &[]), &Declared(nothing))
+    let nothing: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let Ok(RenderOutcome::Rendered(rendered)) =
+        render(&RenderRequest::new(Source::new("t", text), &[]), &DeclaredLookups(nothing))
     else {
         panic!("nothing is read")
     };
@@ -68,11 +77,11 @@ fn in_declared_state_a_look_up_is_its_own_text() {
 
 #[test]
 fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
-    let known = BTreeMap::from([(secret("a"), Answer::Known(Data::text("hunter2")))]);
-    let render = |text: &str| render(&Request::new(Source::new("t", text), &[]), &known);
+    let known = BTreeMap::from([(secret("a"), LookupAnswer::Known(Data::text("hunter2")))]);
+    let render = |text: &str| render(&RenderRequest::new(Source::new("t", text), &[]), &known);
     let outcome = render("{{ vault('a', 'k') }}").unwrap();
     assert!(!format!("{outcome:?}{known:?}").contains("hunter2"), "{outcome:?}");
-    let Outcome::Rendered(rendered) = outcome else { panic!("all look-ups have results") };
+    let RenderOutcome::Rendered(rendered) = outcome else { panic!("all look-ups have results") };
     assert!(rendered.is_sensitive);
     for text in [
         "{{ {}[vault('a', 'k')] }}",
@@ -86,11 +95,12 @@ fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
 
 #[test]
 fn after_a_secret_was_read_every_fault_reads_the_same() {
-    let known = BTreeMap::from([(secret("a"), Answer::Known(Data::text("hunter2")))]);
+    let known = BTreeMap::from([(secret("a"), LookupAnswer::Known(Data::text("hunter2")))]);
     let fault = |text: &str| {
         let text = format!("{{% set s = vault('a', 'k') %}}\n{text}");
-        let limits = Limits { steps: 300_000, ..Limits::default() };
-        render(&Request { limits, ..Request::new(Source::new("t.j2", &text), &[]) }, &known).unwrap_err()
+        let limits = RenderLimits { steps: 300_000, ..RenderLimits::default() };
+        render(&RenderRequest { limits, ..RenderRequest::new(Source::new("t.j2", &text), &[]) }, &known)
+            .unwrap_err()
     };
     let first = fault("{{ nope }}");
     assert_eq!(first.line, None);
@@ -110,8 +120,9 @@ fn after_a_secret_was_read_every_fault_reads_the_same() {
     }
     // In declared state nothing is secret, and a fault is reported in full.
     let text = "{% set s = vault('a', 'k') %}\n{{ nope }}";
-    let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
-    let fault = render(&Request::new(Source::new("t.j2", text), &[]), &Declared(nothing)).unwrap_err();
+    let nothing: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let fault =
+        render(&RenderRequest::new(Source::new("t.j2", text), &[]), &DeclaredLookups(nothing)).unwrap_err();
     assert_eq!(fault.to_string(), "t.j2:2: `nope` is undefined");
 }
 
@@ -145,8 +156,9 @@ fn a_fault_names_template_line_and_what_is_missing() {
 
 #[test]
 fn a_failed_look_up_is_reported_with_its_text() {
-    let known = BTreeMap::from([(secret("a"), Answer::Failed("permission denied".to_owned()))]);
-    let fault = render(&Request::new(Source::new("t", "\n{{ vault('a', 'k') }}"), &[]), &known).unwrap_err();
+    let known = BTreeMap::from([(secret("a"), LookupAnswer::Failed("permission denied".to_owned()))]);
+    let fault =
+        render(&RenderRequest::new(Source::new("t", "\n{{ vault('a', 'k') }}"), &[]), &known).unwrap_err();
     assert_eq!(fault.to_string(), "t:2: `vault(a#k)` could not be looked up: permission denied");
 }
 
@@ -176,18 +188,18 @@ fn every_limit_ends_a_rendering() {
         let fault = fault(text);
         assert_eq!(fault.kind, Kind::Limit, "{fault}");
     }
-    let small = Limits { source: 3, ..Limits::default() };
-    let request = Request { limits: small, ..Request::new(Source::new("t", "four"), &[]) };
+    let small = RenderLimits { source: 3, ..RenderLimits::default() };
+    let request = RenderRequest { limits: small, ..RenderRequest::new(Source::new("t", "four"), &[]) };
     assert_eq!(render(&request, &BTreeMap::new()).unwrap_err().kind, Kind::Limit);
 }
 
 #[test]
 fn a_lenient_template_prints_what_is_missing_as_nothing() {
-    let request = Request {
+    let request = RenderRequest {
         strictness: Strictness::Lenient,
-        ..Request::new(Source::new("t", "{ x(name: \"{{ name }}\") }{% if nope %}no{% endif %}"), &[])
+        ..RenderRequest::new(Source::new("t", "{ x(name: \"{{ name }}\") }{% if nope %}no{% endif %}"), &[])
     };
-    let Ok(Outcome::Rendered(rendered)) = render(&request, &BTreeMap::new()) else {
+    let Ok(RenderOutcome::Rendered(rendered)) = render(&request, &BTreeMap::new()) else {
         panic!("it is rendered")
     };
     assert_eq!(rendered.expose(), "{ x(name: \"\") }");

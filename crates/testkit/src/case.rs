@@ -63,7 +63,7 @@ impl Case {
                     Some(line) => body = body + line + "\n",
                 }
             }
-            case.block(words, body)?;
+            case.add_block(words, body)?;
         }
         if case.title.is_empty() {
             return Err("the case has no heading: `# what happens`".to_owned());
@@ -71,7 +71,7 @@ impl Case {
         Ok(case)
     }
 
-    fn block(&mut self, words: &str, body: String) -> Result<(), String> {
+    fn add_block(&mut self, words: &str, body: String) -> Result<(), String> {
         let listed = |body: &str| body.lines().map(str::to_owned).collect();
         let words: Vec<&str> = words.split_whitespace().skip(1).collect();
         match words[..] {

@@ -13,7 +13,7 @@ mod binaries;
 mod control_plane;
 mod error;
 
-pub use api::{Answer, Api, User, shared};
+pub use api::{Api, KubectlOutput, User, shared};
 pub use binaries::Binaries;
 pub use control_plane::TestCluster;
 pub use error::Error;
@@ -21,7 +21,7 @@ pub use error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The variable that is set if tests of real servers are skipped.
-pub const WITHOUT: &str = "QONTRACT_WITHOUT_KUBE";
+pub const WITHOUT_KUBE_VARIABLE: &str = "QONTRACT_WITHOUT_KUBE";
 
 /// A name that is unique in this test run: for namespaces and cluster-scoped objects.
 pub fn unique_name(prefix: &str) -> String {

@@ -4,12 +4,12 @@
 
 pub mod aws;
 mod case;
-mod chance;
 pub mod cluster;
 mod loopback;
 mod ports;
 mod process;
 mod scratch;
+mod seeded_rng;
 #[cfg(feature = "vault")]
 pub mod vault;
 mod wait;
@@ -17,12 +17,12 @@ mod wait;
 use std::path::PathBuf;
 
 pub use case::Case;
-pub use chance::Chance;
 pub use loopback::{Loopback, Reply};
 pub use ports::{free_port, free_ports};
 pub use process::{Leftover, Process, tool};
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
+pub use seeded_rng::SeededRng;
 pub use wait::eventually;
 
 /// The permits of a run of this mode.

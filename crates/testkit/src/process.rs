@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The supervisor script.
-const SUPERVISE: &str = include_str!("supervise.sh");
+const SUPERVISOR_SCRIPT: &str = include_str!("supervise.sh");
 /// Timeout until a server listens: long, since the machine may be busy.
-const LIMIT: Duration = Duration::from_mins(1);
+const LISTEN_TIMEOUT: Duration = Duration::from_mins(1);
 /// Number of log lines that are shown.
 const TAIL_LINES: usize = 20;
 
@@ -57,7 +57,7 @@ impl Process {
             Leftover::Nothing => folder,
         };
         let supervisor = Command::new("sh")
-            .args(["-c", SUPERVISE, "supervise"])
+            .args(["-c", SUPERVISOR_SCRIPT, "supervise"])
             .arg(removed)
             .arg(program)
             .args(arguments)
@@ -88,7 +88,7 @@ impl Process {
         let start = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             assert!(self.is_running(), "the server ended:\n{}", self.log_tail());
-            assert!(start.elapsed() < LIMIT, "the server does not listen:\n{}", self.log_tail());
+            assert!(start.elapsed() < LISTEN_TIMEOUT, "the server does not listen:\n{}", self.log_tail());
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -4,13 +4,13 @@
 //! those of Vault as far as clients depend on them; `tests/hvac.rs` checks that with a real client. It runs
 //! in a thread with its own runtime, and its clock only advances when a test advances it.
 
-mod answers;
+mod emulator_state;
 mod faults;
 mod http;
 mod kv;
-mod real;
+mod routes;
+mod rusty_vault;
 mod tokens;
-mod world;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
-pub use faults::{Fault, Held};
-use kv::Fate;
-pub use real::RealVault;
-pub use tokens::Role;
-use world::World;
+use emulator_state::EmulatorState;
+pub use faults::{AnswerHold, VaultFault};
+use kv::VersionChange;
+pub use rusty_vault::RealVault;
+pub use tokens::LoginRole;
 
 /// The root token, which has all permissions and never expires.
 pub const ROOT: &str = "root";
@@ -34,14 +34,14 @@ pub const ROOT: &str = "root";
 /// A running emulator; stopped on drop.
 pub struct TestVault {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<VaultEmulator>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The state shared by the request handlers and the test.
-struct State {
-    world: Mutex<World>,
+struct VaultEmulator {
+    inner: Mutex<EmulatorState>,
     /// Whether responses are held back.
     held: watch::Sender<bool>,
 }
@@ -52,8 +52,8 @@ impl TestVault {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("a listener for the runtime");
         let address = listener.local_addr().expect("the listener's address");
-        let state = Arc::new(State { world: Mutex::default(), held: watch::channel(false).0 });
-        let router = Router::new().fallback(answers::answer).with_state(Arc::clone(&state));
+        let state = Arc::new(VaultEmulator { inner: Mutex::default(), held: watch::channel(false).0 });
+        let router = Router::new().fallback(routes::answer).with_state(Arc::clone(&state));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -73,7 +73,7 @@ impl TestVault {
     }
 
     /// Adds a role that can log in.
-    pub fn add(&self, role: Role) {
+    pub fn add(&self, role: LoginRole) {
         self.world().tokens.add(role);
     }
 
@@ -89,7 +89,7 @@ impl TestVault {
     pub fn delete(&self, path: &str) {
         let mut world = self.world();
         let now = world.now();
-        world.secrets.change(path, None, Fate::Delete, &now);
+        world.secrets.change(path, None, VersionChange::Delete, &now);
     }
 
     /// Logs in with `shown` as the request body; returns the token.
@@ -97,7 +97,7 @@ impl TestVault {
         let mut world = self.world();
         let now = world.clock;
         let token = world.tokens.log_in(mount, shown, now).expect("a role that can log in");
-        token.granted(now)["client_token"].as_str().expect("a text").to_owned()
+        token.auth_json(now)["client_token"].as_str().expect("a text").to_owned()
     }
 
     /// Advances the clock of the emulator.
@@ -116,13 +116,13 @@ impl TestVault {
     }
 
     /// Sets or clears the fault of all further responses.
-    pub fn fail(&self, fault: Option<Fault>) {
+    pub fn fail(&self, fault: Option<VaultFault>) {
         self.world().fault = fault;
     }
 
     /// Holds all responses back until the value is dropped.
-    pub fn hold(&self) -> Held {
-        Held::new(self.state.held.clone())
+    pub fn hold(&self) -> AnswerHold {
+        AnswerHold::new(self.state.held.clone())
     }
 
     /// Number of requests with this prefix, such as `GET /v1/secret/`.
@@ -130,8 +130,8 @@ impl TestVault {
         self.world().requests.iter().filter(|request| request.starts_with(prefix)).count()
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.state.world.lock()
+    fn world(&self) -> MutexGuard<'_, EmulatorState> {
+        self.state.inner.lock()
     }
 }
 

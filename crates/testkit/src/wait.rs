@@ -4,9 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Polling interval.
-pub(crate) const POLL: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout: long, since the machine may be busy.
-const LIMIT: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Polls until `look` returns a value.
 ///
@@ -19,8 +19,12 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < LIMIT, "timed out after {} s waiting for: {what}", LIMIT.as_secs());
-        thread::sleep(POLL);
+        assert!(
+            start.elapsed() < WAIT_TIMEOUT,
+            "timed out after {} s waiting for: {what}",
+            WAIT_TIMEOUT.as_secs()
+        );
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -5,14 +5,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use qontract_testkit::tool;
-use qontract_testkit::vault::{ROOT, Role, TestVault};
+use qontract_testkit::vault::{LoginRole, ROOT, TestVault};
 
 #[test]
 fn hvac_works_with_the_emulator() {
     let vault = TestVault::start();
     let lives = [Duration::from_mins(10), Duration::from_mins(25)];
-    vault.add(Role::AppRole { role_id: "role".to_owned(), secret_id: "password".to_owned(), lives });
-    vault.add(Role::Kubernetes { role: "pod".to_owned(), jwt: "a.b.c".to_owned(), lives });
+    vault.add(LoginRole::AppRole {
+        role_id: "role".to_owned(),
+        secret_id: "password".to_owned(),
+        ttls: lives,
+    });
+    vault.add(LoginRole::Kubernetes { role: "pod".to_owned(), jwt: "a.b.c".to_owned(), ttls: lives });
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client.py");
     let output = Command::new(tool("QONTRACT_PYTHON"))
         .args([script, &vault.url(), ROOT])

@@ -45,13 +45,13 @@ fn a_namespace_is_created_and_removed() {
     api.kubectl(&["-n", &name, "create", "configmap", "a"], "").text();
     // waits until the namespace controller has removed it
     api.kubectl(&["delete", "namespace", &name, "--timeout=60s"], "").text();
-    let complaint = api.kubectl(&["get", "namespace", &name], "").complaint();
+    let complaint = api.kubectl(&["get", "namespace", &name], "").error_text();
     assert!(complaint.contains("NotFound"), "{complaint}");
 }
 
 #[test]
 fn the_plain_user_may_do_nothing() {
-    let complaint = shared().kubectl_as(User::Plain, &["get", "namespaces"], "").complaint();
+    let complaint = shared().kubectl_as(User::Plain, &["get", "namespaces"], "").error_text();
     assert!(complaint.contains("(Forbidden)") && complaint.contains(r#"User "plain""#), "{complaint}");
 }
 
@@ -69,7 +69,7 @@ fn custom_resources_are_validated_by_their_definition() {
         format!("apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{size: {size}}}\n")
     };
     let create = |size: &str| api.kubectl(&["-n", &name, "create", "-f", "-"], &object(size));
-    let complaint = create("large").complaint();
+    let complaint = create("large").error_text();
     assert!(complaint.contains("spec.size"), "{complaint}");
     create("3").text();
     let size = api.kubectl(&["-n", &name, "get", &resource, "a", "-o", "jsonpath={.spec.size}"], "").text();
@@ -100,7 +100,7 @@ fn objects_outlive_a_restart_and_nothing_outlives_the_cluster() {
     let certificate = std::fs::read(&api.ca).expect("the server made it");
 
     cluster.stop_api_server();
-    let complaint = api.kubectl(&["get", "namespace", &name], "").complaint();
+    let complaint = api.kubectl(&["get", "namespace", &name], "").error_text();
     assert!(complaint.contains("refused"), "{complaint}");
     cluster.start_api_server();
     api.kubectl(&["get", "namespace", &name], "").text();

@@ -16,8 +16,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use qontract_bundle::{Pool, Sha256};
-use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Token};
-use qontract_telemetry::served::ServerMetrics;
+use qontract_server::{BundleRegistry, BundleSource, Bundles, Content, Server, Settings, SourceError, Token};
+use qontract_telemetry::server_metrics::ServerMetrics;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -32,14 +32,14 @@ pub struct DataServer {
 }
 
 /// The bytes of a bundle.
-struct Bytes(Vec<u8>);
+struct BundleBytes(Vec<u8>);
 
-impl Origin for Bytes {
+impl BundleSource for BundleBytes {
     fn name(&self) -> String {
         "a test".to_owned()
     }
 
-    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, SourceError>> {
         async { Ok(Content::Bytes(self.0.clone())) }.boxed()
     }
 }
@@ -63,11 +63,14 @@ impl DataServer {
         let counts = Arc::clone(&requests);
         let settings = Settings {
             token: token.map(Token::new),
-            heard: Some(Arc::new(move |one| *counts.lock().entry(one.path.to_owned()).or_default() += 1)),
+            access_log: Some(Arc::new(move |one| {
+                *counts.lock().entry(one.path.to_owned()).or_default() += 1
+            })),
             ..Settings::default()
         };
         // Bundles never expire; the test removes them.
-        let bundles = Arc::new(Bundles::new(Shelf::new(u64::MAX / 2, 0), None, None, Arc::new(|_| {})));
+        let bundles =
+            Arc::new(Bundles::new(BundleRegistry::new(u64::MAX / 2, 0), None, None, Arc::new(|_| {})));
         let ids = AtomicU64::new(1);
         let new_id = move || ids.fetch_add(1, Ordering::Relaxed);
         let server = Server::new(settings, Arc::clone(&bundles), Arc::<ServerMetrics>::default(), new_id);
@@ -92,7 +95,7 @@ impl DataServer {
 
     /// Loads the bytes of a bundle and makes it the latest, as a reload does; returns its sha.
     pub fn load(&self, bytes: &[u8]) -> String {
-        let (bundles, origin) = (Arc::clone(&self.bundles), Arc::new(Bytes(bytes.to_vec())));
+        let (bundles, origin) = (Arc::clone(&self.bundles), Arc::new(BundleBytes(bytes.to_vec())));
         let (sender, loaded) = std::sync::mpsc::channel();
         // On the threads of the server, because the test may not have a runtime.
         self.runtime.spawn(async move { sender.send(bundles.load(origin).await) });
@@ -102,12 +105,12 @@ impl DataServer {
 
     /// Makes a loaded bundle the latest.
     pub fn make_latest(&self, sha: &str) {
-        assert!(self.bundles.shelf().make_latest(parse(sha), 0), "`{sha}` is not loaded");
+        assert!(self.bundles.registry().make_latest(parse(sha), 0), "`{sha}` is not loaded");
     }
 
     /// Removes a bundle, as the server does with expired ones.
     pub fn forget(&self, sha: &str) {
-        self.bundles.shelf().forget(parse(sha));
+        self.bundles.registry().remove(parse(sha));
     }
 
     /// The URL for the configuration.
@@ -127,7 +130,7 @@ impl DataServer {
 
     /// Number of active leases.
     pub fn leases(&self) -> usize {
-        self.bundles.shelf().leases(0)
+        self.bundles.registry().leases(0)
     }
 }
 

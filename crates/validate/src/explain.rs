@@ -5,107 +5,120 @@ mod branches;
 use std::collections::BTreeSet;
 
 use qontract_bundle::{Bundle, Layout, Value};
-use qontract_diagnostics::suggest::{self, Patience};
+use qontract_diagnostics::suggest::{self, ComparisonBudget};
 use qontract_diagnostics::{Code, Diagnostic, code};
 
-use crate::failure::{Allowed, Failure, Wrong};
+use crate::display::{all_of, any_of, kind_name, shortened, show, show_plain, type_name};
+use crate::failure::{AllowedValues, FailureKind, SchemaFailure};
 use crate::keywords;
 use crate::schema::equality;
-use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
-use branches::Nearest;
+use branches::BranchMatch;
 
 /// Maximum number of name comparisons that are made to find suggestions for one file.
-const MOST_COMPARED: usize = 100_000;
+const MAX_COMPARISONS: usize = 100_000;
 
 /// Explains the schema failures of one document.
-pub struct Subject<'a> {
+pub struct FailureExplainer<'a> {
     bundle: &'a Bundle,
     layout: &'a Layout,
     /// The name of the document's file.
     file: &'a str,
     root: &'a Value,
-    patience: Patience,
+    budget: ComparisonBudget,
 }
 
 /// A failure that gets its own finding, and the note to attach to it.
-struct Told {
-    failure: Failure,
+struct ReportedFailure {
+    failure: SchemaFailure,
     note: Option<String>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> FailureExplainer<'a> {
     /// The document `root`, whose file is called `file`.
     pub fn new(bundle: &'a Bundle, layout: &'a Layout, file: &'a str, root: &'a Value) -> Self {
-        Self { bundle, layout, file, root, patience: Patience::new(MOST_COMPARED) }
+        Self { bundle, layout, file, root, budget: ComparisonBudget::new(MAX_COMPARISONS) }
     }
 }
 
-impl Subject<'_> {
+impl FailureExplainer<'_> {
     /// One finding for each mistake behind `failures`.
-    pub fn explain(&self, failures: Vec<Failure>) -> Vec<Diagnostic> {
+    pub fn explain(&self, failures: Vec<SchemaFailure>) -> Vec<Diagnostic> {
         let mut reported = Vec::new();
         for failure in failures {
-            self.unfold(failure, None, &mut reported);
+            self.expand_branches(failure, None, &mut reported);
         }
-        let reported = without_echoes(reported);
+        let reported = without_redundant(reported);
         let missing: BTreeSet<(String, String)> = reported
             .iter()
-            .filter_map(|Told { failure, .. }| match &failure.wrong {
-                Wrong::Missing(field) => Some((failure.pointer.clone(), field.clone())),
+            .filter_map(|ReportedFailure { failure, .. }| match &failure.kind {
+                FailureKind::MissingField(field) => Some((failure.pointer.clone(), field.clone())),
                 _ => None,
             })
             .collect();
         let mut misspelt = BTreeSet::new();
         let mut findings = Vec::new();
-        for Told { failure, note } in &reported {
-            let Wrong::Unknown(fields) = &failure.wrong else { continue };
+        for ReportedFailure { failure, note } in &reported {
+            let FailureKind::UnknownFields(fields) = &failure.kind else { continue };
             let known = self.known_fields(failure);
             // Fields that bundling adds are not the author's mistake.
             for field in fields.iter().filter(|field| !is_added(field)) {
-                let meant = self.meant_field(failure, field, &known, &missing);
+                let meant = self.suggest_field(failure, field, &known, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
-                findings.push(noted(self.unknown(failure, field, &known, meant), note.as_deref()));
+                findings.push(with_note(self.unknown_field(failure, field, &known, meant), note.as_deref()));
             }
         }
-        for Told { failure, note } in &reported {
-            let finding = match &failure.wrong {
-                Wrong::Unknown(_) => continue,
+        for ReportedFailure { failure, note } in &reported {
+            let finding = match &failure.kind {
+                FailureKind::UnknownFields(_) => continue,
                 // The field is present under a misspelt name, which is reported.
-                Wrong::Missing(field) if misspelt.contains(&(failure.pointer.clone(), field.clone())) => {
+                FailureKind::MissingField(field)
+                    if misspelt.contains(&(failure.pointer.clone(), field.clone())) =>
+                {
                     continue;
                 }
-                _ => self.one(failure),
+                _ => self.describe(failure),
             };
-            findings.push(noted(finding, note.as_deref()));
+            findings.push(with_note(finding, note.as_deref()));
         }
         if findings.is_empty() {
-            findings.extend(reported.iter().filter_map(|Told { failure, .. }| self.no_room(failure)));
+            findings.extend(
+                reported
+                    .iter()
+                    .filter_map(|ReportedFailure { failure, .. }| self.added_field_refused(failure)),
+            );
         }
         findings
     }
 
     /// Replaces "matches no alternative" by the failures of the closest alternative.
-    fn unfold(&self, failure: Failure, note: Option<String>, reported: &mut Vec<Told>) {
-        let Wrong::NoBranch(branches) = &failure.wrong else {
-            reported.push(Told { failure, note });
+    fn expand_branches(
+        &self,
+        failure: SchemaFailure,
+        note: Option<String>,
+        reported: &mut Vec<ReportedFailure>,
+    ) {
+        let FailureKind::NoBranch(branches) = &failure.kind else {
+            reported.push(ReportedFailure { failure, note });
             return;
         };
-        match branches::nearest(&failure.pointer, branches) {
-            Nearest::Meant(index, failures) => {
-                let note = note.or_else(|| self.alternative(&failure, index, branches.len()));
+        match branches::closest_branch(&failure.pointer, branches) {
+            BranchMatch::Closest(index, failures) => {
+                let note = note.or_else(|| self.branch_note(&failure, index, branches.len()));
                 for inner in failures {
-                    self.unfold(inner, note.clone(), reported);
+                    self.expand_branches(inner, note.clone(), reported);
                 }
             }
-            Nearest::Same(inner) => self.unfold(inner, note, reported),
-            Nearest::OneOf(_) | Nearest::Nothing => reported.push(Told { failure, note }),
+            BranchMatch::Common(inner) => self.expand_branches(inner, note, reported),
+            BranchMatch::MissingOneOf(_) | BranchMatch::Undecided => {
+                reported.push(ReportedFailure { failure, note })
+            }
         }
     }
 
-    fn alternative(&self, failure: &Failure, index: usize, count: usize) -> Option<String> {
+    fn branch_note(&self, failure: &SchemaFailure, index: usize, count: usize) -> Option<String> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let branch =
-            self.bundle.schema(path)?.value.pointer(&keywords::below(pointer, &index.to_string()))?;
+            self.bundle.schema(path)?.value.pointer(&keywords::child_pointer(pointer, &index.to_string()))?;
         let name = branch.get("$ref").or_else(|| branch.get("title")).and_then(Value::as_str);
         (count > 1).then(|| match name {
             Some(name) => format!("closest of {count} alternatives: `{name}`"),
@@ -114,7 +127,7 @@ impl Subject<'_> {
     }
 
     fn finding(&self, code: Code, pointer: &str, message: String) -> Diagnostic {
-        Diagnostic::new(code, message).in_file(self.file).about(pointer)
+        Diagnostic::new(code, message).in_file(self.file).at_pointer(pointer)
     }
 
     fn value(&self, pointer: &str) -> &Value {
@@ -122,14 +135,14 @@ impl Subject<'_> {
     }
 
     /// The schema that contains the failed keyword, and the name of its file.
-    fn rule(&self, failure: &Failure) -> Option<(&Value, String)> {
+    fn schema_of_keyword(&self, failure: &SchemaFailure) -> Option<(&Value, String)> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once('/')?;
         Some((self.bundle.schema(path)?.value.pointer(parent)?, self.layout.schema(path)))
     }
 
-    fn known_fields(&self, failure: &Failure) -> Vec<&str> {
-        let Some((schema, _)) = self.rule(failure) else { return Vec::new() };
+    fn known_fields(&self, failure: &SchemaFailure) -> Vec<&str> {
+        let Some((schema, _)) = self.schema_of_keyword(failure) else { return Vec::new() };
         let fields = schema.get("properties").and_then(Value::as_map).into_iter();
         fields
             .flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()))
@@ -137,25 +150,31 @@ impl Subject<'_> {
             .collect()
     }
 
-    fn meant_field(
+    fn suggest_field(
         &self,
-        failure: &Failure,
+        failure: &SchemaFailure,
         field: &str,
         known: &[&str],
         missing: &BTreeSet<(String, String)>,
     ) -> Option<String> {
         let is_missing = |name: &&&str| missing.contains(&(failure.pointer.clone(), (**name).to_owned()));
-        let meant = self.patience.lasts(known.len(), || {
+        let meant = self.budget.spend(known.len(), || {
             suggest::nearest(field, known.iter().filter(is_missing).copied())
                 .or_else(|| suggest::nearest(field, known.iter().copied()))
         });
         meant.map(str::to_owned)
     }
 
-    fn unknown(&self, failure: &Failure, field: &str, known: &[&str], meant: Option<String>) -> Diagnostic {
-        let pointer = keywords::below(&failure.pointer, field);
+    fn unknown_field(
+        &self,
+        failure: &SchemaFailure,
+        field: &str,
+        known: &[&str],
+        meant: Option<String>,
+    ) -> Diagnostic {
+        let pointer = keywords::child_pointer(&failure.pointer, field);
         let finding = self.finding(code::UNKNOWN_FIELD, &pointer, format!("unknown field `{field}`"));
-        let finding = match self.rule(failure) {
+        let finding = match self.schema_of_keyword(failure) {
             Some((_, file)) => finding.label(format!("not in `{file}`")),
             None => finding,
         };
@@ -171,12 +190,12 @@ impl Subject<'_> {
 
     /// The finding for a schema that does not allow a field that bundling adds, when that is the only
     /// failure.
-    fn no_room(&self, failure: &Failure) -> Option<Diagnostic> {
-        let Wrong::Unknown(fields) = &failure.wrong else { return None };
+    fn added_field_refused(&self, failure: &SchemaFailure) -> Option<Diagnostic> {
+        let FailureKind::UnknownFields(fields) = &failure.kind else { return None };
         let field = fields.iter().find(|field| is_added(field))?;
         let message = format!("the schema does not allow `{field}`, which bundling adds");
         let finding = self.finding(code::UNKNOWN_FIELD, &failure.pointer, message);
-        let finding = match self.rule(failure) {
+        let finding = match self.schema_of_keyword(failure) {
             Some((_, file)) => finding.label(format!("not in `{file}`")),
             None => finding,
         };
@@ -187,102 +206,107 @@ impl Subject<'_> {
         )
     }
 
-    fn one(&self, failure: &Failure) -> Diagnostic {
+    fn describe(&self, failure: &SchemaFailure) -> Diagnostic {
         let pointer = failure.pointer.as_str();
         let value = self.value(pointer);
         let shown = show(value);
-        let because = self.rule(failure).map(|(_, file)| format!("by `{file}`")).unwrap_or_default();
-        match &failure.wrong {
-            Wrong::Unknown(_) => self.finding(code::UNKNOWN_FIELD, pointer, "unknown fields".to_owned()),
-            Wrong::Missing(field) => self.missing(failure, field),
-            Wrong::Type(types) => self.wrong_type(pointer, value, types).label(because),
-            Wrong::Enum(values) => self.not_allowed(pointer, value, values).label(because),
-            Wrong::Pattern => {
+        let because =
+            self.schema_of_keyword(failure).map(|(_, file)| format!("by `{file}`")).unwrap_or_default();
+        match &failure.kind {
+            FailureKind::UnknownFields(_) => {
+                self.finding(code::UNKNOWN_FIELD, pointer, "unknown fields".to_owned())
+            }
+            FailureKind::MissingField(field) => self.missing(failure, field),
+            FailureKind::Type(types) => self.wrong_type(pointer, value, types).label(because),
+            FailureKind::Enum(values) => self.not_allowed(pointer, value, values).label(because),
+            FailureKind::Pattern => {
                 let message = format!("`{shown}` does not match the pattern");
                 let finding = self.finding(code::PATTERN, pointer, message).label(because);
                 finding.note(self.pattern(failure))
             }
-            Wrong::CostlyPattern => {
+            FailureKind::CostlyPattern => {
                 let message = "matching the pattern against this text takes too long".to_owned();
                 let finding = self.finding(code::COSTLY_PATTERN, pointer, message).label(because);
                 finding.hint("write the pattern in the schema without nested repetitions")
             }
-            Wrong::Format(format) => self
+            FailureKind::Format(format) => self
                 .finding(code::FORMAT, pointer, format!("`{shown}` is not of the format `{format}`"))
                 .label(because),
-            Wrong::Range(how) => {
+            FailureKind::Range(how) => {
                 self.finding(code::RANGE, pointer, format!("{shown} is {how}")).label(because)
             }
-            Wrong::Length(how) => {
+            FailureKind::Length(how) => {
                 self.finding(code::LENGTH, pointer, format!("the text is {how}")).label(because)
             }
-            Wrong::Count(how) => {
-                let what = kind(value);
+            FailureKind::Count(how) => {
+                let what = kind_name(value);
                 self.finding(code::COUNT, pointer, format!("{what} with {how}")).label(because)
             }
-            Wrong::NotContained(Allowed(values)) => {
+            FailureKind::NotContained(AllowedValues(values)) => {
                 let needed = any_of(values.iter().map(show_plain));
                 self.finding(code::COUNT, pointer, format!("the list must contain {needed}")).label(because)
             }
-            Wrong::Repeated => {
+            FailureKind::DuplicateItem => {
                 let message = "the list has an item twice".to_owned();
-                self.finding(code::REPEATED_ITEM, &repeated(value, pointer), message).label(because)
+                self.finding(code::REPEATED_ITEM, &repeated_item(value, pointer), message).label(because)
             }
-            Wrong::NoBranch(branches) => self.no_branch(pointer, branches).label(because),
-            Wrong::ManyBranches(_) => {
+            FailureKind::NoBranch(branches) => self.no_branch(pointer, branches).label(because),
+            FailureKind::ManyBranches(_) => {
                 let message =
                     "the value matches more than one alternative, but must match exactly one".to_owned();
                 self.finding(code::MANY_ALTERNATIVES, pointer, message).label(because)
             }
-            Wrong::Name(name, inner) => {
+            FailureKind::FieldName(name, inner) => {
                 let message = match &**inner {
-                    Wrong::Pattern => format!("the name `{}` does not match the pattern", shortened(name)),
+                    FailureKind::Pattern => {
+                        format!("the name `{}` does not match the pattern", shortened(name))
+                    }
                     _ => format!("the name `{}` is not allowed", shortened(name)),
                 };
                 let finding = self.finding(code::FIELD_NAME, pointer, message).label(because);
                 match &**inner {
-                    Wrong::Pattern => finding.note(self.pattern(failure)),
+                    FailureKind::Pattern => finding.note(self.pattern(failure)),
                     _ => finding,
                 }
             }
-            Wrong::TooMany => {
+            FailureKind::TooMany => {
                 let message = "the file has too many errors to report".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
                 finding.hint("check the schema first: it may not demand what was meant")
             }
-            Wrong::TooComplex => {
+            FailureKind::TooComplex => {
                 let message = "checking the file against its schema takes too long".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
                 finding.hint("add a field that distinguishes the schema's alternatives, or reduce nesting")
             }
-            Wrong::Forbidden => self
+            FailureKind::Forbidden => self
                 .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
                 .label(because),
         }
     }
 
     /// The pattern that did not match, as a note.
-    fn pattern(&self, failure: &Failure) -> String {
+    fn pattern(&self, failure: &SchemaFailure) -> String {
         let keyword = failure.keyword.as_ref();
         let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
         format!("the pattern is `{}`", pattern.and_then(Value::as_str).unwrap_or("of the schema"))
     }
 
-    fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
-        let asks = self.asking(failure, field);
+    fn missing(&self, failure: &SchemaFailure, field: &str) -> Diagnostic {
+        let asks = self.requiring_field(failure, field);
         let message = match asks {
             Some(other) => format!("missing field `{field}`, which is required when `{other}` is present"),
             None => format!("missing field `{field}`"),
         };
         let finding = self.finding(code::MISSING_FIELD, &failure.pointer, message);
-        match self.rule(failure) {
+        match self.schema_of_keyword(failure) {
             Some((_, file)) => finding.label(format!("required by `{file}`")),
             None => finding,
         }
     }
 
     /// The field whose presence makes `field` required, by `dependencies`.
-    fn asking(&self, failure: &Failure, field: &str) -> Option<&str> {
+    fn requiring_field(&self, failure: &SchemaFailure, field: &str) -> Option<&str> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once("/dependencies")?;
         let rules = self.bundle.schema(path)?.value.pointer(&format!("{parent}/dependencies"))?.as_map()?;
@@ -297,7 +321,7 @@ impl Subject<'_> {
 
     fn wrong_type(&self, pointer: &str, value: &Value, types: &[String]) -> Diagnostic {
         let names: Vec<&str> = types.iter().map(|name| type_name(name)).collect();
-        let message = format!("expected {}, found {}", names.join(" or "), kind(value));
+        let message = format!("expected {}, found {}", names.join(" or "), kind_name(value));
         let finding = self.finding(code::WRONG_TYPE, pointer, message);
         let wants = |name: &str| types.iter().any(|type_| type_ == name);
         let shown = show(value);
@@ -323,14 +347,14 @@ impl Subject<'_> {
         }
     }
 
-    fn not_allowed(&self, pointer: &str, value: &Value, Allowed(values): &Allowed) -> Diagnostic {
+    fn not_allowed(&self, pointer: &str, value: &Value, AllowedValues(values): &AllowedValues) -> Diagnostic {
         let message = match &**values {
             [one] => format!("`{}` is not `{}`", show(value), show_plain(one)),
             _ => format!("`{}` is not one of the allowed values", show(value)),
         };
         let finding = self.finding(code::NOT_ALLOWED, pointer, message);
         let meant = value.as_str().and_then(|written| {
-            self.patience.lasts(values.len(), || {
+            self.budget.spend(values.len(), || {
                 let allowed: Vec<String> = values.iter().map(show_plain).collect();
                 suggest::nearest(written, allowed.iter().map(String::as_str)).map(str::to_owned)
             })
@@ -342,8 +366,8 @@ impl Subject<'_> {
         }
     }
 
-    fn no_branch(&self, pointer: &str, branches: &[Vec<Failure>]) -> Diagnostic {
-        if let Nearest::OneOf(fields) = branches::nearest(pointer, branches) {
+    fn no_branch(&self, pointer: &str, branches: &[Vec<SchemaFailure>]) -> Diagnostic {
+        if let BranchMatch::MissingOneOf(fields) = branches::closest_branch(pointer, branches) {
             let message = format!("one of the fields {} is required", any_of(fields.iter()));
             return self.finding(code::MISSING_FIELD, pointer, message);
         }
@@ -351,7 +375,7 @@ impl Subject<'_> {
         let mut finding = self.finding(code::NO_ALTERNATIVE, pointer, message);
         for (index, failures) in branches.iter().enumerate().take(4) {
             if let Some(first) = failures.first() {
-                let words = self.one(first).message;
+                let words = self.describe(first).message;
                 finding = finding.note(format!("not alternative {}: {words}", index + 1));
             }
         }
@@ -364,7 +388,7 @@ fn is_added(name: &str) -> bool {
     matches!(name, "$file_sha256sum" | "__identifier")
 }
 
-fn noted(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
+fn with_note(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
     match note {
         Some(note) => finding.note(note),
         None => finding,
@@ -372,23 +396,24 @@ fn noted(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
 }
 
 /// The pointer of the first item that repeats an earlier item of a list.
-fn repeated(value: &Value, pointer: &str) -> String {
+fn repeated_item(value: &Value, pointer: &str) -> String {
     let second = equality::first_repeated(value.as_list().unwrap_or_default());
-    second.map_or_else(|| pointer.to_owned(), |index| keywords::below(pointer, &index.to_string()))
+    second.map_or_else(|| pointer.to_owned(), |index| keywords::child_pointer(pointer, &index.to_string()))
 }
 
 /// Leaves out duplicates, and other failures of a value that has the wrong type: they only follow from that.
-fn without_echoes(reported: Vec<Told>) -> Vec<Told> {
+fn without_redundant(reported: Vec<ReportedFailure>) -> Vec<ReportedFailure> {
     let typed: BTreeSet<String> = reported
         .iter()
-        .filter(|reported| matches!(reported.failure.wrong, Wrong::Type(_)))
+        .filter(|reported| matches!(reported.failure.kind, FailureKind::Type(_)))
         .map(|reported| reported.failure.pointer.clone())
         .collect();
     let mut known: BTreeSet<(String, String)> = BTreeSet::new();
-    let mut kept: Vec<Told> = Vec::new();
+    let mut kept: Vec<ReportedFailure> = Vec::new();
     for one in reported {
-        let Failure { pointer, wrong, .. } = &one.failure;
-        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_) | Wrong::Name(..));
+        let SchemaFailure { pointer, kind: wrong, .. } = &one.failure;
+        let echo =
+            typed.contains(pointer) && !matches!(wrong, FailureKind::Type(_) | FailureKind::FieldName(..));
         if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {
             kept.push(one);
         }

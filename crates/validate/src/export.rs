@@ -10,8 +10,8 @@ use qontract_bundle::types::Types;
 use qontract_bundle::{Bundle, Layout, Value};
 use serde_json::{Map, Value as Plain, json};
 
-use crate::keywords::{self, Holds};
-use crate::schema::reference::{self, DRAFT, Place, Target};
+use crate::keywords::{self, KeywordKind};
+use crate::schema::reference::{self, DRAFT, RefTarget, SchemaLocation};
 use crate::tree::plain;
 
 /// The exported schemas of a bundle: path within the folder ↦ text.
@@ -19,7 +19,7 @@ pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
     let types = Types::read(&bundle.graphql().value);
     let mut files = BTreeMap::new();
     for schema in bundle.schemas() {
-        let one = One { bundle, path: &schema.path };
+        let one = SchemaExporter { bundle, path: &schema.path };
         let mut exported = one.schema(&schema.document.value);
         if let Plain::Object(map) = &mut exported {
             map.insert("$schema".to_owned(), json!(format!("{DRAFT}#")));
@@ -60,12 +60,12 @@ fn pretty(value: &Plain) -> String {
     text
 }
 
-struct One<'a> {
+struct SchemaExporter<'a> {
     bundle: &'a Bundle,
     path: &'a str,
 }
 
-impl One<'_> {
+impl SchemaExporter<'_> {
     fn schema(&self, schema: &Value) -> Plain {
         let Value::Map(map) = schema else { return plain(schema) };
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
@@ -79,20 +79,20 @@ impl One<'_> {
         }
         let mut exported = Map::new();
         for (key, value) in map.iter() {
-            let Some(holds) = keywords::holds(key.as_str()) else { continue };
+            let Some(holds) = keywords::keyword_kind(key.as_str()) else { continue };
             let value = match (key.as_str(), holds, value) {
                 ("$schema" | "$id" | "$schemaRef", _, _) => continue,
-                (_, Holds::Map, Value::Map(schemas)) => {
+                (_, KeywordKind::Map, Value::Map(schemas)) => {
                     let own = schemas.iter().filter(|(name, _)| !is_added(name.as_str()));
                     Plain::Object(
                         own.map(|(name, schema)| (name.as_str().to_owned(), self.schema(schema))).collect(),
                     )
                 }
-                (_, Holds::List | Holds::SchemaOrList, Value::List(items)) => {
+                (_, KeywordKind::List | KeywordKind::SchemaOrList, Value::List(items)) => {
                     Plain::Array(items.iter().map(|item| self.schema(item)).collect())
                 }
-                (_, Holds::Schema | Holds::SchemaOrList, schema) => self.schema(schema),
-                (_, Holds::Dependencies, Value::Map(entries)) => {
+                (_, KeywordKind::Schema | KeywordKind::SchemaOrList, schema) => self.schema(schema),
+                (_, KeywordKind::Dependencies, Value::Map(entries)) => {
                     let entries =
                         entries.iter().map(|(name, entry)| (name.as_str().to_owned(), self.schema(entry)));
                     Plain::Object(entries.collect())
@@ -106,7 +106,8 @@ impl One<'_> {
 
     /// A reference, relative to the exported file.
     fn relative(&self, reference: &str) -> String {
-        let Target::Place(Place { file, pointer, .. }) = reference::target(self.bundle, self.path, reference)
+        let RefTarget::Schema(SchemaLocation { file, pointer, .. }) =
+            reference::resolve(self.bundle, self.path, reference)
         else {
             return reference.to_owned();
         };

@@ -7,26 +7,26 @@ use serde_json::Value as Plain;
 
 /// One failure of a value against a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct SchemaFailure {
     /// JSON pointer of the value.
     pub pointer: String,
     /// The failed keyword: path of the schema, and JSON pointer in it.
     pub keyword: Option<(String, String)>,
     /// The kind of the failure.
-    pub wrong: Wrong,
+    pub kind: FailureKind,
 }
 
 /// The kinds of failures of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wrong {
+pub enum FailureKind {
     /// The value has fields that the schema does not define.
-    Unknown(Vec<String>),
+    UnknownFields(Vec<String>),
     /// The value lacks a required field.
-    Missing(String),
+    MissingField(String),
     /// The value has none of these types.
     Type(Vec<String>),
     /// The value is not one of these.
-    Enum(Allowed),
+    Enum(AllowedValues),
     /// The value does not match the pattern.
     Pattern,
     /// Matching the pattern exceeded the backtracking limit.
@@ -40,15 +40,15 @@ pub enum Wrong {
     /// There are too many or too few items or fields, and by which limit.
     Count(String),
     /// The list contains none of these values, but must contain one.
-    NotContained(Allowed),
+    NotContained(AllowedValues),
     /// The list contains an item twice.
-    Repeated,
+    DuplicateItem,
     /// The value matches no alternative: the failures of each.
-    NoBranch(Vec<Vec<Failure>>),
+    NoBranch(Vec<Vec<SchemaFailure>>),
     /// The value matches more than one alternative: their indices.
     ManyBranches(Vec<usize>),
     /// The name of a field fails: the name, and the kind of its failure.
-    Name(String, Box<Wrong>),
+    FieldName(String, Box<FailureKind>),
     /// No value is allowed.
     Forbidden,
     /// The check exceeded its step or depth limit.
@@ -59,9 +59,9 @@ pub enum Wrong {
 
 /// The values that a schema allows, shared by all failures that report them.
 #[derive(Clone, PartialEq)]
-pub struct Allowed(pub Arc<[Plain]>);
+pub struct AllowedValues(pub Arc<[Plain]>);
 
-impl fmt::Debug for Allowed {
+impl fmt::Debug for AllowedValues {
     /// Shows at most 16 values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} values: {:?}", self.0.len(), &self.0[..self.0.len().min(16)])

@@ -4,7 +4,7 @@ use qontract_bundle::{Map, Value};
 
 /// The kind of value a keyword has, by the subschemas in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum KeywordKind {
     /// No schema.
     Plain,
     /// One schema.
@@ -20,76 +20,78 @@ pub enum Holds {
 }
 
 /// All keywords that have a meaning in a schema of a data repo.
-pub const KEYWORDS: &[(&str, Holds)] = &[
-    ("$id", Holds::Plain),
-    ("$ref", Holds::Plain),
-    ("$schema", Holds::Plain),
-    ("$schemaRef", Holds::Plain),
-    ("additionalItems", Holds::Schema),
-    ("additionalProperties", Holds::Schema),
-    ("allOf", Holds::List),
-    ("anyOf", Holds::List),
-    ("const", Holds::Plain),
-    ("contains", Holds::Schema),
-    ("default", Holds::Plain),
-    ("definitions", Holds::Map),
-    ("dependencies", Holds::Dependencies),
-    ("description", Holds::Plain),
-    ("enum", Holds::Plain),
-    ("examples", Holds::Plain),
-    ("exclusiveMaximum", Holds::Plain),
-    ("exclusiveMinimum", Holds::Plain),
-    ("format", Holds::Plain),
-    ("items", Holds::SchemaOrList),
-    ("maxItems", Holds::Plain),
-    ("maxLength", Holds::Plain),
-    ("maxProperties", Holds::Plain),
-    ("maximum", Holds::Plain),
-    ("minItems", Holds::Plain),
-    ("minLength", Holds::Plain),
-    ("minProperties", Holds::Plain),
-    ("minimum", Holds::Plain),
-    ("multipleOf", Holds::Plain),
-    ("not", Holds::Schema),
-    ("oneOf", Holds::List),
-    ("pattern", Holds::Plain),
-    ("patternProperties", Holds::Map),
-    ("properties", Holds::Map),
-    ("propertyNames", Holds::Schema),
-    ("required", Holds::Plain),
-    ("title", Holds::Plain),
-    ("type", Holds::Plain),
-    ("uniqueItems", Holds::Plain),
+pub const KEYWORDS: &[(&str, KeywordKind)] = &[
+    ("$id", KeywordKind::Plain),
+    ("$ref", KeywordKind::Plain),
+    ("$schema", KeywordKind::Plain),
+    ("$schemaRef", KeywordKind::Plain),
+    ("additionalItems", KeywordKind::Schema),
+    ("additionalProperties", KeywordKind::Schema),
+    ("allOf", KeywordKind::List),
+    ("anyOf", KeywordKind::List),
+    ("const", KeywordKind::Plain),
+    ("contains", KeywordKind::Schema),
+    ("default", KeywordKind::Plain),
+    ("definitions", KeywordKind::Map),
+    ("dependencies", KeywordKind::Dependencies),
+    ("description", KeywordKind::Plain),
+    ("enum", KeywordKind::Plain),
+    ("examples", KeywordKind::Plain),
+    ("exclusiveMaximum", KeywordKind::Plain),
+    ("exclusiveMinimum", KeywordKind::Plain),
+    ("format", KeywordKind::Plain),
+    ("items", KeywordKind::SchemaOrList),
+    ("maxItems", KeywordKind::Plain),
+    ("maxLength", KeywordKind::Plain),
+    ("maxProperties", KeywordKind::Plain),
+    ("maximum", KeywordKind::Plain),
+    ("minItems", KeywordKind::Plain),
+    ("minLength", KeywordKind::Plain),
+    ("minProperties", KeywordKind::Plain),
+    ("minimum", KeywordKind::Plain),
+    ("multipleOf", KeywordKind::Plain),
+    ("not", KeywordKind::Schema),
+    ("oneOf", KeywordKind::List),
+    ("pattern", KeywordKind::Plain),
+    ("patternProperties", KeywordKind::Map),
+    ("properties", KeywordKind::Map),
+    ("propertyNames", KeywordKind::Schema),
+    ("required", KeywordKind::Plain),
+    ("title", KeywordKind::Plain),
+    ("type", KeywordKind::Plain),
+    ("uniqueItems", KeywordKind::Plain),
 ];
 
 /// The kind of the keyword `name`; `None` if it is not a keyword.
-pub fn holds(name: &str) -> Option<Holds> {
+pub fn keyword_kind(name: &str) -> Option<KeywordKind> {
     KEYWORDS.iter().find(|(known, _)| *known == name).map(|(_, holds)| *holds)
 }
 
 /// Visits `schema` and its subschemas, with the JSON pointer of each.
-pub fn each_schema<'v>(schema: &'v Value, pointer: &mut String, visit: &mut impl FnMut(&'v Map, &str)) {
+pub fn visit_schemas<'v>(schema: &'v Value, pointer: &mut String, visit: &mut impl FnMut(&'v Map, &str)) {
     let Value::Map(map) = schema else { return };
     visit(map, pointer);
     for (key, value) in map.iter() {
-        let Some(holds) = holds(key.as_str()) else { continue };
+        let Some(holds) = keyword_kind(key.as_str()) else { continue };
         let length = pointer.len();
-        push(pointer, key.as_str());
+        push_token(pointer, key.as_str());
         match (holds, value) {
-            (Holds::Schema | Holds::SchemaOrList, Value::Map(_)) => each_schema(value, pointer, visit),
-            (Holds::List | Holds::SchemaOrList, Value::List(items)) => {
+            (KeywordKind::Schema | KeywordKind::SchemaOrList, Value::Map(_)) => {
+                visit_schemas(value, pointer, visit)
+            }
+            (KeywordKind::List | KeywordKind::SchemaOrList, Value::List(items)) => {
                 for (index, item) in items.iter().enumerate() {
                     let length = pointer.len();
-                    push(pointer, &index.to_string());
-                    each_schema(item, pointer, visit);
+                    push_token(pointer, &index.to_string());
+                    visit_schemas(item, pointer, visit);
                     pointer.truncate(length);
                 }
             }
-            (Holds::Map | Holds::Dependencies, Value::Map(schemas)) => {
+            (KeywordKind::Map | KeywordKind::Dependencies, Value::Map(schemas)) => {
                 for (name, schema) in schemas.iter() {
                     let length = pointer.len();
-                    push(pointer, name.as_str());
-                    each_schema(schema, pointer, visit);
+                    push_token(pointer, name.as_str());
+                    visit_schemas(schema, pointer, visit);
                     pointer.truncate(length);
                 }
             }
@@ -100,7 +102,7 @@ pub fn each_schema<'v>(schema: &'v Value, pointer: &mut String, visit: &mut impl
 }
 
 /// Appends a reference token to a JSON pointer, escaped.
-pub fn push(pointer: &mut String, step: &str) {
+pub fn push_token(pointer: &mut String, step: &str) {
     pointer.push('/');
     for character in step.chars() {
         match character {
@@ -112,9 +114,9 @@ pub fn push(pointer: &mut String, step: &str) {
 }
 
 /// A JSON pointer with one more reference token.
-pub fn below(pointer: &str, step: &str) -> String {
+pub fn child_pointer(pointer: &str, step: &str) -> String {
     let mut pointer = pointer.to_owned();
-    push(&mut pointer, step);
+    push_token(&mut pointer, step);
     pointer
 }
 

@@ -10,35 +10,35 @@
 //!
 //! This crate is pure: it reads no files, and **nothing that data names is ever fetched**.
 
+mod cache;
+mod display;
 mod explain;
 pub mod export;
 mod failure;
+mod fast_path;
 mod keywords;
-mod known;
 mod links;
 pub mod pattern;
 pub mod peer;
-mod quick;
 mod rules;
 pub mod schema;
 mod spans;
 mod tree;
-mod words;
 
 use std::collections::BTreeSet;
 
 use qontract_bundle::types::Types;
-use qontract_bundle::walk::Guide;
+use qontract_bundle::walk::SchemaIndex;
 use qontract_bundle::{Bundle, Layout, Value};
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
-use known::Right;
+use cache::ValidDigests;
 use links::Link;
-use schema::{Checker, Formats};
+use schema::{Formats, SchemaChecker};
 
-pub use failure::{Allowed, Failure, Wrong};
-pub use known::Known;
+pub use cache::ValidationCache;
+pub use failure::{AllowedValues, FailureKind, SchemaFailure};
 pub use spans::locate;
 
 /// Options of a validation.
@@ -58,12 +58,12 @@ pub struct Options {
 struct Context<'b> {
     bundle: &'b Bundle,
     types: &'b Types,
-    guide: &'b Guide<'b, &'b Value>,
+    guide: &'b SchemaIndex<'b, &'b Value>,
     layout: &'b Layout,
-    checker: &'b Checker<'b>,
+    checker: &'b SchemaChecker<'b>,
     unread: &'b BTreeSet<String>,
     /// Cached results of the last validation.
-    known: &'b Known,
+    cache: &'b ValidationCache,
 }
 
 /// The links of one datafile.
@@ -83,29 +83,33 @@ impl<'b> Context<'b> {
 }
 
 /// The schemas of a bundle as a guide for walking datafiles.
-fn guide(bundle: &Bundle) -> Guide<'_, &Value> {
-    Guide::new(bundle.schemas().iter().map(|schema| (&*schema.path, &*schema.document.value)))
+fn guide(bundle: &Bundle) -> SchemaIndex<'_, &Value> {
+    SchemaIndex::new(bundle.schemas().iter().map(|schema| (&*schema.path, &*schema.document.value)))
 }
 
 /// All findings about a bundle, in no particular order.
 pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
-    validate_again(bundle, options, &mut Known::default())
+    validate_incremental(bundle, options, &mut ValidationCache::default())
 }
 
 /// Validates incrementally: files that `cache` has as valid are not checked again, and `cache` is updated.
 ///
 /// The findings are the same as those of [`validate`].
-pub fn validate_again(bundle: &Bundle, options: &Options, cache: &mut Known) -> Vec<Diagnostic> {
-    cache.stand_on(bundle, options);
+pub fn validate_incremental(
+    bundle: &Bundle,
+    options: &Options,
+    cache: &mut ValidationCache,
+) -> Vec<Diagnostic> {
+    cache.invalidate_for(bundle, options);
     let (findings, valid) = check(bundle, options, cache);
     cache.replace(valid);
     findings
 }
 
 /// The findings, and the results to cache.
-fn check(bundle: &Bundle, options: &Options, cache: &Known) -> (Vec<Diagnostic>, Right) {
+fn check(bundle: &Bundle, options: &Options, cache: &ValidationCache) -> (Vec<Diagnostic>, ValidDigests) {
     let types = Types::read(&bundle.graphql().value);
-    let checker = Checker::new(bundle, options.formats);
+    let checker = SchemaChecker::new(bundle, options.formats);
     let guide = guide(bundle);
     let cx = Context {
         bundle,
@@ -114,19 +118,19 @@ fn check(bundle: &Bundle, options: &Options, cache: &Known) -> (Vec<Diagnostic>,
         layout: &options.layout,
         checker: &checker,
         unread: &options.unread,
-        known: cache,
+        cache,
     };
     let mut findings = rules::schemas::check(&cx);
     let (found, mut fit) = rules::files::check(&cx);
     findings.extend(found);
     // Links are collected for findings only if the fast path finds something wrong.
-    let linked = quick::all_right(&cx);
+    let linked = fast_path::valid_links(&cx);
     let links = if linked.is_some() { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
     // A broken reference is reported once, by its target: schema failures at the same location are dropped.
     let places: BTreeSet<_> =
-        broken.iter().map(|finding| (&finding.place.file, &finding.place.pointer)).collect();
-    findings.retain(|finding| !places.contains(&(&finding.place.file, &finding.place.pointer)));
+        broken.iter().map(|finding| (&finding.location.file, &finding.location.pointer)).collect();
+    findings.retain(|finding| !places.contains(&(&finding.location.file, &finding.location.pointer)));
     findings.extend(broken);
     findings.extend(rules::unique::check(&cx, &links));
     let (found, fit_resources) = rules::resources::check(&cx);
@@ -137,9 +141,9 @@ fn check(bundle: &Bundle, options: &Options, cache: &Known) -> (Vec<Diagnostic>,
         findings.extend(rules::resources::unused(&cx));
     }
     findings.extend(rules::graphql::check(&cx));
-    findings.extend(rules::match_schema::check(&cx));
+    findings.extend(rules::schema_match::check(&cx));
     findings.extend(rules::synthetic::check(&cx));
     findings.extend(rules::paths::check(&cx));
     let (linked, wanted) = linked.unwrap_or_default();
-    (findings, Right { fit, linked, wanted })
+    (findings, ValidDigests { conforming: fit, linked, content_targets: wanted })
 }

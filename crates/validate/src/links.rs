@@ -1,7 +1,9 @@
 //! The links of a datafile: references, resource paths, and values that must be unique.
 
 use qontract_bundle::types::{Type, Types};
-use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor, jsonpath};
+use qontract_bundle::walk::{
+    self, PathSegment, SchemaIndex, Tree as _, VisitedValue, Visitor, WalkPosition, jsonpath,
+};
 use qontract_bundle::{Bundle, Datafile, Document, Value, json};
 
 use crate::keywords;
@@ -12,16 +14,16 @@ pub struct Link<'b> {
     /// JSON pointer of the value.
     pub pointer: String,
     /// The kind of the link.
-    pub what: What<'b>,
+    pub kind: LinkKind<'b>,
     /// The schema file that the walk was in.
     pub schema_path: Option<&'b str>,
 }
 
 /// The kinds of links.
 #[derive(Debug)]
-pub enum What<'b> {
+pub enum LinkKind<'b> {
     /// A `$ref`.
-    Reference(Reference<'b>),
+    Reference(DatafileReference<'b>),
     /// The path of a resource.
     Resource(&'b str),
     /// A value that must be unique.
@@ -34,12 +36,12 @@ pub enum What<'b> {
         value: String,
     },
     /// An item of a list, and its identifier within the list.
-    Item(Item<'b>),
+    Item(ListItem<'b>),
 }
 
 /// A `$ref`.
 #[derive(Clone, Copy, Debug)]
-pub struct Reference<'b> {
+pub struct DatafileReference<'b> {
     /// Its value.
     pub to: &'b Value,
     /// The datafile that it points to, if it exists.
@@ -50,7 +52,7 @@ pub struct Reference<'b> {
 
 /// An item of a list.
 #[derive(Debug)]
-pub struct Item<'b> {
+pub struct ListItem<'b> {
     /// The path of the list, as the established validator writes it.
     pub list: String,
     /// The index of the item.
@@ -65,9 +67,9 @@ pub struct Item<'b> {
 
 /// One fact about a leaf, in borrowed form: nothing is allocated.
 #[derive(Clone, Copy)]
-pub enum Said<'b> {
+pub enum LeafFact<'b> {
     /// A `$ref`.
-    Reference(Reference<'b>),
+    Reference(DatafileReference<'b>),
     /// The path of a resource.
     Resource(&'b str),
     /// A value that must be unique among the values of a field of a type.
@@ -78,30 +80,30 @@ pub enum Said<'b> {
 }
 
 /// A leaf of a bundle's datafile.
-pub type Leaf<'w, 'b> = Visited<'w, 'b, 'b, &'b Value, &'b Value>;
+pub type Leaf<'w, 'b> = VisitedValue<'w, 'b, 'b, &'b Value, &'b Value>;
 
 /// Derives the facts of a leaf.
 #[derive(Clone, Copy)]
-pub struct Reader<'b> {
+pub struct LeafReader<'b> {
     /// The bundle, to resolve references.
     pub bundle: &'b Bundle,
     /// The types of the data.
     pub types: &'b Types,
 }
 
-struct Links<'b> {
-    reader: Reader<'b>,
+struct LinkCollector<'b> {
+    reader: LeafReader<'b>,
     found: Vec<Link<'b>>,
 }
 
 /// All links of a datafile.
 pub fn of<'b>(
     bundle: &'b Bundle,
-    guide: &'b Guide<'b, &'b Value>,
+    guide: &'b SchemaIndex<'b, &'b Value>,
     types: &'b Types,
     datafile: &'b Datafile,
 ) -> Vec<Link<'b>> {
-    let mut links = Links { reader: Reader { bundle, types }, found: Vec::new() };
+    let mut links = LinkCollector { reader: LeafReader { bundle, types }, found: Vec::new() };
     walk(datafile, guide, types, &mut links);
     links.found
 }
@@ -109,7 +111,7 @@ pub fn of<'b>(
 /// Walks a datafile along its schema.
 pub fn walk<'b>(
     datafile: &'b Datafile,
-    guide: &'b Guide<'b, &'b Value>,
+    guide: &'b SchemaIndex<'b, &'b Value>,
     types: &'b Types,
     visitor: &mut impl Visitor<'b, 'b, &'b Value, &'b Value>,
 ) {
@@ -117,64 +119,64 @@ pub fn walk<'b>(
     walk::walk(&*datafile.document.value, schema, guide, types, visitor);
 }
 
-impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
-    fn leaf(&mut self, leaf: Leaf<'_, 'b>, parent: Option<At<'b, &'b Value>>) {
-        let Visited { path, at, .. } = leaf;
+impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for LinkCollector<'b> {
+    fn leaf(&mut self, leaf: Leaf<'_, 'b>, parent: Option<WalkPosition<'b, &'b Value>>) {
+        let VisitedValue { path, at, .. } = leaf;
         let found = &mut self.found;
-        let mut push = |path: &[Step<'b>], what| {
-            found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
+        let mut push = |path: &[PathSegment<'b>], what| {
+            found.push(Link { pointer: pointer(path), kind: what, schema_path: at.schema_path });
         };
-        self.reader.leaf(&leaf, parent, &mut |fact| match fact {
-            Said::Reference(reference) => push(path, What::Reference(reference)),
-            Said::Resource(resource) => push(path, What::Resource(resource)),
-            Said::Unique { type_name, field, value } => {
-                push(path, What::Unique { type_name, field, value: text(value) });
+        self.reader.facts(&leaf, parent, &mut |fact| match fact {
+            LeafFact::Reference(reference) => push(path, LinkKind::Reference(reference)),
+            LeafFact::Resource(resource) => push(path, LinkKind::Resource(resource)),
+            LeafFact::Unique { type_name, field, value } => {
+                push(path, LinkKind::Unique { type_name, field, value: text(value) });
             }
-            Said::Item { identifier, type_, seen_by_peer } => {
-                let [list @ .., Step::Index(index), _] = path else { return };
+            LeafFact::Item { identifier, type_, seen_by_peer } => {
+                let [list @ .., PathSegment::Index(index), _] = path else { return };
                 let mut fields: Vec<&str> = type_.context_unique_fields().map(|field| &*field.name).collect();
                 fields.sort_unstable();
-                let item = Item { list: jsonpath(list), index: *index, identifier, fields, seen_by_peer };
-                push(&path[..path.len() - 1], What::Item(item));
+                let item = ListItem { list: jsonpath(list), index: *index, identifier, fields, seen_by_peer };
+                push(&path[..path.len() - 1], LinkKind::Item(item));
             }
         });
     }
 }
 
-impl<'b> Reader<'b> {
+impl<'b> LeafReader<'b> {
     /// Calls `found` with each fact of a leaf.
-    pub fn leaf(
+    pub fn facts(
         self,
         leaf: &Leaf<'_, 'b>,
-        parent: Option<At<'b, &'b Value>>,
-        found: &mut dyn FnMut(Said<'b>),
+        parent: Option<WalkPosition<'b, &'b Value>>,
+        found: &mut dyn FnMut(LeafFact<'b>),
     ) {
-        let Visited { path, value, at } = *leaf;
+        let VisitedValue { path, value, at } = *leaf;
         if let Some(resource) = value.text().filter(|_| at.names_resource()) {
-            found(Said::Resource(resource));
+            found(LeafFact::Resource(resource));
         }
         let mut target = None;
-        if let Some(Step::Key("$ref")) = path.last() {
+        if let Some(PathSegment::Key("$ref")) = path.last() {
             target = value.text().and_then(|path| self.bundle.datafile(path)).map(AsRef::as_ref);
             let expects = at.schema.and_then(|schema| schema.tree().get("$schemaRef"));
-            found(Said::Reference(Reference { to: value, target, expects }));
+            found(LeafFact::Reference(DatafileReference { to: value, target, expects }));
         }
         if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
             let type_name = self.unique_in(type_, &field.name);
-            found(Said::Unique { type_name, field: &field.name, value });
+            found(LeafFact::Unique { type_name, field: &field.name, value });
         }
         let item = match path {
-            [.., Step::Index(_), Step::Key("__identifier")] => {
+            [.., PathSegment::Index(_), PathSegment::Key("__identifier")] => {
                 let seen_by_peer = parent.is_some_and(|parent| parent.field.is_some());
                 value.text().zip(at.type_).map(|(identifier, type_)| (identifier, type_, seen_by_peer))
             }
-            [.., Step::Index(_), Step::Key("$ref")] => target
-                .and_then(|target| self.listed(target))
+            [.., PathSegment::Index(_), PathSegment::Key("$ref")] => target
+                .and_then(|target| self.list_identity(target))
                 .map(|(identifier, type_)| (identifier, type_, true)),
             _ => None,
         };
         if let Some((identifier, type_, seen_by_peer)) = item {
-            found(Said::Item { identifier, type_, seen_by_peer });
+            found(LeafFact::Item { identifier, type_, seen_by_peer });
         }
     }
 
@@ -186,7 +188,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The identifier of a datafile as an item of a list, and its type.
-    fn listed(self, target: &'b Document) -> Option<(&'b str, &'b Type)> {
+    fn list_identity(self, target: &'b Document) -> Option<(&'b str, &'b Type)> {
         let identifier = target.value.get("__identifier")?.as_str()?;
         Some((identifier, self.types.by_schema(target.schema()?)?))
     }
@@ -199,12 +201,12 @@ pub fn text(value: &Value) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn pointer(path: &[Step<'_>]) -> String {
+fn pointer(path: &[PathSegment<'_>]) -> String {
     let mut pointer = String::new();
     for step in path {
         match step {
-            Step::Key(key) => keywords::push(&mut pointer, key),
-            Step::Index(index) => keywords::push(&mut pointer, &index.to_string()),
+            PathSegment::Key(key) => keywords::push_token(&mut pointer, key),
+            PathSegment::Index(index) => keywords::push_token(&mut pointer, &index.to_string()),
         }
     }
     pointer

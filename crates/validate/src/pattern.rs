@@ -16,11 +16,11 @@ mod write;
 use fancy_regex::{Regex, RegexBuilder};
 
 /// Maximum number of backtracking steps of a match: enough for real patterns, short for catastrophic ones.
-const MOST_BACKTRACKS: usize = 100_000;
+const MAX_BACKTRACKS: usize = 100_000;
 /// Maximum length of a pattern in bytes. Longer ones are rejected before they are compiled.
-const LONGEST: usize = 64 << 10;
+const MAX_PATTERN_LEN: usize = 64 << 10;
 /// Maximum size of a compiled expression in bytes.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_COMPILED_SIZE: usize = 4 << 20;
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Pattern(Regex);
 
 /// The reason a text cannot be compiled as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BadPattern {
+pub enum PatternError {
     /// Python rejects it, for this reason.
     Invalid(String),
     /// It is too large, or not supported by our engine.
@@ -37,22 +37,22 @@ pub enum BadPattern {
 
 /// A match was aborted because it exceeded the backtracking limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooCostly;
+pub struct BacktrackLimitError;
 
 impl Pattern {
     /// Compiles a Python pattern.
-    pub fn new(python: &str) -> Result<Self, BadPattern> {
-        if python.len() > LONGEST {
-            return Err(BadPattern::TooLarge);
+    pub fn new(python: &str) -> Result<Self, PatternError> {
+        if python.len() > MAX_PATTERN_LEN {
+            return Err(PatternError::TooLarge);
         }
-        let parsed = parse::parse(python).map_err(BadPattern::Invalid)?;
+        let parsed = parse::parse(python).map_err(PatternError::Invalid)?;
         let mut builder = RegexBuilder::new(&write::write(&parsed));
-        builder.backtrack_limit(MOST_BACKTRACKS).delegate_size_limit(MOST_BYTES);
-        builder.build().map(Self).map_err(|_| BadPattern::TooLarge)
+        builder.backtrack_limit(MAX_BACKTRACKS).delegate_size_limit(MAX_COMPILED_SIZE);
+        builder.build().map(Self).map_err(|_| PatternError::TooLarge)
     }
 
     /// Whether the pattern matches anywhere in `text`.
-    pub fn finds(&self, text: &str) -> Result<bool, TooCostly> {
-        self.0.is_match(text).map_err(|_| TooCostly)
+    pub fn is_match(&self, text: &str) -> Result<bool, BacktrackLimitError> {
+        self.0.is_match(text).map_err(|_| BacktrackLimitError)
     }
 }

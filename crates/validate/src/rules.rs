@@ -2,10 +2,10 @@
 
 pub mod files;
 pub mod graphql;
-pub mod match_schema;
 pub mod paths;
 pub mod references;
 pub mod resources;
+pub mod schema_match;
 pub mod schemas;
 pub mod synthetic;
 pub mod templates;

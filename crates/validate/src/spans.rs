@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use qontract_diagnostics::{Code, Diagnostic, Place, Sources, Span, code};
+use qontract_diagnostics::{Code, Diagnostic, DiagnosticLocation, Sources, Span, code};
 use qontract_yaml::{Document, Limits, Node, Syntax, Value as Yaml, parse_as};
 
 /// Codes of findings about the name of a field rather than its value.
-const ABOUT_KEYS: [Code; 5] =
+const KEY_CODES: [Code; 5] =
     [code::UNKNOWN_FIELD, code::FIELD_NAME, code::UNKNOWN_KEYWORD, code::MISPLACED_SCHEMA, code::SCHEMA_FORM];
 
 /// Sets the span of every finding that has a JSON pointer, where the source text is available.
 pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
-    let mut files: BTreeMap<String, Vec<Unlocated<'_>>> = BTreeMap::new();
-    for Diagnostic { code, place, notes, hint, .. } in findings {
-        let others = notes.iter_mut().filter_map(|note| Some((note.place.as_mut()?, None)));
+    let mut files: BTreeMap<String, Vec<UnlocatedPlace<'_>>> = BTreeMap::new();
+    for Diagnostic { code, location: place, notes, hint, .. } in findings {
+        let others = notes.iter_mut().filter_map(|note| Some((note.location.as_mut()?, None)));
         for (place, hint) in std::iter::once((place, Some(hint))).chain(others) {
             if place.span.is_none() && place.pointer.is_some() {
-                let unlocated = Unlocated { code: *code, place, hint };
+                let unlocated = UnlocatedPlace { code: *code, place, hint };
                 files.entry(unlocated.place.file.clone()).or_default().push(unlocated);
             }
         }
@@ -25,9 +25,9 @@ pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
         let Some(text) = sources.text(&file) else { continue };
         let parsed = parse_as(Syntax::of(&file), text.as_bytes(), &Limits::default());
         let Some(document) = parsed.document else { continue };
-        for Unlocated { code, place, hint } in places {
+        for UnlocatedPlace { code, place, hint } in places {
             let pointer = place.pointer.as_deref().unwrap_or_default();
-            let span = span(&document, pointer, ABOUT_KEYS.contains(&code));
+            let span = span(&document, pointer, KEY_CODES.contains(&code));
             place.span = Some(span);
             let better = text.get(span.end as usize..).filter(|_| code == code::WRONG_TYPE);
             if let (Some(hint), Some(better)) = (hint, better.and_then(commented_out)) {
@@ -38,9 +38,9 @@ pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
 }
 
 /// A place of a finding without a span.
-struct Unlocated<'f> {
+struct UnlocatedPlace<'f> {
     code: Code,
-    place: &'f mut Place,
+    place: &'f mut DiagnosticLocation,
     /// The hint of the finding; `None` if the place belongs to a note.
     hint: Option<&'f mut Option<String>>,
 }

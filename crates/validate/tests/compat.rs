@@ -1,8 +1,8 @@
 //! The records are those of the established validator, except for the wording of JSON-schema errors.
 
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load};
+use qontract_bundle::{Bundle, CommitStamp, Layout, Pool, Repo, build, load};
 use qontract_testkit::{Scratch, vectors};
-use qontract_validate::peer::{self, Record};
+use qontract_validate::peer::{self, ValidatorRecord};
 use serde_json::Value;
 
 fn bundle(name: &str) -> Bundle {
@@ -32,8 +32,8 @@ fn the_records_of_the_good_repo_are_the_recorded_bytes() {
 
 #[test]
 fn the_errors_of_the_broken_repo_are_the_recorded_ones_in_order() {
-    let errors: Vec<Record> =
-        peer::records(&bundle("broken-bundle.json")).into_iter().filter(Record::is_error).collect();
+    let errors: Vec<ValidatorRecord> =
+        peer::records(&bundle("broken-bundle.json")).into_iter().filter(ValidatorRecord::is_error).collect();
     assert_eq!(
         without_messages(&peer::to_json(&errors)),
         without_messages(&recorded("broken-validate.json"))
@@ -47,9 +47,9 @@ fn check(files: &[(&str, &str)], expect: &[&str]) {
         scratch.write(name, text);
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     let bundle = outcome.built.expect("no errors");
-    let errors = peer::records(&bundle).into_iter().filter(Record::is_error).map(|record| {
+    let errors = peer::records(&bundle).into_iter().filter(ValidatorRecord::is_error).map(|record| {
         let result = record.result;
         format!(
             "{:?} {} {}: {}",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_diagnostics::Diagnostic;
 use qontract_testkit::{Scratch, vectors};
 use qontract_validate::{Options, validate};
@@ -20,7 +20,7 @@ fn codes(files: &[(&str, String)]) -> BTreeSet<String> {
     }
     let started = cpu_seconds();
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let mut found = validate(bundle.expect("the rest"), &Options::default());
     found.extend(outcome.findings);

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use qontract_bundle::{Aids, Layout, Memory, Pool, Repo, Stamp, build, build_with, load};
-use qontract_testkit::{Chance, Scratch, example};
-use qontract_validate::{Known, Options, validate, validate_again};
+use qontract_bundle::{BuildCache, BuildOptions, CommitStamp, Layout, Pool, Repo, build, build_with, load};
+use qontract_testkit::{Scratch, SeededRng, example};
+use qontract_validate::{Options, ValidationCache, validate, validate_incremental};
 use serde_json::Value;
 
 /// The findings, sorted.
@@ -35,7 +35,7 @@ fn parts(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Makes one random change: replaces a text, repeats a list item, adds or removes a file.
-fn change(bundle: &mut Value, chance: &mut Chance) {
+fn change(bundle: &mut Value, chance: &mut SeededRng) {
     let part = ["/data", "/data", "/data", "/resources", "/schemas"][chance.below(5)];
     let mut all = Vec::new();
     parts(&bundle[&part[1..]], part, &mut all);
@@ -60,17 +60,18 @@ fn change(bundle: &mut Value, chance: &mut Chance) {
 }
 
 /// The cache as another process reads it.
-fn reloaded(cache: &Known) -> Known {
-    Known::from_bytes(&cache.to_bytes("a test"), "a test").expect("whole")
+fn reloaded(cache: &ValidationCache) -> ValidationCache {
+    ValidationCache::from_bytes(&cache.to_bytes("a test"), "a test").expect("whole")
 }
 
 #[test]
 fn the_cache_does_not_change_findings() {
     let repo = Repo::directory(example(), Layout::default());
-    let built = build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
+    let built =
+        build(&repo, CommitStamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
     let good: Value = serde_json::from_slice(&built.to_vec()).expect("JSON");
-    let mut cache = Known::default();
-    let (mut chance, mut wrong) = (Chance::new(7), 0);
+    let mut cache = ValidationCache::default();
+    let (mut chance, mut wrong) = (SeededRng::new(7), 0);
     for round in 0..60 {
         let mut changed = good.clone();
         for _ in 0..chance.below(3) {
@@ -83,7 +84,7 @@ fn the_cache_does_not_change_findings() {
         let unread = schemas.filter(|_| chance.percent(30)).collect();
         let options = Options { unread, ..Options::default() };
         let expected = shown(validate(&bundle, &options));
-        assert_eq!(shown(validate_again(&bundle, &options, &mut cache)), expected, "round {round}");
+        assert_eq!(shown(validate_incremental(&bundle, &options, &mut cache)), expected, "round {round}");
         wrong += usize::from(!expected.is_empty());
         if chance.percent(30) {
             cache = reloaded(&cache);
@@ -117,15 +118,19 @@ fn the_cache_does_not_change_findings_of_incremental_builds() {
         said.entry(key.trim_start_matches([' ', '-'])).or_default().push(value);
     }
     let pool = Pool::default();
-    let (mut memory, mut cache) = (Memory::default(), Known::default());
-    let (mut chance, mut wrong, mut told) = (Chance::new(3), 0, None);
+    let (mut memory, mut cache) = (BuildCache::default(), ValidationCache::default());
+    let (mut chance, mut wrong, mut told) = (SeededRng::new(3), 0, None);
     for round in 0..80 {
-        let aids = Aids { memory: Some(&mut memory), told: told.as_ref(), ..Aids::default() };
-        let built = build_with(&repo, Stamp::default(), &pool, aids).expect("a data repo").built;
+        let aids = BuildOptions {
+            cache: Some(&mut memory),
+            changed_paths: told.as_ref(),
+            ..BuildOptions::default()
+        };
+        let built = build_with(&repo, CommitStamp::default(), &pool, aids).expect("a data repo").built;
         if let Some(bundle) = &built {
             let options = Options::default();
             let expected = shown(validate(bundle, &options));
-            assert_eq!(shown(validate_again(bundle, &options, &mut cache)), expected, "round {round}");
+            assert_eq!(shown(validate_incremental(bundle, &options, &mut cache)), expected, "round {round}");
             wrong += usize::from(!expected.is_empty());
             if chance.percent(30) {
                 cache = reloaded(&cache);
@@ -162,7 +167,8 @@ fn links_that_depend_on_the_content_of_their_target_are_checked_when_it_changes(
     let more = format!("{wants}              description: {{type: string, pattern: \"[a-z]\"}}\n");
     scratch.write(schema, text.replacen(wants, &more, 1));
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let built = build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
+    let built =
+        build(&repo, CommitStamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
     let integration = built.datafiles().iter().find_map(|file| {
         let at = file.document.value.pointer("/managed/0/namespace/$ref")?;
         at.as_str().filter(|_| file.path.starts_with("/integrations/"))
@@ -171,7 +177,7 @@ fn links_that_depend_on_the_content_of_their_target_are_checked_when_it_changes(
     let good = std::fs::read_to_string(&namespace).expect("a namespace");
     let line = good.lines().find(|line| line.starts_with("description: ")).expect("a description");
     let told = BTreeSet::from([namespace.clone()]);
-    let (pool, mut memory, mut cache) = (Pool::default(), Memory::default(), Known::default());
+    let (pool, mut memory, mut cache) = (Pool::default(), BuildCache::default(), ValidationCache::default());
     let descriptions = [line, "description: \"12\"", "description: \"34\"", line];
     for (number, description) in descriptions.iter().chain(&descriptions).enumerate() {
         // In the second half, each step is validated by another process.
@@ -179,13 +185,14 @@ fn links_that_depend_on_the_content_of_their_target_are_checked_when_it_changes(
             cache = reloaded(&cache);
         }
         std::fs::write(&namespace, good.replacen(line, description, 1)).expect("a file");
-        let aids = Aids { memory: Some(&mut memory), told: Some(&told), ..Aids::default() };
+        let aids =
+            BuildOptions { cache: Some(&mut memory), changed_paths: Some(&told), ..BuildOptions::default() };
         let bundle =
-            build_with(&repo, Stamp::default(), &pool, aids).expect("a repo").built.expect("a bundle");
+            build_with(&repo, CommitStamp::default(), &pool, aids).expect("a repo").built.expect("a bundle");
         let expected = shown(validate(&bundle, &Options::default()));
         assert_eq!(expected.is_empty(), *description == line, "{description}: {expected:?}");
         assert_eq!(
-            shown(validate_again(&bundle, &Options::default(), &mut cache)),
+            shown(validate_incremental(&bundle, &Options::default(), &mut cache)),
             expected,
             "{description}"
         );

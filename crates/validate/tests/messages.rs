@@ -1,6 +1,6 @@
 //! The findings about single mistakes: each reported once, with the reason and a hint.
 
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
 use qontract_diagnostics::{Diagnostic, Severity};
 use qontract_testkit::{Scratch, vectors};
 use qontract_validate::{Options, validate};
@@ -13,18 +13,18 @@ fn found(files: &[(&str, &str)]) -> Vec<Diagnostic> {
         scratch.write(name, text);
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
-    let unread = errors.map(|finding| finding.place.file.clone()).collect();
+    let unread = errors.map(|finding| finding.location.file.clone()).collect();
     let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let mut found = validate(bundle.expect("the rest"), &Options { unread, ..Options::default() });
     found.extend(outcome.findings);
-    found.retain(|finding| files.iter().any(|(name, _)| *name == finding.place.file));
+    found.retain(|finding| files.iter().any(|(name, _)| *name == finding.location.file));
     found
 }
 
 fn line(finding: &Diagnostic) -> String {
-    let pointer = finding.place.pointer.as_deref().unwrap_or_default();
+    let pointer = finding.location.pointer.as_deref().unwrap_or_default();
     let severity = if finding.severity == Severity::Error { "error" } else { "warning" };
     let mut line = format!("{severity} {} {pointer}: {}", finding.code, finding.message);
     for note in &finding.notes {
@@ -216,7 +216,7 @@ fn a_schema_that_is_not_a_map_hides_no_other_mistake() {
     let codes = |odd: Plain| {
         let found = validate(&bundle(odd), &Options::default());
         let mut codes: Vec<String> =
-            found.iter().map(|finding| format!("{} {}", finding.code, finding.place.file)).collect();
+            found.iter().map(|finding| format!("{} {}", finding.code, finding.location.file)).collect();
         codes.sort();
         codes
     };

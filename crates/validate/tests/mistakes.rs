@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use mistakes::table::{EDITS, FILES, TYPES, WHOLE};
-use qontract_bundle::repo::Names;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::repo::NameFilter;
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_diagnostics::render::{self, Colour};
 use qontract_diagnostics::{Diagnostic, Report, Sources as _, position};
 use qontract_testkit::{Scratch, example, snapshot};
@@ -19,15 +19,15 @@ const GRAPHQL: &str = "graphql-schemas/schema.yml";
 
 /// All findings in a data repo, as the command finds them.
 fn findings(repo: &Repo) -> Vec<Diagnostic> {
-    let outcome = build(repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
-    let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
+    let unread: BTreeSet<String> = errors.map(|finding| finding.location.file.clone()).collect();
     let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let options = Options { unread, ..Options::default() };
     let mut found = validate(bundle.expect("what could be read"), &options);
     locate(&mut found, repo);
     found.extend(outcome.findings);
-    for file in repo.list("data", Names::Documents).expect("datafiles").files {
+    for file in repo.list("data", NameFilter::Documents).expect("datafiles").files {
         let text = repo.text(&file.name).expect("a text");
         found.extend(
             qontract_yaml::lint::dialect(&text).into_iter().map(|finding| finding.in_file(&file.name)),
@@ -78,16 +78,16 @@ fn every_mistake_is_reported_once_at_its_line_and_nothing_else() {
     let mut places: Vec<(String, u32, String)> = found
         .iter()
         .map(|finding| {
-            let text = repo.text(&finding.place.file);
+            let text = repo.text(&finding.location.file);
             let line =
-                finding.place.span.zip(text).map(|(span, text)| position(&text, span.start as usize).line);
-            (finding.place.file.clone(), line.unwrap_or_default(), finding.code.to_string())
+                finding.location.span.zip(text).map(|(span, text)| position(&text, span.start as usize).line);
+            (finding.location.file.clone(), line.unwrap_or_default(), finding.code.to_string())
         })
         .collect();
     places.sort();
     let expected: Vec<_> = expected(&scratch).into_iter().collect();
     let report = Report::new(found);
-    let text = render::text(&report, &repo, Colour::Plain) + &report.summary() + "\n";
+    let text = render::render_all(&report, &repo, Colour::Plain) + &report.summary() + "\n";
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mistakes/findings.txt"));
     let odd: Vec<_> = places.iter().filter(|place| !expected.contains(place)).collect();
     let missed: Vec<_> = expected.iter().filter(|place| !places.contains(place)).collect();

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use oracle::{judge, mutate};
 use qontract_benches::corpus;
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, Value, build, json, value_of};
+use qontract_bundle::{Bundle, CommitStamp, Layout, Pool, Repo, Value, build, json, value_of};
 use qontract_testkit::{Scratch, example, not_tested, public_schemas};
-use qontract_validate::schema::{Checker, Formats, form};
+use qontract_validate::schema::{Formats, SchemaChecker, metaschema};
 use qontract_yaml::{Limits, parse};
 use serde_json::{Value as Plain, json as plain};
 
@@ -24,7 +24,7 @@ fn cases(default: usize) -> usize {
 
 fn bundle(folder: &Path) -> Bundle {
     let repo = Repo::directory(folder, Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     outcome.built.expect("no errors")
 }
 
@@ -78,8 +78,8 @@ fn compare(bundle: &Bundle, count: usize) {
         })
         .collect();
     let questions: Vec<String> = documents.iter().map(|question| plain!(question).to_string()).collect();
-    let verdicts = judge::ask(&schemas(bundle).to_string(), &questions);
-    let checker = Checker::new(bundle, Formats::Ignored);
+    let verdicts = judge::verdicts(&schemas(bundle).to_string(), &questions);
+    let checker = SchemaChecker::new(bundle, Formats::Ignored);
     let mut refused = 0;
     for ((path, document), theirs) in documents.iter().zip(verdicts) {
         let failures = checker.check(path, &to_value(document)).expect("a schema");
@@ -102,8 +102,8 @@ fn mutated_schemas_get_the_same_verdict() {
         })
         .collect();
     let questions: Vec<String> = mutated.iter().map(|schema| plain!([null, schema]).to_string()).collect();
-    for (schema, theirs) in mutated.iter().zip(judge::ask("{}", &questions)) {
-        let faults = form::faults(&to_value(schema));
+    for (schema, theirs) in mutated.iter().zip(judge::verdicts("{}", &questions)) {
+        let faults = metaschema::faults(&to_value(schema));
         assert_eq!(faults.is_empty(), theirs, "{schema}\n{faults:#?}");
     }
 }

@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, Value, build, json};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, Value, build, json};
 use qontract_testkit::{Scratch, example, vectors};
 use qontract_validate::{Options, validate};
 
 /// Findings: code, file, pointer and message.
-type Found = BTreeSet<(String, String, Option<String>, String)>;
+type FindingSet = BTreeSet<(String, String, Option<String>, String)>;
 
-fn found(repo: &Repo) -> (Vec<(String, Value)>, Found) {
-    let outcome = build(repo, Stamp::default(), &Pool::default()).expect("a data repo");
+fn found(repo: &Repo) -> (Vec<(String, Value)>, FindingSet) {
+    let outcome = build(repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     let bundle = outcome.built.expect("no errors");
     let findings = validate(&bundle, &Options::default()).into_iter();
-    let found =
-        findings.map(|one| (one.code.to_string(), one.place.file, one.place.pointer, one.message)).collect();
+    let found = findings
+        .map(|one| (one.code.to_string(), one.location.file, one.location.pointer, one.message))
+        .collect();
     let files =
         bundle.datafiles().iter().map(|file| (file.path.to_string(), file.document.value.clone())).collect();
     (files, found)

@@ -34,7 +34,7 @@ fn compare(patterns: &[String]) -> usize {
                 good += 1;
                 for (text, theirs) in patterns::TEXTS.iter().zip(theirs) {
                     // An aborted match is not a difference.
-                    if pattern.finds(text).is_ok_and(|ours| ours != theirs) {
+                    if pattern.is_match(text).is_ok_and(|ours| ours != theirs) {
                         differences.push(format!("{written:?} in {text:?}: {theirs} for Python"));
                         break;
                     }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use qontract_benches::corpus;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_diagnostics::{Diagnostic, Severity};
 use qontract_testkit::{Scratch, not_tested, public_schemas};
 use qontract_validate::{Options, validate};
 
 fn checked(scratch: &Scratch) -> (usize, Vec<Diagnostic>) {
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
     assert!(!outcome.findings.iter().any(Diagnostic::is_error), "{:#?}", outcome.findings);
     let bundle = outcome.built.expect("no errors");
     (bundle.schemas().len(), validate(&bundle, &Options::default()))

@@ -9,7 +9,7 @@ mod oracle {
 
 use oracle::judge;
 use qontract_bundle::{Bundle, Pool, load};
-use qontract_validate::schema::{Checker, Formats};
+use qontract_validate::schema::{Formats, SchemaChecker};
 use qontract_validate::{Options, validate};
 use serde_json::{Value as Plain, json};
 
@@ -31,12 +31,12 @@ fn compare(others: &Plain, cases: &[(Plain, Plain)]) {
         schemas["/tiny/here-1.yml"] = schema.clone();
         let bundle = bundle(&schemas, document);
         let value = bundle.datafile("/file.yml").and_then(|file| file.value.get("value")).expect("the value");
-        let checker = Checker::new(&bundle, Formats::Ignored);
+        let checker = SchemaChecker::new(&bundle, Formats::Ignored);
         let failures = checker.check("/tiny/here-1.yml", value).expect("the schema");
         match answer.as_str() {
             "null" => {
                 let told = validate(&bundle, &Options::default());
-                let told = told.iter().filter(|finding| finding.place.file.ends_with("here-1.yml"));
+                let told = told.iter().filter(|finding| finding.location.file.ends_with("here-1.yml"));
                 assert!(told.count() > 1, "{schema}: only its missing `$schema` is reported");
             }
             theirs => assert_eq!(failures.is_empty(), theirs == "true", "{schema} {document}\n{failures:#?}"),

@@ -26,7 +26,7 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
         if syntax == Syntax::Json && matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}') {
             continue;
         }
-        if let Some(finding) = judge(offset, character, bytes) {
+        if let Some(finding) = check_character(offset, character, bytes) {
             return Err(Box::new(finding));
         }
     }
@@ -46,7 +46,7 @@ fn is_unsuspicious(bytes: &[u8]) -> bool {
 
 /// Whether all characters are allowed within a line, line feeds and tabs aside: no control characters and no
 /// byte order marks.
-pub(crate) fn are_legible(text: &str) -> bool {
+pub(crate) fn is_valid_charset(text: &str) -> bool {
     let is_legible = |character: char| match character {
         '\u{feff}' => false,
         character => matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..),
@@ -54,7 +54,7 @@ pub(crate) fn are_legible(text: &str) -> bool {
     is_unsuspicious(text.as_bytes()) || text.chars().all(is_legible)
 }
 
-fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
+fn check_character(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
     let escape = || format!("\\u{:04x}", u32::from(character));
     let span = Span::new(offset, offset + character.len_utf8());
     match character {
@@ -91,8 +91,8 @@ mod tests {
         for character in '\0'..=char::MAX {
             let text = format!("x{character}x");
             if is_unsuspicious(text.as_bytes()) {
-                assert_eq!(judge(1, character, text.as_bytes()), None, "{character:?}");
-                assert!(are_legible(&text), "{character:?}");
+                assert_eq!(check_character(1, character, text.as_bytes()), None, "{character:?}");
+                assert!(is_valid_charset(&text), "{character:?}");
             }
         }
         assert!(is_unsuspicious("a: é 文 😀\n".as_bytes()));
@@ -102,9 +102,9 @@ mod tests {
     fn the_valid_charset_is_what_is_allowed_within_a_line() {
         for character in ('\0'..=char::MAX).filter(|character| *character != '\r') {
             let text = format!("x{character}x");
-            let allowed = judge(1, character, text.as_bytes()).is_none();
+            let allowed = check_character(1, character, text.as_bytes()).is_none();
             let ends_a_line = matches!(character, '\u{2028}' | '\u{2029}');
-            assert_eq!(are_legible(&text), allowed || ends_a_line, "{character:?}");
+            assert_eq!(is_valid_charset(&text), allowed || ends_a_line, "{character:?}");
         }
     }
 }

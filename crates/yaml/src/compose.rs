@@ -5,23 +5,28 @@ use std::sync::OnceLock;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
-use crate::dialect::{self, Watch};
-use crate::events::{AnchorId, Event, EventSource, Properties, Style};
+use crate::events::{AnchorId, Event, EventSource, NodeProperties, Style};
 use crate::limits::Limits;
 use crate::merge::{self, Key, RawEntry};
 use crate::scalar::{self, Scalar};
-use crate::tree::{Document, NodeId, Slot, Stretch};
-use crate::{Parsed, Syntax};
+use crate::tree::{ArenaRange, Document, NodeId, Slot};
+use crate::yaml11::{self, CompatChecker};
+use crate::{ParsedYaml, Syntax};
 
 /// Builds the tree of the one document in `events`.
-pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax, limits: &Limits) -> Parsed {
-    let watch = (!events.is_settled()).then(|| Watch::new(text, syntax));
+pub fn compose<'a>(
+    mut events: impl EventSource<'a>,
+    text: &str,
+    syntax: Syntax,
+    limits: &Limits,
+) -> ParsedYaml {
+    let watch = (!events.is_compatible()).then(|| CompatChecker::new(text, syntax));
     let mut composer = Composer::new(text, watch, syntax, limits);
     let end = loop {
         match events.next_event() {
-            Ok((Event::End, _)) => break composer.watch.as_mut().map_or(Ok(()), Watch::end),
+            Ok((Event::End, _)) => break composer.checker.as_mut().map_or(Ok(()), CompatChecker::end),
             Ok((event, span)) => {
-                if let Err(finding) = composer.take(event, span) {
+                if let Err(finding) = composer.handle_event(event, span) {
                     break Err(finding);
                 }
             }
@@ -34,20 +39,20 @@ pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax,
     let Composer { document, mut findings, .. } = composer;
     // A mistake repeated everywhere is reported often enough, and a hostile file must not fill the memory.
     let first_error = findings.iter().position(Diagnostic::is_error);
-    if let Some(error) = first_error.filter(|error| *error >= MOST_FINDINGS) {
-        findings.swap(error, MOST_FINDINGS - 1);
+    if let Some(error) = first_error.filter(|error| *error >= MAX_FINDINGS) {
+        findings.swap(error, MAX_FINDINGS - 1);
     }
-    findings.truncate(MOST_FINDINGS);
+    findings.truncate(MAX_FINDINGS);
     let whole = document.root.is_some() && !findings.iter().any(Diagnostic::is_error);
-    Parsed { document: whole.then_some(document), findings }
+    ParsedYaml { document: whole.then_some(document), findings }
 }
 
 /// Maximum number of findings about one file.
-const MOST_FINDINGS: usize = 1_000;
+const MAX_FINDINGS: usize = 1_000;
 
 /// The size of a value with all aliases expanded.
 #[derive(Clone, Copy, Default)]
-struct Weight {
+struct ExpandedSize {
     values: u64,
     text: u64,
     depth: u16,
@@ -69,7 +74,7 @@ enum FrameKind {
 }
 
 /// The value of an anchor: available only once it is complete.
-enum Anchored {
+enum AnchorState {
     Open,
     Complete(NodeId),
 }
@@ -77,25 +82,25 @@ enum Anchored {
 struct Composer<'t> {
     source: &'t str,
     /// `None` for texts without differences between YAML 1.1 and 1.2.
-    watch: Option<Watch<'t>>,
+    checker: Option<CompatChecker<'t>>,
     syntax: Syntax,
     limits: &'t Limits,
     document: Document,
-    weights: Vec<Weight>,
+    weights: Vec<ExpandedSize>,
     findings: Vec<Diagnostic>,
     frames: Vec<Frame>,
     items: Vec<NodeId>,
     entries: Vec<RawEntry>,
-    anchors: HashMap<AnchorId, Anchored>,
+    anchors: HashMap<AnchorId, AnchorState>,
     anchor_names: HashMap<String, Span>,
     started: bool,
 }
 
 /// A finding that ends parsing: the rest of the file has no meaning.
-type Fatal = Box<Diagnostic>;
+type FatalFinding = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
-    fn new(source: &'t str, watch: Option<Watch<'t>>, syntax: Syntax, limits: &'t Limits) -> Self {
+    fn new(source: &'t str, checker: Option<CompatChecker<'t>>, syntax: Syntax, limits: &'t Limits) -> Self {
         // About one value per twenty bytes: most files then need no reallocation.
         let values = source.len() / 20 + 8;
         let document = Document {
@@ -109,7 +114,7 @@ impl<'t> Composer<'t> {
         };
         Self {
             source,
-            watch,
+            checker,
             syntax,
             limits,
             document,
@@ -124,7 +129,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fatal> {
+    fn handle_event(&mut self, event: Event<'_>, span: Span) -> Result<(), FatalFinding> {
         match event {
             Event::DocumentStart if self.started => {
                 let finding = Diagnostic::new(code::YAML_DOCUMENTS, "a second document starts here").at(span);
@@ -169,15 +174,15 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn refuse_tag(&mut self, properties: &Properties, span: Span) {
+    fn refuse_tag(&mut self, properties: &NodeProperties, span: Span) {
         let Some(tag) = &properties.tag else { return };
         let finding = Diagnostic::new(code::YAML_TAG, format!("the tag `{tag}` is not allowed")).at(span);
         self.findings
             .push(finding.hint("write the value itself; use quotes for text that looks like a number"));
     }
 
-    fn alias(&mut self, anchor: AnchorId, span: Span) -> Result<(), Fatal> {
-        let Some(Anchored::Complete(node)) = self.anchors.get(&anchor) else {
+    fn alias(&mut self, anchor: AnchorId, span: Span) -> Result<(), FatalFinding> {
+        let Some(AnchorState::Complete(node)) = self.anchors.get(&anchor) else {
             let finding = Diagnostic::new(code::YAML_CYCLE, "the alias stands for a value that contains it");
             return Err(Box::new(finding.at(span)));
         };
@@ -190,7 +195,7 @@ impl<'t> Composer<'t> {
             self.set_key(key, span);
             return Ok(());
         }
-        self.deliver(node)
+        self.attach_to_parent(node)
     }
 
     fn expects_key(&self) -> bool {
@@ -215,11 +220,17 @@ impl<'t> Composer<'t> {
         Key::Refused
     }
 
-    fn scalar(&mut self, text: &str, style: Style, properties: &Properties, span: Span) -> Result<(), Fatal> {
-        let text = if style == Style::Block { dialect::block_text(text, span, self.source)? } else { text };
-        let span = match &mut self.watch {
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: Style,
+        properties: &NodeProperties,
+        span: Span,
+    ) -> Result<(), FatalFinding> {
+        let text = if style == Style::Block { yaml11::block_text(text, span, self.source)? } else { text };
+        let span = match &mut self.checker {
             Some(watch) => watch.scalar(span, style)?,
-            None => dialect::settled(span, style, self.source),
+            None => yaml11::compatible_span(span, style, self.source),
         };
         self.refuse_tag(properties, span);
         let scalar = match (style, self.syntax) {
@@ -230,13 +241,13 @@ impl<'t> Composer<'t> {
         };
         if self.expects_key() {
             let key = match scalar {
-                Scalar::Str | Scalar::Default => Key::Str(self.keep(text)),
+                Scalar::Str | Scalar::Default => Key::Str(self.store_text(text)),
                 Scalar::Merge if properties.anchor.is_none() => Key::Merge,
                 _ => self.refuse_key(span),
             };
             if let (Some(anchor), Key::Str(stretch)) = (properties.anchor, key) {
-                let node = self.add(Slot::Str(stretch), span, text_weight(text));
-                self.anchors.insert(anchor, Anchored::Complete(node));
+                let node = self.add(Slot::Str(stretch), span, text_size(text));
+                self.anchors.insert(anchor, AnchorState::Complete(node));
             }
             self.set_key(key, span);
             return Ok(());
@@ -245,19 +256,19 @@ impl<'t> Composer<'t> {
             Scalar::Null => Slot::Null,
             Scalar::Bool(value) => Slot::Bool(value),
             Scalar::Int(value) => Slot::Int(value),
-            Scalar::BigInt(digits) => Slot::BigInt(self.keep(&digits)),
+            Scalar::BigInt(digits) => Slot::BigInt(self.store_text(&digits)),
             Scalar::Float(value) => Slot::Float(value),
-            Scalar::Str => Slot::Str(self.keep(text)),
+            Scalar::Str => Slot::Str(self.store_text(text)),
             Scalar::Date | Scalar::Merge | Scalar::Default | Scalar::NoValue => {
                 self.refuse_scalar(text, &scalar, span);
                 Slot::Null
             }
         };
-        let node = self.add(slot, span, text_weight(text));
+        let node = self.add(slot, span, text_size(text));
         if let Some(anchor) = properties.anchor {
-            self.anchors.insert(anchor, Anchored::Complete(node));
+            self.anchors.insert(anchor, AnchorState::Complete(node));
         }
-        self.deliver(node)
+        self.attach_to_parent(node)
     }
 
     fn refuse_scalar(&mut self, text: &str, scalar: &Scalar, span: Span) {
@@ -272,13 +283,13 @@ impl<'t> Composer<'t> {
         self.findings.push(Diagnostic::new(code, message).at(span).hint(format!("write \"{shown}\"")));
     }
 
-    fn keep(&mut self, text: &str) -> Stretch {
+    fn store_text(&mut self, text: &str) -> ArenaRange {
         let start = narrow(self.document.text.len());
         self.document.text.push_str(text);
-        Stretch { start, end: narrow(self.document.text.len()) }
+        ArenaRange { start, end: narrow(self.document.text.len()) }
     }
 
-    fn add(&mut self, slot: Slot, span: Span, weight: Weight) -> NodeId {
+    fn add(&mut self, slot: Slot, span: Span, weight: ExpandedSize) -> NodeId {
         let id = NodeId(narrow(self.document.slots.len()));
         self.document.slots.push(slot);
         self.document.spans.push(span);
@@ -286,7 +297,7 @@ impl<'t> Composer<'t> {
         id
     }
 
-    fn open(&mut self, kind: FrameKind, properties: &Properties, span: Span) -> Result<(), Fatal> {
+    fn open(&mut self, kind: FrameKind, properties: &NodeProperties, span: Span) -> Result<(), FatalFinding> {
         self.refuse_tag(properties, span);
         if self.expects_key() {
             self.refuse_key(span);
@@ -295,7 +306,7 @@ impl<'t> Composer<'t> {
             return Err(self.too_deep(span));
         }
         if let Some(anchor) = properties.anchor {
-            self.anchors.insert(anchor, Anchored::Open);
+            self.anchors.insert(anchor, AnchorState::Open);
         }
         let base = match kind {
             FrameKind::List => self.items.len(),
@@ -305,7 +316,7 @@ impl<'t> Composer<'t> {
         Ok(())
     }
 
-    fn close(&mut self, end: Span) -> Result<(), Fatal> {
+    fn close(&mut self, end: Span) -> Result<(), FatalFinding> {
         let frame = self.frames.pop().expect("the parser closes what it opened");
         let (slot, weight, last) = match frame.kind {
             FrameKind::List => self.close_list(frame.base),
@@ -320,35 +331,35 @@ impl<'t> Composer<'t> {
         self.check_weight(weight, span)?;
         let node = self.add(slot, span, weight);
         if let Some(anchor) = frame.anchor {
-            self.anchors.insert(anchor, Anchored::Complete(node));
+            self.anchors.insert(anchor, AnchorState::Complete(node));
         }
-        self.deliver(node)
+        self.attach_to_parent(node)
     }
 
-    fn close_list(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {
-        let mut weight = Weight { values: 1, text: 0, depth: 1 };
+    fn close_list(&mut self, base: usize) -> (Slot, ExpandedSize, Option<Span>) {
+        let mut weight = ExpandedSize { values: 1, text: 0, depth: 1 };
         for node in &self.items[base..] {
             weight = weight.with(self.weights[node.0 as usize]);
         }
         let last = self.items[base..].last().map(|node| self.document.spans[node.0 as usize]);
         let start = narrow(self.document.items.len());
         self.document.items.extend(self.items.drain(base..));
-        (Slot::List(Stretch { start, end: narrow(self.document.items.len()) }), weight, last)
+        (Slot::List(ArenaRange { start, end: narrow(self.document.items.len()) }), weight, last)
     }
 
     /// Counts entries copied by merge keys before they are copied: a few lines can demand billions of
     /// entries.
-    fn check_merge(&self, base: usize, span: Span) -> Result<(), Fatal> {
+    fn check_merge(&self, base: usize, span: Span) -> Result<(), FatalFinding> {
         let raw = &self.entries[base..];
         if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {
             return Ok(());
         }
         let copied: u64 = raw.iter().map(|entry| merge::size(entry, &self.document)).sum();
         let values = copied.saturating_add(self.document.entries.len() as u64);
-        self.check_weight(Weight { values, ..Weight::default() }, span)
+        self.check_weight(ExpandedSize { values, ..ExpandedSize::default() }, span)
     }
 
-    fn close_map(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {
+    fn close_map(&mut self, base: usize) -> (Slot, ExpandedSize, Option<Span>) {
         let raw = &self.entries[base..];
         let last = raw.last().map(|entry| self.document.spans[entry.value.0 as usize].max(entry.key_span));
         let start = self.document.entries.len();
@@ -358,17 +369,17 @@ impl<'t> Composer<'t> {
             let entries = merge::entries(raw, &self.document, &mut self.findings);
             self.document.entries.extend(entries);
         }
-        let mut weight = Weight { values: 1, text: 0, depth: 1 };
+        let mut weight = ExpandedSize { values: 1, text: 0, depth: 1 };
         for entry in &self.document.entries[start..] {
             weight = weight.with(self.weights[entry.value.0 as usize]);
             weight.text += u64::from(entry.key.end - entry.key.start);
         }
         self.entries.truncate(base);
-        let stretch = Stretch { start: narrow(start), end: narrow(self.document.entries.len()) };
+        let stretch = ArenaRange { start: narrow(start), end: narrow(self.document.entries.len()) };
         (Slot::Map(stretch), weight, last)
     }
 
-    fn check_weight(&self, weight: Weight, span: Span) -> Result<(), Fatal> {
+    fn check_weight(&self, weight: ExpandedSize, span: Span) -> Result<(), FatalFinding> {
         if weight.depth > self.limits.depth {
             return Err(self.too_deep(span));
         }
@@ -383,7 +394,7 @@ impl<'t> Composer<'t> {
         Ok(())
     }
 
-    fn too_deep(&self, span: Span) -> Fatal {
+    fn too_deep(&self, span: Span) -> FatalFinding {
         let message = format!("nested more than {} levels deep", self.limits.depth);
         Box::new(
             Diagnostic::new(code::YAML_DEPTH, message)
@@ -392,7 +403,7 @@ impl<'t> Composer<'t> {
     }
 
     /// Adds a complete value to its parent list or map.
-    fn deliver(&mut self, node: NodeId) -> Result<(), Fatal> {
+    fn attach_to_parent(&mut self, node: NodeId) -> Result<(), FatalFinding> {
         let span = self.document.spans[node.0 as usize];
         match self.frames.last_mut() {
             None => {
@@ -410,9 +421,9 @@ impl<'t> Composer<'t> {
     }
 }
 
-impl Weight {
-    fn with(self, child: Weight) -> Weight {
-        Weight {
+impl ExpandedSize {
+    fn with(self, child: ExpandedSize) -> ExpandedSize {
+        ExpandedSize {
             values: self.values.saturating_add(child.values),
             text: self.text.saturating_add(child.text),
             depth: self.depth.max(child.depth.saturating_add(1)),
@@ -420,8 +431,8 @@ impl Weight {
     }
 }
 
-fn text_weight(text: &str) -> Weight {
-    Weight { values: 1, text: text.len() as u64, depth: 0 }
+fn text_size(text: &str) -> ExpandedSize {
+    ExpandedSize { values: 1, text: text.len() as u64, depth: 0 }
 }
 
 /// Sizes of accepted files fit 32 bits.

@@ -1,7 +1,7 @@
 //! Whole numbers of any size, as the decimal text of JSON.
 
 /// Maximum number of digits: the limit of the data's other parsers.
-pub const MOST_DIGITS: usize = 4_300;
+pub const MAX_DIGITS: usize = 4_300;
 
 /// A whole number being built digit by digit, in limbs of nine decimal digits, lowest first.
 pub struct Decimal(Vec<u32>);

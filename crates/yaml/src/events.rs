@@ -10,7 +10,7 @@ pub struct AnchorId(pub usize);
 
 /// The properties of a node besides its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Properties {
+pub struct NodeProperties {
     /// The anchor, if it has one.
     pub anchor: Option<AnchorId>,
     /// The tag as written, if it has one.
@@ -40,13 +40,13 @@ pub enum Event<'a> {
     /// An alias: the value of an anchor again.
     Alias(AnchorId),
     /// A scalar.
-    Scalar { text: Cow<'a, str>, style: Style, properties: Properties },
+    Scalar { text: Cow<'a, str>, style: Style, properties: NodeProperties },
     /// A list begins.
-    ListStart(Properties),
+    ListStart(NodeProperties),
     /// The innermost list ends.
     ListEnd,
     /// A map begins; keys and values follow in turn.
-    MapStart(Properties),
+    MapStart(NodeProperties),
     /// The innermost map ends.
     MapEnd,
 }
@@ -57,7 +57,7 @@ pub trait EventSource<'a> {
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
 
     /// Whether the text is known to have no construct on which YAML 1.1 and 1.2 differ.
-    fn is_settled(&self) -> bool {
+    fn is_compatible(&self) -> bool {
         false
     }
 }

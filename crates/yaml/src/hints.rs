@@ -1,27 +1,27 @@
 //! Explains syntax errors. The parser reports where it stopped; the mistake is often above, and has a common
 //! form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
 
-mod unclosed;
+mod delimiters;
 
 use qontract_diagnostics::{Diagnostic, Span, position};
 
 /// Adds the probable mistake behind a syntax error in `text`, if it has a common form.
-pub fn explained(finding: Diagnostic, text: &str) -> Diagnostic {
-    let Some(at) = finding.place.span.map(|span| (span.start as usize).min(text.len())) else {
+pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
+    let Some(at) = finding.location.span.map(|span| (span.start as usize).min(text.len())) else {
         return finding;
     };
-    let error = Error { text, at, message: &finding.message };
+    let error = ParserError { text, at, message: &finding.message };
     let found = conflict(text)
         .or_else(|| error.tab())
         .or_else(|| error.unclosed())
         .or_else(|| error.reserved())
         .or_else(|| error.colon())
-        .or_else(|| error.deeper())
-        .or_else(|| error.between());
+        .or_else(|| error.too_deep_indent())
+        .or_else(|| error.unmatched_indent());
     let Some(Mistake { message, span, hint }) = found else { return finding };
     let mut finding = finding;
     finding.message = message.unwrap_or(finding.message);
-    finding.place.span = Some(span);
+    finding.location.span = Some(span);
     finding.hint(hint)
 }
 
@@ -96,13 +96,13 @@ fn conflict(text: &str) -> Option<Mistake> {
 }
 
 /// An error of the parser.
-struct Error<'a> {
+struct ParserError<'a> {
     text: &'a str,
     at: usize,
     message: &'a str,
 }
 
-impl<'a> Error<'a> {
+impl<'a> ParserError<'a> {
     /// The lines up to and including the line of the error.
     fn lines(&self) -> Vec<Line<'a>> {
         let mut all = lines(self.text);
@@ -129,7 +129,7 @@ impl<'a> Error<'a> {
 
     /// A bracket or a quote that is not closed.
     fn unclosed(&self) -> Option<Mistake> {
-        let (at, opening) = unclosed::find(self.text).filter(|(at, _)| *at <= self.at)?;
+        let (at, opening) = delimiters::find(self.text).filter(|(at, _)| *at <= self.at)?;
         let closing = match opening {
             '{' => '}',
             '[' => ']',
@@ -157,7 +157,11 @@ impl<'a> Error<'a> {
             _ => return None,
         };
         let rest = self.text[self.at..].lines().next().unwrap_or_default();
-        Some(Mistake { message: Some(message), span: Span::new(self.at, self.at + 1), hint: quoted(rest) })
+        Some(Mistake {
+            message: Some(message),
+            span: Span::new(self.at, self.at + 1),
+            hint: quote_hint(rest),
+        })
     }
 
     /// A colon within a value.
@@ -171,12 +175,12 @@ impl<'a> Error<'a> {
         Some(Mistake {
             message: Some("an unquoted value cannot contain `: `".to_owned()),
             span: Span::new(self.at, self.at + 1),
-            hint: quoted(value),
+            hint: quote_hint(value),
         })
     }
 
     /// A line that is indented deeper than the one before, which has a value already.
-    fn deeper(&self) -> Option<Mistake> {
+    fn too_deep_indent(&self) -> Option<Mistake> {
         let mut before = self.lines();
         let line = before.pop()?;
         // The parser stops at the colon or, after a blank line or a comment, at the key.
@@ -202,7 +206,7 @@ impl<'a> Error<'a> {
     }
 
     /// A line whose indentation matches no line above.
-    fn between(&self) -> Option<Mistake> {
+    fn unmatched_indent(&self) -> Option<Mistake> {
         let mut before = self.lines();
         let line = before.pop().filter(|line| self.at == line.start + line.indent())?;
         let indent = line.content();
@@ -222,7 +226,7 @@ impl<'a> Error<'a> {
 }
 
 /// A hint to quote a value; shows the quoted value if it is short and simple.
-fn quoted(value: &str) -> String {
+fn quote_hint(value: &str) -> String {
     const MAX_SHOWN: usize = 60;
     let value = value.trim_end();
     let is_plain =

@@ -1,6 +1,6 @@
 //! Converts JSON values to YAML, and YAML to JSON values.
 
-use qontract_diagnostics::{is_safe, shown_yaml};
+use qontract_diagnostics::{is_safe, sanitize_yaml};
 use serde_json::Value;
 
 use crate::{Limits, Node, parse};
@@ -115,7 +115,7 @@ fn scalar(text: &str) -> String {
     if same && is_safe(text) {
         return text.to_owned();
     }
-    shown_yaml(&Value::from(text).to_string()).into_owned()
+    sanitize_yaml(&Value::from(text).to_string()).into_owned()
 }
 
 #[cfg(test)]

@@ -20,17 +20,17 @@
 pub mod characters;
 mod compose;
 mod decimal;
-mod dialect;
 mod events;
-mod granit;
+mod fallback;
+mod fast;
 mod hints;
 pub mod json;
 mod limits;
 pub mod lint;
 mod merge;
-mod plain;
 pub mod scalar;
 pub mod tree;
+mod yaml11;
 
 pub use limits::Limits;
 pub use tree::{Document, Entry, List, Map, Node, NodeId, Value};
@@ -39,7 +39,7 @@ use qontract_diagnostics::{Diagnostic, code};
 
 /// The result of parsing one file.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedYaml {
     /// The tree; `None` if the file is empty or has an error.
     pub document: Option<Document>,
     /// Findings without the file name, in the order of the file. No document and no error: an empty file.
@@ -73,30 +73,30 @@ impl Syntax {
 /// Parses one file that holds one YAML document.
 ///
 /// **Invariant:** a document is returned only if no error was found.
-pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
+pub fn parse(bytes: &[u8], limits: &Limits) -> ParsedYaml {
     parse_as(Syntax::Yaml, bytes, limits)
 }
 
 /// Whether the fast parser accepts `text`; an error if its result differs from that of the fallback parser.
 #[cfg(fuzzing)]
 pub fn takes_as_plain(text: &str) -> Result<bool, String> {
-    plain::compare::takes(text)
+    fast::compare::takes(text)
 }
 
 /// Parses one file that holds one document in the given language.
-pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
+pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> ParsedYaml {
     let text = match characters::check(syntax, bytes, limits) {
         Ok(text) => text,
-        Err(finding) => return Parsed { document: None, findings: vec![*finding] },
+        Err(finding) => return ParsedYaml { document: None, findings: vec![*finding] },
     };
-    let plain = if syntax == Syntax::Yaml { plain::read(text) } else { None };
+    let plain = if syntax == Syntax::Yaml { fast::parse(text) } else { None };
     let mut parsed = match plain {
         Some(events) => compose::compose(events, text, syntax, limits),
-        None => compose::compose(granit::Granit::new(text), text, syntax, limits),
+        None => compose::compose(fallback::FallbackParser::new(text), text, syntax, limits),
     };
     for finding in parsed.findings.iter_mut().filter(|finding| finding.code == code::YAML_SYNTAX) {
         let found = std::mem::replace(finding, Diagnostic::new(code::YAML_SYNTAX, ""));
-        *finding = hints::explained(found, text);
+        *finding = hints::explain(found, text);
     }
     parsed
 }

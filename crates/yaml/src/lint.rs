@@ -41,9 +41,10 @@ fn scalars(document: &Document, source: &str) -> Vec<Diagnostic> {
     let finding = |span: Span| {
         let text = source.get(span.range())?;
         let (ours, theirs) = differs(text)?;
-        let message = format!("`{text}` is {} in YAML 1.1, and {} in YAML 1.2", said(&ours), said(&theirs));
+        let message =
+            format!("`{text}` is {} in YAML 1.1, and {} in YAML 1.2", describe(&ours), describe(&theirs));
         let finding = Diagnostic::new(code::SCALAR_DIALECT, message).at(span);
-        Some(finding.hint(match plain(&ours) {
+        Some(finding.hint(match canonical_spelling(&ours) {
             Some(plain) => format!("write `{plain}` if that is meant, or \"{text}\" for text"),
             None => format!("write \"{text}\""),
         }))
@@ -54,7 +55,7 @@ fn scalars(document: &Document, source: &str) -> Vec<Diagnostic> {
 /// The values of a plain scalar in both versions, if they differ.
 fn differs(text: &str) -> Option<(Scalar, Scalar)> {
     let ours = scalar::resolve(text);
-    let theirs = core(text);
+    let theirs = resolve_core_schema(text);
     let refused = matches!(ours, Scalar::Date | Scalar::Merge | Scalar::Default | Scalar::NoValue);
     let same = match (&ours, &theirs) {
         (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
@@ -64,7 +65,7 @@ fn differs(text: &str) -> Option<(Scalar, Scalar)> {
 }
 
 /// Resolves a plain scalar by the core schema of YAML 1.2.
-fn core(text: &str) -> Scalar {
+fn resolve_core_schema(text: &str) -> Scalar {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = |digits: &str, base: u32| match i64::from_str_radix(digits, base) {
         Ok(value) => Scalar::Int(value),
@@ -110,19 +111,18 @@ fn core(text: &str) -> Scalar {
 }
 
 /// Describes a scalar in a message.
-fn said(scalar: &Scalar) -> String {
+fn describe(scalar: &Scalar) -> String {
     match scalar {
         Scalar::Bool(value) => format!("`{value}`"),
         Scalar::Str => "text".to_owned(),
         Scalar::Null => "nothing".to_owned(),
-        other => {
-            plain(other).map_or_else(|| "another value".to_owned(), |plain| format!("the number {plain}"))
-        }
+        other => canonical_spelling(other)
+            .map_or_else(|| "another value".to_owned(), |plain| format!("the number {plain}")),
     }
 }
 
 /// The spelling of a scalar that both versions read the same way; `None` for text.
-fn plain(scalar: &Scalar) -> Option<String> {
+fn canonical_spelling(scalar: &Scalar) -> Option<String> {
     match scalar {
         Scalar::Bool(value) => Some(value.to_string()),
         Scalar::Int(value) => Some(value.to_string()),

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
-use crate::tree::{Document, EntrySlot, NodeId, Slot, Stretch};
+use crate::tree::{ArenaRange, Document, EntrySlot, NodeId, Slot};
 
 /// A key as written.
 #[derive(Clone, Copy, Debug)]
 pub enum Key {
     /// A string.
-    Str(Stretch),
+    Str(ArenaRange),
     /// `<<`
     Merge,
     /// An invalid key, already reported.
@@ -47,43 +47,43 @@ pub fn is_simple(raw: &[RawEntry], document: &Document) -> bool {
     let is_new = |(place, entry): (usize, &RawEntry)| {
         key(entry).is_some_and(|own| raw[..place].iter().all(|before| key(before) != Some(own)))
     };
-    raw.len() <= FEW && raw.iter().enumerate().all(is_new)
+    raw.len() <= MAX_LINEAR_SEARCH && raw.iter().enumerate().all(is_new)
 }
 
 /// The entries of one map under construction: each key once, at its first position, with its last value.
-struct Gathered<'d> {
+struct EntryCollector<'d> {
     document: &'d Document,
     entries: Vec<EntrySlot>,
     /// Index by key; used only for maps too large for a linear search.
-    places: HashMap<&'d str, usize>,
+    index_by_key: HashMap<&'d str, usize>,
 }
 
 /// Up to this many entries, a linear search is faster than a hash table.
-const FEW: usize = 12;
+const MAX_LINEAR_SEARCH: usize = 12;
 
-impl<'d> Gathered<'d> {
-    fn place(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= FEW {
+impl<'d> EntryCollector<'d> {
+    fn index_of(&self, key: &str) -> Option<usize> {
+        if self.entries.len() <= MAX_LINEAR_SEARCH {
             let text = &self.document.text;
             return self.entries.iter().position(|entry| &text[entry.key.range()] == key);
         }
-        self.places.get(key).copied()
+        self.index_by_key.get(key).copied()
     }
 
     /// Inserts `entry`, and returns the entry that it replaces, with its index.
-    fn put(&mut self, entry: EntrySlot) -> Option<(usize, EntrySlot)> {
+    fn insert(&mut self, entry: EntrySlot) -> Option<(usize, EntrySlot)> {
         let document: &'d Document = self.document;
         let key = &document.text[entry.key.range()];
-        if let Some(place) = self.place(key) {
+        if let Some(place) = self.index_of(key) {
             let replaced = std::mem::replace(&mut self.entries[place], entry);
             return Some((place, replaced));
         }
         self.entries.push(entry);
-        if self.entries.len() == FEW + 1 {
+        if self.entries.len() == MAX_LINEAR_SEARCH + 1 {
             let keys = self.entries.iter().map(|entry| &document.text[entry.key.range()]);
-            self.places = keys.enumerate().map(|(place, key)| (key, place)).collect();
-        } else if self.entries.len() > FEW {
-            self.places.insert(key, self.entries.len() - 1);
+            self.index_by_key = keys.enumerate().map(|(place, key)| (key, place)).collect();
+        } else if self.entries.len() > MAX_LINEAR_SEARCH {
+            self.index_by_key.insert(key, self.entries.len() - 1);
         }
         None
     }
@@ -94,12 +94,13 @@ impl<'d> Gathered<'d> {
 /// Merged entries come first. If several merge keys or a list of maps have the same key, a later merge key
 /// wins over an earlier one and an earlier map of a list over a later one; the map's own keys win over all.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
-    let mut gathered = Gathered { document, entries: Vec::with_capacity(raw.len()), places: HashMap::new() };
+    let mut gathered =
+        EntryCollector { document, entries: Vec::with_capacity(raw.len()), index_by_key: HashMap::new() };
     for entry in raw.iter().filter(|entry| matches!(entry.key, Key::Merge)) {
         match merged(entry.value, document) {
             Some(merged) => {
                 for entry in merged {
-                    gathered.put(entry);
+                    gathered.insert(entry);
                 }
             }
             None => findings.push(
@@ -113,7 +114,7 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
     let mut overridden = vec![false; gathered.entries.len()];
     for entry in raw {
         let Some(own) = entry.own() else { continue };
-        let Some((place, replaced)) = gathered.put(own) else { continue };
+        let Some((place, replaced)) = gathered.insert(own) else { continue };
         // Overriding a merged key once is the purpose of merging.
         if overridden.get(place).is_some_and(|overridden| !overridden) {
             overridden[place] = true;

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::decimal::{Decimal, MOST_DIGITS};
+use crate::decimal::{Decimal, MAX_DIGITS};
 
 /// A resolved plain scalar.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,7 @@ fn number(text: &str) -> Scalar {
         _ => (false, text),
     };
     let signed = unsigned.len() < text.len();
-    if let Some(form) = Form::of(unsigned, signed) {
+    if let Some(form) = NumberFormat::of(unsigned, signed) {
         let digits: Cow<'_, str> = if unsigned.contains('_') {
             Cow::Owned(unsigned.replace('_', ""))
         } else {
@@ -123,7 +123,7 @@ fn number(text: &str) -> Scalar {
 
 /// The notations of numbers, without the sign.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum NumberFormat {
     Binary,
     Octal,
     Decimal,
@@ -138,43 +138,43 @@ enum Form {
     NotANumber,
 }
 
-impl Form {
+impl NumberFormat {
     fn of(text: &str, signed: bool) -> Option<Self> {
         let bytes = text.as_bytes();
         match bytes {
             [b'0', b'b', rest @ ..] if all(rest, |byte| matches!(byte, b'0' | b'1' | b'_')) => {
-                return Some(Form::Binary);
+                return Some(NumberFormat::Binary);
             }
             [b'0', b'x', rest @ ..] if all(rest, |byte| byte.is_ascii_hexdigit() || byte == b'_') => {
-                return Some(Form::Hexadecimal);
+                return Some(NumberFormat::Hexadecimal);
             }
-            b"0" => return Some(Form::Decimal),
+            b"0" => return Some(NumberFormat::Decimal),
             [b'0', rest @ ..] if all(rest, |byte| matches!(byte, b'0'..=b'7' | b'_')) => {
-                return Some(Form::Octal);
+                return Some(NumberFormat::Octal);
             }
-            b".inf" | b".Inf" | b".INF" => return Some(Form::Infinity),
-            b".nan" | b".NaN" | b".NAN" if !signed => return Some(Form::NotANumber),
+            b".inf" | b".Inf" | b".INF" => return Some(NumberFormat::Infinity),
+            b".nan" | b".NaN" | b".NAN" if !signed => return Some(NumberFormat::NotANumber),
             // A leading point allows no sign.
             [b'.', b'0'..=b'9', rest @ ..] if !signed => {
                 let after = skip_digits(rest);
-                return is_exponent(&rest[after..]).then_some(Form::Point);
+                return is_exponent(&rest[after..]).then_some(NumberFormat::Point);
             }
             [b'0'..=b'9', ..] => {}
             _ => return None,
         }
         let whole = skip_digits(bytes);
         match &bytes[whole..] {
-            [] => (bytes[0] != b'0').then_some(Form::Decimal),
+            [] => (bytes[0] != b'0').then_some(NumberFormat::Decimal),
             [b'.', rest @ ..] => {
                 let after = skip_digits(rest);
-                is_exponent(&rest[after..]).then_some(Form::Point)
+                is_exponent(&rest[after..]).then_some(NumberFormat::Point)
             }
             rest @ [b':', ..] => {
                 let after = skip_sixties(rest);
                 match &rest[after..] {
-                    [] if bytes[0] != b'0' => Some(Form::Sexagesimal),
+                    [] if bytes[0] != b'0' => Some(NumberFormat::Sexagesimal),
                     [b'.', fraction @ ..] if skip_digits(fraction) == fraction.len() => {
-                        Some(Form::SexagesimalPoint)
+                        Some(NumberFormat::SexagesimalPoint)
                     }
                     _ => None,
                 }
@@ -186,15 +186,17 @@ impl Form {
     /// The value of `digits`, without underscores.
     fn value(self, digits: &str, negative: bool) -> Scalar {
         match self {
-            Form::Binary => whole_in_base(&digits[2..], 2, negative),
-            Form::Octal => whole_in_base(&digits[1..], 8, negative),
-            Form::Decimal => decimal(digits, negative),
-            Form::Hexadecimal => whole_in_base(&digits[2..], 16, negative),
-            Form::Sexagesimal => sexagesimal(digits, negative),
-            Form::Point => digits.parse().map_or(Scalar::NoValue, |value: f64| float(value, negative)),
-            Form::SexagesimalPoint => sexagesimal_point(digits, negative),
-            Form::Infinity => float(f64::INFINITY, negative),
-            Form::NotANumber => Scalar::Float(f64::NAN),
+            NumberFormat::Binary => whole_in_base(&digits[2..], 2, negative),
+            NumberFormat::Octal => whole_in_base(&digits[1..], 8, negative),
+            NumberFormat::Decimal => decimal(digits, negative),
+            NumberFormat::Hexadecimal => whole_in_base(&digits[2..], 16, negative),
+            NumberFormat::Sexagesimal => sexagesimal(digits, negative),
+            NumberFormat::Point => {
+                digits.parse().map_or(Scalar::NoValue, |value: f64| float(value, negative))
+            }
+            NumberFormat::SexagesimalPoint => sexagesimal_point(digits, negative),
+            NumberFormat::Infinity => float(f64::INFINITY, negative),
+            NumberFormat::NotANumber => Scalar::Float(f64::NAN),
         }
     }
 }
@@ -235,7 +237,7 @@ fn is_exponent(bytes: &[u8]) -> bool {
 }
 
 fn decimal(digits: &str, negative: bool) -> Scalar {
-    if digits.len() > MOST_DIGITS {
+    if digits.len() > MAX_DIGITS {
         return Scalar::NoValue;
     }
     let text = if negative { format!("-{digits}") } else { digits.to_owned() };
@@ -250,7 +252,7 @@ fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
     let digits = digits.trim_start_matches('0');
     // A decimal digit is a little over 3.32 bits: longer numbers certainly have too many digits.
     let bits = digits.len() * base.ilog2() as usize;
-    if bits * 100 > (MOST_DIGITS + 2) * 333 {
+    if bits * 100 > (MAX_DIGITS + 2) * 333 {
         return Scalar::NoValue;
     }
     for digit in digits.chars() {
@@ -261,7 +263,7 @@ fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
 
 fn sexagesimal(digits: &str, negative: bool) -> Scalar {
     let mut whole = Decimal::zero();
-    if digits.len() > MOST_DIGITS {
+    if digits.len() > MAX_DIGITS {
         return Scalar::NoValue;
     }
     for (index, group) in digits.split(':').enumerate() {

@@ -44,12 +44,12 @@ pub struct Document {
 
 /// A range of one of the document's vectors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct ArenaRange {
     pub start: u32,
     pub end: u32,
 }
 
-impl Stretch {
+impl ArenaRange {
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -61,16 +61,16 @@ pub(crate) enum Slot {
     Null,
     Bool(bool),
     Int(i64),
-    BigInt(Stretch),
+    BigInt(ArenaRange),
     Float(f64),
-    Str(Stretch),
-    List(Stretch),
-    Map(Stretch),
+    Str(ArenaRange),
+    List(ArenaRange),
+    Map(ArenaRange),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntrySlot {
-    pub key: Stretch,
+    pub key: ArenaRange,
     pub key_span: Span,
     pub value: NodeId,
 }
@@ -147,7 +147,7 @@ impl<'a> Node<'a> {
 
     /// Its content.
     pub fn value(self) -> Value<'a> {
-        let text = |stretch: Stretch| &self.document.text[stretch.range()];
+        let text = |stretch: ArenaRange| &self.document.text[stretch.range()];
         match self.document.slots[self.id.0 as usize] {
             Slot::Null => Value::Null,
             Slot::Bool(value) => Value::Bool(value),
@@ -168,8 +168,8 @@ impl<'a> Node<'a> {
     /// assert_eq!(document.root().locate("/a/0/b").span.start, 8);
     /// assert_eq!(document.root().locate("/a/0/c").span.start, 5);
     /// ```
-    pub fn locate(self, pointer: &str) -> Located<'a> {
-        let mut at = Located { node: self, span: self.span(), key_span: None };
+    pub fn locate(self, pointer: &str) -> LocatedNode<'a> {
+        let mut at = LocatedNode { node: self, span: self.span(), key_span: None };
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
             let next = match at.node.value() {
@@ -180,7 +180,7 @@ impl<'a> Node<'a> {
                 _ => None,
             };
             let Some((node, key_span)) = next else { break };
-            at = Located { node, span: node.span(), key_span };
+            at = LocatedNode { node, span: node.span(), key_span };
         }
         at
     }
@@ -188,7 +188,7 @@ impl<'a> Node<'a> {
 
 /// The target of a JSON pointer.
 #[derive(Clone, Copy, Debug)]
-pub struct Located<'a> {
+pub struct LocatedNode<'a> {
     /// The value.
     pub node: Node<'a>,
     /// The bytes of the value.
@@ -213,7 +213,7 @@ impl fmt::Debug for Node<'_> {
 #[derive(Clone, Copy)]
 pub struct List<'a> {
     document: &'a Document,
-    stretch: Stretch,
+    stretch: ArenaRange,
 }
 
 impl<'a> List<'a> {
@@ -246,7 +246,7 @@ impl PartialEq for List<'_> {
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
     document: &'a Document,
-    stretch: Stretch,
+    stretch: ArenaRange,
 }
 
 /// A key and its value.

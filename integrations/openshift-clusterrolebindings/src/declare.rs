@@ -1,7 +1,7 @@
 //! Declares the ClusterRoleBindings of clusters.
 
 use qontract_objects::{Declared, DeclaredObjects, Grant, ObjectSet, ShardBuilder, WithProvenance};
-use qontract_runtime::{Data, Fault, Places};
+use qontract_runtime::{Data, Fault, SourceLocations};
 
 use crate::NAME;
 use crate::query::{Cluster, ClusterRoleBindings, Role};
@@ -22,7 +22,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
 fn bindings(
     cluster: &Cluster,
     roles: &[Role],
-    places: &Places,
+    places: &SourceLocations,
 ) -> Result<WithProvenance<DeclaredObjects>, Fault> {
     if cluster.managed_cluster_roles != Some(true) {
         return Ok(ObjectSet::default().finish());

@@ -3,8 +3,8 @@
 mod declare;
 mod query;
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_clusters};
-use qontract_runtime::{About, Data, Fault, Options};
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, cluster_integration};
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-clusterrolebindings";
@@ -16,13 +16,13 @@ pub struct OpenshiftClusterrolebindings;
 impl ObjectIntegration for OpenshiftClusterrolebindings {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        let about = about_clusters::<query::ClusterRoleBindings>(
+    fn about(&self) -> IntegrationMeta {
+        let about = cluster_integration::<query::ClusterRoleBindings>(
             NAME,
             "Manages ClusterRoleBindings of users and bots",
         );
         // Two clusters conflict if they have the same name or the same server.
-        about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])
+        about.independent_list("clusters_v1", &["name", "serverUrl"]).joined_lists(&["roles_v1"])
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

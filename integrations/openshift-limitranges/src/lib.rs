@@ -4,9 +4,9 @@ mod declare;
 mod query;
 
 use qontract_objects::{
-    Declared, DeclaredObjects, ObjectIntegration, about_namespaces, with_take_over_flags,
+    Declared, DeclaredObjects, ObjectIntegration, namespace_integration, with_take_over_flags,
 };
-use qontract_runtime::{About, Data, Fault, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-limitranges";
@@ -18,8 +18,8 @@ pub struct OpenshiftLimitranges;
 impl ObjectIntegration for OpenshiftLimitranges {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        with_take_over_flags(about_namespaces::<query::LimitRanges>(
+    fn about(&self) -> IntegrationMeta {
+        with_take_over_flags(namespace_integration::<query::LimitRanges>(
             NAME,
             "Manages LimitRanges of namespaces",
         ))

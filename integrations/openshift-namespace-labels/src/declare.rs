@@ -13,10 +13,10 @@ use crate::query::NamespaceLabels;
 
 /// The desired labels of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Labels(pub BTreeMap<String, String>);
+pub struct DeclaredLabels(pub BTreeMap<String, String>);
 
 /// The labels of all namespaces.
-pub fn declare(data: &Data) -> Result<Declared<Labels>, Fault> {
+pub fn declare(data: &Data) -> Result<Declared<DeclaredLabels>, Fault> {
     let answer = data.query::<NamespaceLabels>()?;
     Ok(in_namespaces(
         NAME,
@@ -25,7 +25,7 @@ pub fn declare(data: &Data) -> Result<Declared<Labels>, Fault> {
         |namespace| &namespace.namespace_target,
         |namespace, _| {
             let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
-            Ok((Labels(labels), BTreeMap::new()))
+            Ok((DeclaredLabels(labels), BTreeMap::new()))
         },
     ))
 }
@@ -39,7 +39,7 @@ fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
         Ok(_) | Err(_) => return Err("`labels` is not a map".to_owned()),
     };
     let text = |(name, value): (String, Value)| match value {
-        Value::String(text) => label::check(&name, &text).map(|()| (name, text)),
+        Value::String(text) => label::check_label(&name, &text).map(|()| (name, text)),
         _ => Err(format!("the label `{name}` is not a text")),
     };
     map.into_iter().map(text).collect()

@@ -1,7 +1,7 @@
 //! Validates labels by the rules of Kubernetes.
 
 /// Checks a label; an error if a cluster would reject it.
-pub fn check(name: &str, value: &str) -> Result<(), String> {
+pub fn check_label(name: &str, value: &str) -> Result<(), String> {
     let (prefix, rest) = name.rsplit_once('/').map_or((None, name), |(prefix, rest)| (Some(prefix), rest));
     if !is_word(rest, 63) || !prefix.is_none_or(is_host) {
         return Err(format!("`{name}` cannot be the name of a label"));
@@ -31,7 +31,7 @@ fn is_host(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::check as checked;
+    use super::check_label as checked;
 
     #[track_caller]
     fn check(name: &str, value: &str, expect: Option<&str>) {

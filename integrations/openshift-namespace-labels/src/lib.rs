@@ -9,13 +9,14 @@ mod query;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes, Object};
-use qontract_objects::{about_namespaces, applied, rehearsed};
+use qontract_objects::{apply_result, namespace_integration, rehearsal_result};
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Rehearsed, Staged, View, Want, World, Write,
+    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
+    Options, Plan, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 
-pub use declare::Labels;
-pub use plan::{Item, Step};
+pub use declare::DeclaredLabels;
+pub use plan::{DesiredLabels, LabelAction};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespace-labels";
@@ -25,13 +26,13 @@ pub const MANAGER: &str = "qontract-namespace-labels";
 
 /// The integration.
 pub struct OpenshiftNamespaceLabels {
-    about: About,
+    about: IntegrationMeta,
     kubernetes: Arc<dyn Kubernetes>,
 }
 
 /// Metadata of the integration.
-pub fn about() -> About {
-    about_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
+pub fn about() -> IntegrationMeta {
+    namespace_integration::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
 impl OpenshiftNamespaceLabels {
@@ -41,57 +42,61 @@ impl OpenshiftNamespaceLabels {
     }
 }
 
-impl Staged for OpenshiftNamespaceLabels {
+impl StagedIntegration for OpenshiftNamespaceLabels {
     type Common = ();
     type Target = Cluster;
-    type State = Labels;
-    type Item = Item;
-    type Found = Object;
-    type Action = Step;
+    type State = DeclaredLabels;
+    type Desired = DesiredLabels;
+    type Current = Object;
+    type Action = LabelAction;
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
         declare::declare(data)
     }
 
-    async fn resolve(&self, _: &Read, view: View<'_, (), Cluster, Labels>) -> Result<Vec<Want<Item>>, Fault> {
-        Ok(vec![observe::want(&view)])
+    async fn resolve(
+        &self,
+        _: &ReadContext,
+        view: DeclaredShardView<'_, (), Cluster, DeclaredLabels>,
+    ) -> Result<Vec<DesiredItem<DesiredLabels>>, Fault> {
+        Ok(vec![observe::desired_labels(&view)])
     }
 
     async fn observe(
         &self,
-        read: &Read,
-        view: View<'_, (), Cluster, Labels>,
-        _: &[Want<Item>],
-    ) -> Result<World<Object>, Fault> {
+        read: &ReadContext,
+        view: DeclaredShardView<'_, (), Cluster, DeclaredLabels>,
+        _: &[DesiredItem<DesiredLabels>],
+    ) -> Result<CurrentState<Object>, Fault> {
         Ok(observe::observe(&*self.kubernetes, read, &view).await)
     }
 
-    fn plan(&self, wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
+    fn plan(&self, wanted: &[DesiredItem<DesiredLabels>], world: &CurrentState<Object>) -> Plan<LabelAction> {
         plan::plan(wanted, world)
     }
 
-    async fn rehearse(&self, read: &Read, step: &Step) -> Result<Rehearsed, Fault> {
+    async fn rehearse(&self, read: &ReadContext, step: &LabelAction) -> Result<RehearsalResult, Fault> {
         match step {
-            Step::Put(cluster, draft) => {
-                rehearsed(self.kubernetes.rehearse(&read.permit, cluster, MANAGER, draft).await)
+            LabelAction::Put(cluster, draft) => {
+                rehearsal_result(self.kubernetes.rehearse(&read.permit, cluster, MANAGER, draft).await)
             }
-            Step::Await(name) => {
-                Ok(Rehearsed::NotValidated(format!("Namespace `{name}` does not exist yet")))
+            LabelAction::Await(name) => {
+                Ok(RehearsalResult::NotValidated(format!("Namespace `{name}` does not exist yet")))
             }
         }
     }
 
-    async fn apply(&self, write: &Write<'_>, step: &Step) -> Result<Applied, Fault> {
+    async fn apply(&self, write: &WriteContext<'_>, step: &LabelAction) -> Result<ApplyResult, Fault> {
         match step {
-            Step::Put(cluster, draft) => {
-                applied(self.kubernetes.put(write.permit, cluster, MANAGER, draft).await)
+            LabelAction::Put(cluster, draft) => {
+                apply_result(self.kubernetes.put(write.permit, cluster, MANAGER, draft).await)
             }
             // A later run succeeds.
-            Step::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),
+            LabelAction::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),
         }
     }
 }

@@ -3,35 +3,43 @@
 use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes, Object};
-use qontract_objects::fault;
-use qontract_runtime::{Fault, Observed, Read, Scope, Thing, View, Want, Wanted, World};
+use qontract_objects::cluster_fault;
+use qontract_runtime::{
+    CurrentState, DeclaredShardView, DesiredItem, DesiredState, Fault, ObjectKey, Observed, ReadContext,
+    Scope,
+};
 
-use crate::declare::Labels;
-use crate::plan::Item;
+use crate::declare::DeclaredLabels;
+use crate::plan::DesiredLabels;
 
 /// One shard: a namespace.
-type Plot<'v> = View<'v, (), Cluster, Labels>;
+type NamespaceView<'v> = DeclaredShardView<'v, (), Cluster, DeclaredLabels>;
 
 /// The desired labels of a shard's namespace.
-pub fn want(plot: &Plot<'_>) -> Want<Item> {
+pub fn desired_labels(plot: &NamespaceView<'_>) -> DesiredItem<DesiredLabels> {
     let (cluster, labels) = (plot.shard.target.clone(), plot.shard.state.0.clone());
     let (scope, name) = (scope(&cluster), name(plot).to_owned());
-    Want {
-        thing: Thing { scope, kind: Kind::namespace().to_string(), name },
+    DesiredItem {
+        object: ObjectKey { scope, kind: Kind::namespace().to_string(), name },
         place: plot.shard.places.get("").cloned(),
-        wanted: Wanted::Present(Item { cluster, labels }),
+        state: DesiredState::Present(DesiredLabels { cluster, labels }),
     }
 }
 
 /// The namespace of a shard, if it exists.
-pub async fn observe(kubernetes: &dyn Kubernetes, read: &Read, plot: &Plot<'_>) -> World<Object> {
+pub async fn observe(
+    kubernetes: &dyn Kubernetes,
+    read: &ReadContext,
+    plot: &NamespaceView<'_>,
+) -> CurrentState<Object> {
     let cluster = &plot.shard.target;
     let list = async {
         let listed = kubernetes.list(&read.permit, cluster, &Kind::namespace(), None).await;
-        listed.map_err(|error| fault(&error))
+        listed.map_err(|error| cluster_fault(&error))
     };
     // Many shards share a cluster, so the list is cached for the round.
-    let listed = read.memo.once(format!("namespaces {} {}", cluster.name, cluster.server), list).await;
+    let listed =
+        read.cache.get_or_read(format!("namespaces {} {}", cluster.name, cluster.server), list).await;
     let observed = match &*listed {
         Ok(all) => {
             let own = all.iter().filter(|object| object.address.name == name(plot));
@@ -42,7 +50,7 @@ pub async fn observe(kubernetes: &dyn Kubernetes, read: &Read, plot: &Plot<'_>) 
     BTreeMap::from([(scope(cluster), observed)])
 }
 
-fn name<'v>(plot: &Plot<'v>) -> &'v str {
+fn name<'v>(plot: &NamespaceView<'v>) -> &'v str {
     plot.key.get("namespace").unwrap_or_default()
 }
 

@@ -5,19 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use qontract_client_kubernetes::{Cluster, Draft, Fields, Object, Onto};
+use qontract_client_kubernetes::{Cluster, FieldOwnership, Object, ObjectDraft, WritePrecondition};
 use qontract_runtime::guard::FieldLoss;
 use qontract_runtime::{
-    Change, ChangeKind, Fault, FieldChange, FieldDiff, Observed, Plan, Wait, Want, Wanted, World,
+    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, Fault, FieldChange, FieldDiff, Observed,
+    Plan, Wait,
 };
 use serde_json::{Value, json};
 
 /// The annotation that lists our labels.
-pub const RECORD: &str = "qontract.namespace_labels";
+pub const LABELS_ANNOTATION: &str = "qontract.namespace_labels";
 
 /// The desired labels of a namespace.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct DesiredLabels {
     /// Its cluster.
     pub cluster: Cluster,
     /// The labels.
@@ -26,53 +27,58 @@ pub struct Item {
 
 /// The action of a step. It is complete: execution makes no decisions.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum LabelAction {
     /// Writes the namespace with all of our labels, and nothing else.
-    Put(Cluster, Box<Draft>),
+    Put(Cluster, Box<ObjectDraft>),
     /// Waits for the namespace of this name, which another integration creates.
     Await(String),
 }
 
 /// Plans the changes.
-pub fn plan(wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
+pub fn plan(wanted: &[DesiredItem<DesiredLabels>], world: &CurrentState<Object>) -> Plan<LabelAction> {
     let mut plan = Plan::default();
     for want in wanted {
         // A scope that could not be read is not planned for; the runner reports why.
-        let (Wanted::Present(item), Some(Observed::Known(all))) =
-            (&want.wanted, world.get(&want.thing.scope))
+        let (DesiredState::Present(item), Some(Observed::Known(all))) =
+            (&want.state, world.get(&want.object.scope))
         else {
             continue;
         };
-        let name = &want.thing.name;
+        let name = &want.object.name;
         match all.iter().find(|object| object.address.name == *name) {
-            Some(object) if object.is_going() => {
+            Some(object) if object.is_terminating() => {
                 let text = format!("Namespace `{name}` is being removed");
                 plan.waits.push(Wait { text, place: want.place.clone() });
             }
-            Some(object) => label(&mut plan, want, item, object),
+            Some(object) => plan_labels(&mut plan, want, item, object),
             None if item.labels.is_empty() => {}
             None => {
                 let diff = item.labels.iter().map(|(key, value)| field(key, None, Some(value))).collect();
-                plan.step(change(want, "label Namespace", diff), Step::Await(name.clone()));
+                plan.add_step(change(want, "label Namespace", diff), LabelAction::Await(name.clone()));
             }
         }
     }
     plan
 }
 
-fn change(want: &Want<Item>, what: &str, diff: Vec<FieldDiff>) -> Change {
-    Change::new(ChangeKind::Change, want.thing.clone(), what).with_diff(diff).at(want.place.clone())
+fn change(want: &DesiredItem<DesiredLabels>, what: &str, diff: Vec<FieldDiff>) -> Change {
+    Change::new(ChangeKind::Change, want.object.clone(), what).with_diff(diff).at(want.place.clone())
 }
 
-fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object) {
-    let recorded = recorded(&object.body);
+fn plan_labels(
+    plan: &mut Plan<LabelAction>,
+    want: &DesiredItem<DesiredLabels>,
+    item: &DesiredLabels,
+    object: &Object,
+) {
+    let recorded = recorded_labels(&object.body);
     let live = &object.body["metadata"]["labels"];
     let mut labels = BTreeMap::new();
     let mut diff = Vec::new();
     for (key, value) in &item.labels {
         match live[key].as_str() {
             Some(other) if other != value && !recorded.contains(key.as_str()) => {
-                let name = &want.thing.name;
+                let name = &want.object.name;
                 let why =
                     format!("the label `{key}` of Namespace `{name}` is `{other}`, set by another owner");
                 let hint =
@@ -99,29 +105,29 @@ fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object)
     let mut change = change(want, what, diff);
     let loss = FieldLoss { lost, of: recorded.len(), ..FieldLoss::default() };
     change.loss = (lost > 0).then_some(loss);
-    plan.step(change, Step::Put(item.cluster.clone(), draft));
+    plan.add_step(change, LabelAction::Put(item.cluster.clone(), draft));
 }
 
 /// The namespace to write: labels that we wrote before and no longer declare are removed, labels of others
 /// stay.
-fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> Draft {
+fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> ObjectDraft {
     let mut metadata = json!({"name": object.address.name});
     if !labels.is_empty() {
         metadata["labels"] = json!(labels);
         let keys: Vec<&str> = record.iter().copied().collect();
-        metadata["annotations"] = json!({RECORD: keys.join(",")});
+        metadata["annotations"] = json!({LABELS_ANNOTATION: keys.join(",")});
     }
-    Draft {
+    ObjectDraft {
         address: object.address.clone(),
         body: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
-        onto: Onto::Version(object.version.clone(), Fields::Settled),
+        precondition: WritePrecondition::Version(object.version.clone(), FieldOwnership::Ours),
         is_sensitive: false,
     }
 }
 
 /// Our labels, from the annotation.
-fn recorded(body: &Value) -> BTreeSet<&str> {
-    let note = body["metadata"]["annotations"][RECORD].as_str().unwrap_or_default();
+fn recorded_labels(body: &Value) -> BTreeSet<&str> {
+    let note = body["metadata"]["annotations"][LABELS_ANNOTATION].as_str().unwrap_or_default();
     note.split(',').filter(|key| !key.is_empty()).collect()
 }
 

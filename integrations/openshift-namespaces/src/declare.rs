@@ -12,7 +12,7 @@ use crate::query::Namespaces;
 /// The declared state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Namespace {
+pub enum DeclaredNamespace {
     /// It is desired.
     Present,
     /// It is to be removed.
@@ -20,17 +20,17 @@ pub enum Namespace {
 }
 
 /// The namespaces of all clusters.
-pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
+pub fn declare(data: &Data) -> Result<Declared<DeclaredNamespace>, Fault> {
     let answer = data.query::<Namespaces>()?;
     let mut shards = ShardBuilder::new(NAME);
     for (index, namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");
         let state = match namespace.delete {
-            Some(true) if is_of_the_system(&namespace.name) => {
+            Some(true) if is_system_namespace(&namespace.name) => {
                 Err(format!("`{}` is a system namespace: it is not removed", namespace.name))
             }
-            Some(true) => Ok(Namespace::Delete),
-            Some(false) | None => Ok(Namespace::Present),
+            Some(true) => Ok(DeclaredNamespace::Delete),
+            Some(false) | None => Ok(DeclaredNamespace::Present),
         };
         let target = NamespaceTarget {
             name: namespace.name,
@@ -47,7 +47,7 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
 }
 
 /// Whether it is a system namespace.
-fn is_of_the_system(name: &str) -> bool {
+fn is_system_namespace(name: &str) -> bool {
     matches!(name, "default" | "kube" | "openshift")
         || name.starts_with("kube-")
         || name.starts_with("openshift-")

@@ -1,13 +1,13 @@
 //! Creates declared namespaces, and removes those with `delete: true`.
 
 mod declare;
+mod desired;
 mod query;
-mod want;
 
-use qontract_objects::{Declared, ObjectIntegration, about_namespaces};
-use qontract_runtime::{About, Data, Fault, Options};
+use qontract_objects::{Declared, ObjectIntegration, namespace_integration};
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
 
-pub use declare::Namespace;
+pub use declare::DeclaredNamespace;
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespaces";
@@ -17,14 +17,14 @@ pub const NAME: &str = "openshift-namespaces";
 pub struct OpenshiftNamespaces;
 
 impl ObjectIntegration for OpenshiftNamespaces {
-    type State = Namespace;
+    type State = DeclaredNamespace;
 
-    fn about(&self) -> About {
+    fn about(&self) -> IntegrationMeta {
         let description = "Creates namespaces, and deletes those with `delete: true`";
-        about_namespaces::<query::Namespaces>(NAME, description).groundwork()
+        namespace_integration::<query::Namespaces>(NAME, description).runs_first()
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<Namespace>, Fault> {
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredNamespace>, Fault> {
         declare::declare(data)
     }
 }

@@ -3,8 +3,8 @@
 mod declare;
 mod query;
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_namespaces};
-use qontract_runtime::{About, Data, Fault, Options};
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, namespace_integration};
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-network-policies";
@@ -16,8 +16,8 @@ pub struct OpenshiftNetworkPolicies;
 impl ObjectIntegration for OpenshiftNetworkPolicies {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        about_namespaces::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
+    fn about(&self) -> IntegrationMeta {
+        namespace_integration::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

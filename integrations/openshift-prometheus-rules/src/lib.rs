@@ -3,12 +3,12 @@
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
 /// The providers of this integration.
-pub struct Rules;
+pub struct RuleProviders;
 
-impl ResourceProviders for Rules {
-    const GROUP: ProviderGroup = ProviderGroup::Rules;
+impl ResourceProviders for RuleProviders {
+    const PROVIDERS: ProviderGroup = ProviderGroup::Rules;
     const DESCRIPTION: &'static str = "Manages PrometheusRules from files and templates";
 }
 
 /// The integration.
-pub type OpenshiftPrometheusRules = NamespaceResources<Rules>;
+pub type OpenshiftPrometheusRules = NamespaceResources<RuleProviders>;

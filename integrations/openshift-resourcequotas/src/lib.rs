@@ -4,9 +4,9 @@ mod declare;
 mod query;
 
 use qontract_objects::{
-    Declared, DeclaredObjects, ObjectIntegration, about_namespaces, with_take_over_flags,
+    Declared, DeclaredObjects, ObjectIntegration, namespace_integration, with_take_over_flags,
 };
-use qontract_runtime::{About, Data, Fault, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-resourcequotas";
@@ -18,8 +18,11 @@ pub struct OpenshiftResourcequotas;
 impl ObjectIntegration for OpenshiftResourcequotas {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        with_take_over_flags(about_namespaces::<query::Quotas>(NAME, "Manages ResourceQuotas of namespaces"))
+    fn about(&self) -> IntegrationMeta {
+        with_take_over_flags(namespace_integration::<query::Quotas>(
+            NAME,
+            "Manages ResourceQuotas of namespaces",
+        ))
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

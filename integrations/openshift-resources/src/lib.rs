@@ -3,12 +3,12 @@
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
 /// The providers of this integration.
-pub struct Files;
+pub struct FileProviders;
 
-impl ResourceProviders for Files {
-    const GROUP: ProviderGroup = ProviderGroup::Files;
+impl ResourceProviders for FileProviders {
+    const PROVIDERS: ProviderGroup = ProviderGroup::Files;
     const DESCRIPTION: &'static str = "Manages objects in namespaces, from files and templates";
 }
 
 /// The integration.
-pub type OpenshiftResources = NamespaceResources<Files>;
+pub type OpenshiftResources = NamespaceResources<FileProviders>;

@@ -3,8 +3,8 @@
 mod declare;
 mod query;
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_namespaces};
-use qontract_runtime::{About, Data, Fault, FlagKind, Options, Switch};
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, namespace_integration};
+use qontract_runtime::{Data, Fault, FlagKind, IntegrationMeta, Options, Switch};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-rolebindings";
@@ -19,21 +19,24 @@ pub struct OpenshiftRolebindings;
 impl ObjectIntegration for OpenshiftRolebindings {
     type State = DeclaredObjects;
 
-    fn about(&self) -> About {
-        about_namespaces::<query::RoleBindings>(NAME, "Manages RoleBindings of users and bots in namespaces")
-            .joined(&["roles_v1"])
-            .switches(
-                Switch {
-                    name: SUPPORT_ROLE_REF,
-                    help: "Bind `role` to a Role of the namespace instead of a ClusterRole",
-                    kind: FlagKind::Switch,
-                },
-                Switch {
-                    name: "no-support-role-ref",
-                    help: "Bind `role` to a ClusterRole; this is the default",
-                    kind: FlagKind::Switch,
-                },
-            )
+    fn about(&self) -> IntegrationMeta {
+        namespace_integration::<query::RoleBindings>(
+            NAME,
+            "Manages RoleBindings of users and bots in namespaces",
+        )
+        .joined_lists(&["roles_v1"])
+        .switches(
+            Switch {
+                name: SUPPORT_ROLE_REF,
+                help: "Bind `role` to a Role of the namespace instead of a ClusterRole",
+                kind: FlagKind::Switch,
+            },
+            Switch {
+                name: "no-support-role-ref",
+                help: "Bind `role` to a ClusterRole; this is the default",
+                kind: FlagKind::Switch,
+            },
+        )
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -3,12 +3,12 @@
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
 /// The providers of this integration.
-pub struct Routes;
+pub struct RouteProviders;
 
-impl ResourceProviders for Routes {
-    const GROUP: ProviderGroup = ProviderGroup::Routes;
+impl ResourceProviders for RouteProviders {
+    const PROVIDERS: ProviderGroup = ProviderGroup::Routes;
     const DESCRIPTION: &'static str = "Manages Routes and their TLS certificates";
 }
 
 /// The integration.
-pub type OpenshiftRoutes = NamespaceResources<Routes>;
+pub type OpenshiftRoutes = NamespaceResources<RouteProviders>;

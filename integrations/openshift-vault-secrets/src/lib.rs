@@ -3,12 +3,12 @@
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
 /// The providers of this integration.
-pub struct Secrets;
+pub struct SecretProviders;
 
-impl ResourceProviders for Secrets {
-    const GROUP: ProviderGroup = ProviderGroup::Secrets;
+impl ResourceProviders for SecretProviders {
+    const PROVIDERS: ProviderGroup = ProviderGroup::Secrets;
     const DESCRIPTION: &'static str = "Manages Secrets from Vault";
 }
 
 /// The integration.
-pub type OpenshiftVaultSecrets = NamespaceResources<Secrets>;
+pub type OpenshiftVaultSecrets = NamespaceResources<SecretProviders>;

@@ -1,35 +1,37 @@
 //! Checks the Prometheus rules of namespaces, and runs their tests, with promtool.
 
-mod judge;
+mod checks;
 mod query;
 mod rules;
 
 use std::collections::BTreeMap;
 
 use qontract_client_promtool::Promtool;
-use qontract_runtime::state::{Declared, Shard};
-use qontract_runtime::{About, Cx, Data, Fault, FlagKind, Function, FunctionState, Options, ShardKey};
+use qontract_runtime::state::{DeclaredState, Shard};
+use qontract_runtime::{
+    Data, Fault, FlagKind, Function, FunctionContext, FunctionState, IntegrationMeta, Options, ShardKey,
+};
 use serde_json::{Value, json};
 
-use judge::fault;
+use checks::promtool_fault;
 
 /// The name of the integration.
 pub const NAME: &str = "prometheus-rules-tester";
 
 /// The integration.
 pub struct PrometheusRulesTester {
-    about: About,
+    about: IntegrationMeta,
     promtool: Promtool,
 }
 
 /// Metadata of the integration.
-pub fn about() -> About {
-    About::new(NAME, "Checks Prometheus rules and runs their tests")
+pub fn about() -> IntegrationMeta {
+    IntegrationMeta::new(NAME, "Checks Prometheus rules and runs their tests")
         .query::<query::Rules>()
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
         .flag("thread-pool-size", "Run at most this many checks concurrently", FlagKind::Concurrency)
-        .looks_up()
+        .reads_ad_hoc()
 }
 
 impl PrometheusRulesTester {
@@ -44,7 +46,7 @@ fn key(cluster: &str) -> ShardKey {
 }
 
 impl Function for PrometheusRulesTester {
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
@@ -55,7 +57,7 @@ impl Function for PrometheusRulesTester {
         for rule in &found.rules {
             clusters.entry(rule.cluster.clone()).or_default().push(json!(rule));
         }
-        let mut declared = Declared::new(json!(found.services));
+        let mut declared = DeclaredState::new(json!(found.services));
         for (cluster, rules) in clusters {
             declared.add(key(&cluster), Shard::new((), Value::Array(rules), None));
         }
@@ -63,14 +65,14 @@ impl Function for PrometheusRulesTester {
     }
 
     fn ready(&self) -> Result<(), Fault> {
-        self.promtool.ready().map_err(|error| fault(&error))
+        self.promtool.check_available().map_err(|error| promtool_fault(&error))
     }
 
-    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+    async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         let mut found = rules::rules(cx.data)?;
         found.rules.retain(|rule| cx.options.select(&self.about.flags, &key(&rule.cluster)));
-        for fault in judge::faults(&self.promtool, cx, &found).await {
-            cx.fault(fault);
+        for fault in checks::faults(&self.promtool, cx, &found).await {
+            cx.report_fault(fault);
         }
         Ok(())
     }

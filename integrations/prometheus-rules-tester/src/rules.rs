@@ -2,30 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use qontract_runtime::{Data, Fault, Place, Query, ResourceBatch};
+use qontract_runtime::{Data, DeclaredQuery, Fault, ResourceBatch, SourceLocation};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 
 use crate::NAME;
 use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Rules};
 use qontract_objects::templates::preview::{
-    TemplateSource, Variables, dialect, entries, rendered, variables,
+    TemplateSource, TemplateVariables, dialect, entries, render_from_data, variables,
 };
 
 /// The provider of rules.
 const PROVIDER: &str = "prometheus-rule";
 
 /// All rules, and the services that they may name.
-pub struct Found {
+pub struct RuleSet {
     /// The services that alerts may name; `None` if the settings do not list them.
     pub services: Option<BTreeSet<String>>,
     /// The rules, in data order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NamespaceRule>,
 }
 
 /// A rule of a namespace.
 #[derive(Serialize)]
-pub struct Rule {
+pub struct NamespaceRule {
     /// The cluster of the namespace.
     #[serde(skip)]
     pub cluster: String,
@@ -35,16 +35,16 @@ pub struct Rule {
     pub path: String,
     /// Its provenance.
     #[serde(skip)]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The rendered object, or the reason why there is none.
     pub body: Result<Value, String>,
     /// Its tests.
-    pub tests: Vec<Test>,
+    pub tests: Vec<RuleTest>,
 }
 
 /// A test of a rule.
 #[derive(Serialize)]
-pub struct Test {
+pub struct RuleTest {
     /// The path of the resource.
     pub path: String,
     /// The rendered test in the format of promtool, or the reason why there is none.
@@ -52,18 +52,19 @@ pub struct Test {
 }
 
 /// Every rule of a namespace.
-pub fn rules(data: &Data) -> Result<Found, Fault> {
-    let answered = data.declared(&Query::of::<Rules>())?;
-    let answer = Rules::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
+pub fn rules(data: &Data) -> Result<RuleSet, Fault> {
+    let answered = data.query_tree(&DeclaredQuery::of::<Rules>())?;
+    let answer =
+        Rules::deserialize(answered.data.clone()).map_err(|error| Fault::internal(error.to_string()))?;
     let mut settings = answer.settings.into_iter().flatten();
     let services = settings.find_map(|settings| settings.alerting_services);
     let mut found =
-        Found { services: services.map(|services| services.into_iter().collect()), rules: Vec::new() };
+        RuleSet { services: services.map(|services| services.into_iter().collect()), rules: Vec::new() };
     let namespaces = answer.namespaces.unwrap_or_default();
     let tests = data.resources(namespaces.iter().flat_map(test_paths).collect())?;
-    let texts = Texts { data, tests };
+    let texts = TestTexts { data, tests };
     for (index, namespace) in namespaces.into_iter().enumerate() {
-        if is_left_alone(&namespace) {
+        if is_skipped(&namespace) {
             continue;
         }
         let at = format!("/namespaces/{index}");
@@ -74,7 +75,7 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
             }
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
-                return Err(Fault::us(format!("the query result has nothing at `{pointer}`")));
+                return Err(Fault::internal(format!("the query result has nothing at `{pointer}`")));
             };
             let place = answered.places.of(&pointer);
             let values = variables(entry.variables.as_deref(), node, parent);
@@ -85,7 +86,7 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
 }
 
 /// Whether the namespace is deleted, or its cluster disables the integration.
-fn is_left_alone(namespace: &Namespace) -> bool {
+fn is_skipped(namespace: &Namespace) -> bool {
     let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
     namespace.template_namespace.delete.unwrap_or_default()
         || off.is_some_and(|names| names.iter().any(|name| name == NAME))
@@ -93,7 +94,7 @@ fn is_left_alone(namespace: &Namespace) -> bool {
 
 /// The paths of the tests of a namespace.
 fn test_paths(namespace: &Namespace) -> Vec<String> {
-    if is_left_alone(namespace) {
+    if is_skipped(namespace) {
         return Vec::new();
     }
     let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
@@ -102,44 +103,54 @@ fn test_paths(namespace: &Namespace) -> Vec<String> {
 }
 
 /// The data, and the texts of all tests.
-struct Texts<'d> {
+struct TestTexts<'d> {
     data: &'d Data,
     tests: ResourceBatch,
 }
 
 fn rule(
-    texts: &Texts<'_>,
+    texts: &TestTexts<'_>,
     namespace: &Namespace,
     entry: &Entry,
-    place: Option<Place>,
-    values: &Result<Variables, String>,
-) -> Result<Rule, Fault> {
+    place: Option<SourceLocation>,
+    values: &Result<TemplateVariables, String>,
+) -> Result<NamespaceRule, Fault> {
     let (cluster, name) =
         (namespace.cluster.template_cluster.name.clone(), namespace.template_namespace.name.clone());
     let Some(resource) = &entry.resource else {
         let body = Err("there is no such resource".to_owned());
-        return Ok(Rule { cluster, namespace: name, path: String::new(), place, body, tests: Vec::new() });
+        return Ok(NamespaceRule {
+            cluster,
+            namespace: name,
+            path: String::new(),
+            place,
+            body,
+            tests: Vec::new(),
+        });
     };
     let read_body = |path: &str, text: String| -> Result<Value, String> {
         let values = values.as_ref().map_err(Clone::clone)?;
         let text = match dialect(&entry.provider, entry.r#type.as_deref())? {
             None => text,
-            Some(dialect) => rendered(texts.data, TemplateSource::new(path, &text).dialect(dialect), values)?,
+            Some(dialect) => {
+                render_from_data(texts.data, TemplateSource::new(path, &text).dialect(dialect), values)?
+            }
         };
         qontract_yaml::json::read(text.as_bytes())
     };
     let mut tests = Vec::new();
     for path in entry.tests.iter().flatten() {
         let text = texts.tests.get(path)?.ok_or_else(|| "there is no such resource".to_owned());
-        let body = text.and_then(|text| read_body(path, text)).and_then(|test| fit(test, &resource.path));
-        tests.push(Test { path: path.clone(), body });
+        let body =
+            text.and_then(|text| read_body(path, text)).and_then(|test| promtool_test(test, &resource.path));
+        tests.push(RuleTest { path: path.clone(), body });
     }
-    let body = read_body(&resource.path, resource.content.clone()).and_then(object);
-    Ok(Rule { cluster, namespace: name, path: resource.path.clone(), place, body, tests })
+    let body = read_body(&resource.path, resource.content.clone()).and_then(check_object);
+    Ok(NamespaceRule { cluster, namespace: name, path: resource.path.clone(), place, body, tests })
 }
 
 /// Checks that promtool can read a rule.
-fn object(body: Value) -> Result<Value, String> {
+fn check_object(body: Value) -> Result<Value, String> {
     match body.get("spec") {
         Some(Value::Object(_)) => Ok(body),
         _ => Err("it is not an object with a `spec`".to_owned()),
@@ -147,7 +158,7 @@ fn object(body: Value) -> Result<Value, String> {
 }
 
 /// Converts a test for promtool. It must name this rule: promtool accepts a test without rules.
-fn fit(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
+fn promtool_test(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
     let Value::Object(mut test) = test else { return Err("it is not a map".to_owned()) };
     // Fields of the data that promtool does not know.
     for field in ["$schema", "target_clusters"] {
@@ -163,11 +174,11 @@ fn fit(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::fit;
+    use super::promtool_test;
     use serde_json::{Value, json};
 
     fn check(test: Value, expect: Result<Value, &str>) {
-        let actual = fit(test, "/r.yaml").map(Value::Object);
+        let actual = promtool_test(test, "/r.yaml").map(Value::Object);
         assert_eq!(actual, expect.map_err(str::to_owned));
     }
 

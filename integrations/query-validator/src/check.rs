@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use qontract_runtime::{Data, DataError, Fault, Place};
+use qontract_runtime::{Data, DataError, Fault, SourceLocation};
 use serde::Serialize;
 
 use crate::query::{NamespaceOpenshiftResource, Validations};
@@ -12,14 +12,14 @@ pub struct Validation {
     /// Its name.
     pub name: String,
     /// Its provenance.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Its queries and resources.
-    pub items: Vec<Item>,
+    pub items: Vec<ValidationItem>,
 }
 
 /// A query or a resource that has to work.
 #[derive(Serialize)]
-pub struct Item {
+pub struct ValidationItem {
     /// The path of the resource.
     pub path: String,
     /// Its JSON pointer in the datafile.
@@ -42,7 +42,7 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     let texts = data.resources(paths.collect())?;
     // Many validations list the same queries, and a result may contain all data, so each query is checked
     // once.
-    let mut checked: BTreeMap<String, Outcome> = BTreeMap::new();
+    let mut checked: BTreeMap<String, QueryResult> = BTreeMap::new();
     let mut all = Vec::new();
     for (index, validation) in validations.into_iter().enumerate() {
         let place = answer.places.of(&format!("/query_validations_v1/{index}"));
@@ -50,15 +50,15 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
         for (number, query) in validation.queries.into_iter().enumerate() {
             let outcome = match checked.get(&query.path) {
                 Some(known) => known.clone(),
-                None => ask(data, texts.get(&query.path)?)?,
+                None => check_query(data, texts.get(&query.path)?)?,
             };
             checked.entry(query.path.clone()).or_insert_with(|| outcome.clone());
-            let Outcome { text, reads, problem } = outcome;
+            let QueryResult { text, reads, problem } = outcome;
             let pointer = format!("/queries/{number}/path");
-            items.push(Item { path: query.path, pointer, text, reads, problem });
+            items.push(ValidationItem { path: query.path, pointer, text, reads, problem });
         }
         for (number, resource) in validation.resources.into_iter().flatten().enumerate() {
-            items.push(named(&resource, format!("/resources/{number}/path")));
+            items.push(check_resource(&resource, format!("/resources/{number}/path")));
         }
         all.push(Validation { name: validation.name, place, items });
     }
@@ -67,16 +67,16 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
 
 /// The result of a query.
 #[derive(Clone)]
-struct Outcome {
+struct QueryResult {
     text: Option<String>,
     reads: BTreeSet<String>,
     problem: Option<String>,
 }
 
-fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
+fn check_query(data: &Data, text: Option<String>) -> Result<QueryResult, Fault> {
     let Some(text) = text else {
         let problem = Some("there is no such resource".to_owned());
-        return Ok(Outcome { text: None, reads: BTreeSet::new(), problem });
+        return Ok(QueryResult { text: None, reads: BTreeSet::new(), problem });
     };
     let mut reads = BTreeSet::new();
     let problem = match data.check(&text) {
@@ -90,15 +90,15 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
             return Err(other.into());
         }
     };
-    Ok(Outcome { text: Some(text), reads, problem })
+    Ok(QueryResult { text: Some(text), reads, problem })
 }
 
 /// Providers whose entries name a resource; the path of a secret is one of the secret store.
-const WITH_RESOURCE: [&str; 4] = ["prometheus-rule", "resource", "resource-template", "route"];
+const RESOURCE_PROVIDERS: [&str; 4] = ["prometheus-rule", "resource", "resource-template", "route"];
 
-fn named(entry: &NamespaceOpenshiftResource, pointer: String) -> Item {
+fn check_resource(entry: &NamespaceOpenshiftResource, pointer: String) -> ValidationItem {
     let path = entry.resource.as_ref().map(|resource| resource.path.clone());
-    let is_missing = path.is_none() && WITH_RESOURCE.contains(&entry.provider.as_str());
+    let is_missing = path.is_none() && RESOURCE_PROVIDERS.contains(&entry.provider.as_str());
     let problem = is_missing.then(|| "there is no such resource".to_owned());
-    Item { path: path.unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
+    ValidationItem { path: path.unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
 }

@@ -3,17 +3,21 @@
 mod check;
 mod query;
 
-use qontract_runtime::state::{Declared, Shard};
-use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use qontract_runtime::state::{DeclaredState, Shard};
+use qontract_runtime::{
+    Data, Fault, Function, FunctionContext, FunctionState, IntegrationMeta, Options, ShardKey,
+};
 
 /// The integration.
 pub struct QueryValidator {
-    about: About,
+    about: IntegrationMeta,
 }
 
 /// Metadata of the integration.
-pub fn about() -> About {
-    About::new("query-validator", "Checks saved GraphQL queries").query::<query::Validations>().looks_up()
+pub fn about() -> IntegrationMeta {
+    IntegrationMeta::new("query-validator", "Checks saved GraphQL queries")
+        .query::<query::Validations>()
+        .reads_ad_hoc()
 }
 
 impl Default for QueryValidator {
@@ -23,29 +27,29 @@ impl Default for QueryValidator {
 }
 
 impl Function for QueryValidator {
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
-        let mut declared = Declared::new(serde_json::Value::Null);
+        let mut declared = DeclaredState::new(serde_json::Value::Null);
         for validation in check::validations(data)? {
             let key = ShardKey::new([("validation", validation.name.as_str())]);
             let place = validation.place.clone();
-            let state =
-                serde_json::to_value(&validation.items).map_err(|error| Fault::us(error.to_string()))?;
+            let state = serde_json::to_value(&validation.items)
+                .map_err(|error| Fault::internal(error.to_string()))?;
             declared.add(key, Shard::new((), state, place));
         }
         Ok(Some(declared))
     }
 
-    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+    async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         for validation in check::validations(cx.data)? {
             for item in validation.items {
                 if let Some(problem) = item.problem {
                     let fault = Fault::author(format!("`{}` of `{}`: {problem}", item.path, validation.name));
                     let place = validation.place.as_ref().map(|place| place.below(&item.pointer));
-                    cx.fault(fault.at(place));
+                    cx.report_fault(fault.at(place));
                 }
             }
         }

@@ -1,18 +1,18 @@
 //! Compares results with expectations, and shows the lines that differ. Pure.
 
-use qontract_runtime::{Fault, Place};
+use qontract_runtime::{Fault, SourceLocation};
 use serde_json::Value;
 
-use crate::declare::{Made, Test};
+use crate::declare::{TemplateResult, TemplateTest};
 
 /// Number of context lines around a difference.
-const AROUND: usize = 2;
+const CONTEXT_LINES: usize = 2;
 /// Maximum number of lines of a difference.
-const MOST: usize = 40;
+const MAX_DIFF_LINES: usize = 40;
 
 /// The faults of a test. A wrong result in several places is reported once, with all of them.
-pub fn faults(test: &Test) -> Vec<Fault> {
-    let Test { name, template, expected_path, place, .. } = test;
+pub fn faults(test: &TemplateTest) -> Vec<Fault> {
+    let TemplateTest { name, template, expected_path, place, .. } = test;
     let below = |pointer: &str| place.as_ref().map(|place| place.below(pointer));
     let expected = match &test.expected {
         Ok(expected) => expected,
@@ -21,17 +21,17 @@ pub fn faults(test: &Test) -> Vec<Fault> {
             return vec![Fault::author(text).at(below("/expectedResult"))];
         }
     };
-    if test.made.is_empty() {
+    if test.results.is_empty() {
         let text = format!("no namespace names `{template}`: there is nothing to test in `{name}`");
         return vec![Fault::author(text).at(below("/resourcePath"))];
     }
     let mut reported: Vec<Fault> = Vec::new();
-    for Made { namespace: _, place: named, body } in &test.made {
+    for TemplateResult { namespace: _, place: named, body } in &test.results {
         let fault = match body {
             Ok(body) if body == expected => continue,
             Ok(body) => {
                 Fault::author(format!("`{template}` does not render to what the test `{name}` expects"))
-                    .details(&difference(&printed(expected), &printed(body)))
+                    .details(&difference(&printed_lines(expected), &printed_lines(body)))
             }
             Err(why) => {
                 Fault::author(format!("`{template}`, which `{name}` tests, cannot be rendered: {why}"))
@@ -40,17 +40,17 @@ pub fn faults(test: &Test) -> Vec<Fault> {
         let places = [named.as_ref().map(|place| place.below("/path")), below("/expectedResult")];
         let is_same = |before: &&mut Fault| before.text == fault.text && before.details == fault.details;
         if let Some(before) = reported.iter_mut().find(is_same) {
-            add(before, &places);
+            add_places(before, &places);
         } else {
             let mut fault = fault;
-            add(&mut fault, &places);
+            add_places(&mut fault, &places);
             reported.push(fault);
         }
     }
     reported
 }
 
-fn add(fault: &mut Fault, places: &[Option<Place>]) {
+fn add_places(fault: &mut Fault, places: &[Option<SourceLocation>]) {
     for place in places.iter().flatten() {
         if !fault.places.contains(place) {
             fault.places.push(place.clone());
@@ -59,14 +59,14 @@ fn add(fault: &mut Fault, places: &[Option<Place>]) {
 }
 
 /// Prints a value line by line; a multi-line text has one entry per line.
-fn printed(value: &Value) -> Vec<String> {
+fn printed_lines(value: &Value) -> Vec<String> {
     let text = qontract_yaml::json::print(value);
-    text.lines().skip(1).flat_map(unfolded).collect()
+    text.lines().skip(1).flat_map(unfold).collect()
 }
 
 /// Unfolds `a: "b
 /// c"` into `a: |-`, `b` and `c`; other lines stay as they are.
-fn unfolded(line: &str) -> Vec<String> {
+fn unfold(line: &str) -> Vec<String> {
     let quoted = line.find(": \"").map(|place| line.split_at(place + 2));
     let text = quoted.and_then(|(key, quoted)| Some((key, serde_json::from_str::<String>(quoted).ok()?)));
     let Some((key, text)) = text.filter(|(_, text)| text.contains('\n')) else {
@@ -93,7 +93,7 @@ fn difference(expected: &[String], made: &[String]) -> String {
         (left, right) = (next_left + 1, next_right + 1);
     }
     let is_near = |index: usize| {
-        let (from, to) = (index.saturating_sub(AROUND), (index + AROUND + 1).min(lines.len()));
+        let (from, to) = (index.saturating_sub(CONTEXT_LINES), (index + CONTEXT_LINES + 1).min(lines.len()));
         lines[from..to].iter().any(|(mark, _)| mark.is_some())
     };
     let mut shown: Vec<String> = Vec::new();
@@ -105,9 +105,9 @@ fn difference(expected: &[String], made: &[String]) -> String {
         before = Some(index);
         shown.push(format!("{} {line}", mark.unwrap_or(' ')));
     }
-    if shown.len() > MOST {
-        let more = shown.len() - MOST;
-        shown.truncate(MOST);
+    if shown.len() > MAX_DIFF_LINES {
+        let more = shown.len() - MAX_DIFF_LINES;
+        shown.truncate(MAX_DIFF_LINES);
         shown.push(format!("… {more} lines more"));
     }
     shown.join("\n")
@@ -116,7 +116,7 @@ fn difference(expected: &[String], made: &[String]) -> String {
 /// The pairs of lines of a longest common subsequence, in order. Common prefixes and suffixes are matched
 /// first; if the middle is large, it differs as a whole.
 fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
-    const LARGEST: usize = 4_000_000;
+    const MAX_COMPARED_PAIRS: usize = 4_000_000;
     let ahead = left.iter().zip(right).take_while(|(left, right)| left == right).count();
     let rest = (&left[ahead..], &right[ahead..]);
     let behind =
@@ -124,7 +124,7 @@ fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     let (middle_left, middle_right) = (&rest.0[..rest.0.len() - behind], &rest.1[..rest.1.len() - behind]);
     let mut pairs: Vec<(usize, usize)> = (0..ahead).map(|index| (index, index)).collect();
     let (height, width) = (middle_left.len(), middle_right.len());
-    if height * width <= LARGEST {
+    if height * width <= MAX_COMPARED_PAIRS {
         // longest[i][j]: the length for the lines from i and j on.
         let mut longest = vec![vec![0_u32; width + 1]; height + 1];
         for i in (0..height).rev() {
@@ -155,7 +155,7 @@ fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{difference, printed};
+    use super::{difference, printed_lines};
     use serde_json::json;
 
     fn check(expected: &str, made: &str, shown: &[&str]) {
@@ -167,7 +167,7 @@ mod tests {
     fn a_multi_line_text_is_shown_line_by_line() {
         let value = json!({"a": [{"b": "c\nd\n"}, "e\nf"], "g": "h: \"i\"\nj"});
         let lines = ["a:", "- b: |", "    c", "    d", "- \"e\\nf\"", "g: |-", "  h: \"i\"", "  j"];
-        assert_eq!(printed(&value), lines);
+        assert_eq!(printed_lines(&value), lines);
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use qontract_runtime::{Data, Fault, Place, Query};
+use qontract_runtime::{Data, DeclaredQuery, Fault, SourceLocation};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::query::{NamespaceOpenshiftResource as Entry, TemplateTests};
 use qontract_objects::fragments::ResourceText;
 use qontract_objects::templates::preview::{
-    TemplateSource, Variables, dialect, entries, rendered, variables, with_sources,
+    TemplateSource, TemplateVariables, dialect, entries, render_from_data, variables, with_source_urls,
 };
 
 /// The provider of templates.
@@ -20,14 +20,14 @@ const RULE: &str = "prometheus-rule";
 
 /// A test of a template.
 #[derive(Serialize)]
-pub struct Test {
+pub struct TemplateTest {
     /// Its file.
     pub path: String,
     /// Its name.
     pub name: String,
     /// Its provenance.
     #[serde(skip)]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The path of the template.
     pub template: String,
     /// The path of the expectation.
@@ -35,30 +35,30 @@ pub struct Test {
     /// The expected value, or the reason why it is unknown.
     pub expected: Result<Value, String>,
     /// The results of the namespaces.
-    pub made: Vec<Made>,
+    pub results: Vec<TemplateResult>,
 }
 
 /// The result of a template in a namespace.
 #[derive(Clone, Serialize)]
-pub struct Made {
+pub struct TemplateResult {
     /// The namespace, with its cluster.
     pub namespace: String,
     /// The provenance of the entry.
     #[serde(skip)]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The object, or the reason why there is none.
     pub body: Result<Value, String>,
 }
 
 /// All tests.
-pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
-    let answered = data.declared(&Query::of::<TemplateTests>())?;
-    let answer =
-        TemplateTests::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
+pub fn tests(data: &Data) -> Result<Vec<TemplateTest>, Fault> {
+    let answered = data.query_tree(&DeclaredQuery::of::<TemplateTests>())?;
+    let answer = TemplateTests::deserialize(answered.data.clone())
+        .map_err(|error| Fault::internal(error.to_string()))?;
     let listed = answer.tests.unwrap_or_default();
     let settings = answer.settings.into_iter().flatten().next();
     let repo = settings.map(|settings| settings.repo_url);
-    let mut made: BTreeMap<String, Vec<Made>> =
+    let mut made: BTreeMap<String, Vec<TemplateResult>> =
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
     for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
         // A deleted namespace has no results.
@@ -72,16 +72,16 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
             let Some(list) = made.get_mut(&resource.path) else { continue };
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
-                return Err(Fault::us(format!("the query result has nothing at `{pointer}`")));
+                return Err(Fault::internal(format!("the query result has nothing at `{pointer}`")));
             };
             let values = variables(entry.variables.as_deref(), node, parent);
             let body = text(data, entry, resource, values).and_then(|text| object(&text));
             let body = body.map(|body| match entry.provider.as_str() {
-                RULE => with_sources(body, repo.as_deref(), &resource.path),
+                RULE => with_source_urls(body, repo.as_deref(), &resource.path),
                 _ => body,
             });
             let name = format!("{}/{}", namespace.cluster.name, namespace.template_namespace.name);
-            list.push(Made { namespace: name, place: answered.places.of(&pointer), body });
+            list.push(TemplateResult { namespace: name, place: answered.places.of(&pointer), body });
         }
     }
     let mut all = Vec::new();
@@ -89,11 +89,11 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     for (index, test) in listed.into_iter().enumerate() {
         let text = texts.get(&test.expected_result)?;
         let text = text.ok_or_else(|| "there is no such resource".to_owned());
-        all.push(Test {
+        all.push(TemplateTest {
             path: test.path,
             name: test.name,
             place: answered.places.of(&format!("/tests/{index}")),
-            made: made.get(&test.resource_path).cloned().unwrap_or_default(),
+            results: made.get(&test.resource_path).cloned().unwrap_or_default(),
             template: test.resource_path,
             expected: text.and_then(|text| qontract_yaml::json::read(text.as_bytes())),
             expected_path: test.expected_result,
@@ -107,7 +107,7 @@ fn text(
     data: &Data,
     entry: &Entry,
     resource: &ResourceText,
-    values: Result<Variables, String>,
+    values: Result<TemplateVariables, String>,
 ) -> Result<String, String> {
     let is_template = [TEMPLATE, RULE].contains(&entry.provider.as_str());
     let dialect = if is_template { dialect(&entry.provider, entry.r#type.as_deref())? } else { None };
@@ -115,7 +115,7 @@ fn text(
         return Ok(resource.content.clone());
     };
     let source = TemplateSource::new(&resource.path, &resource.content).dialect(dialect);
-    rendered(data, source, &values?)
+    render_from_data(data, source, &values?)
 }
 
 /// Parses the object in a text, without its `$schema`.

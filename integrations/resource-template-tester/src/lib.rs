@@ -4,8 +4,10 @@ mod compare;
 mod declare;
 mod query;
 
-use qontract_runtime::state::{Declared, Shard};
-use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use qontract_runtime::state::{DeclaredState, Shard};
+use qontract_runtime::{
+    Data, Fault, Function, FunctionContext, FunctionState, IntegrationMeta, Options, ShardKey,
+};
 use serde_json::{Value, json};
 
 /// The name of the integration.
@@ -13,14 +15,14 @@ pub const NAME: &str = "resource-template-tester";
 
 /// The integration.
 pub struct ResourceTemplateTester {
-    about: About,
+    about: IntegrationMeta,
 }
 
 /// Metadata of the integration.
-pub fn about() -> About {
-    About::new(NAME, "Compares rendered templates with their expected results")
+pub fn about() -> IntegrationMeta {
+    IntegrationMeta::new(NAME, "Compares rendered templates with their expected results")
         .query::<query::TemplateTests>()
-        .looks_up()
+        .reads_ad_hoc()
 }
 
 impl Default for ResourceTemplateTester {
@@ -30,13 +32,13 @@ impl Default for ResourceTemplateTester {
 }
 
 impl Function for ResourceTemplateTester {
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
     /// The expectation and the results, per test.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
-        let mut declared = Declared::new(Value::Null);
+        let mut declared = DeclaredState::new(Value::Null);
         for test in declare::tests(data)? {
             // Two tests may have one name, so the key is the file.
             let key = ShardKey::new([("test", test.path.as_str())]);
@@ -46,10 +48,10 @@ impl Function for ResourceTemplateTester {
         Ok(Some(declared))
     }
 
-    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+    async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         for test in declare::tests(cx.data)? {
             for fault in compare::faults(&test) {
-                cx.fault(fault);
+                cx.report_fault(fault);
             }
         }
         Ok(())

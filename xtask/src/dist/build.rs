@@ -1,14 +1,14 @@
 //! Builds the release binary: with its dependency list embedded, and without paths of this machine.
 
 use super::release::Release;
-use crate::house::House;
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// The target directory of this checkout.
-pub fn target_folder(workspace: &House) -> Result<PathBuf> {
+pub fn target_folder(workspace: &Workspace) -> Result<PathBuf> {
     let metadata = workspace.cargo("metadata --format-version 1 --no-deps").output()?;
     let metadata: Value = serde_json::from_slice(&metadata)?;
     let folder = metadata["target_directory"].as_str().context("`cargo metadata` has no target directory")?;
@@ -16,7 +16,7 @@ pub fn target_folder(workspace: &House) -> Result<PathBuf> {
 }
 
 /// Builds the binary and returns its path.
-pub fn run(workspace: &House, release: &Release, target_folder: &Path, profile: &str) -> Result<PathBuf> {
+pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profile: &str) -> Result<PathBuf> {
     let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home =
         cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("no home folder")?;

@@ -1,26 +1,26 @@
 //! Checks a release as a user would: checksums, archive, binary and SBOM.
 
 use super::release::Release;
-use super::{contents, prefix, sums};
+use super::{checksums, sbom, staging};
 use crate::command::CommandLine;
-use crate::house::House;
-use crate::talk;
+use crate::console;
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 /// Unpacks the archive into a temporary directory and runs its binary.
-pub fn run(workspace: &House, release: &Release, out: &Path) -> Result<()> {
-    sums::check(out)?;
+pub fn run(workspace: &Workspace, release: &Release, out: &Path) -> Result<()> {
+    checksums::check(out)?;
     let elsewhere = tempfile::tempdir()?;
-    let archive = out.join(release.archive());
+    let archive = out.join(release.archive_name());
     CommandLine::new("tar --extract --gzip --file").args([&archive]).folder(elsewhere.path()).run()?;
     let unpacked = elsewhere.path().join(release.name());
     let program = unpacked.join("bin/qontract");
 
-    version(&program, release)?;
-    for (name, peer) in prefix::PEERS {
+    check_version(&program, release)?;
+    for (name, peer) in staging::PEERS {
         let help = CommandLine::program(&unpacked.join("bin").join(name)).args(["--help"]).output()?;
         let wanted = format!("qontract peer {peer}");
         ensure!(String::from_utf8_lossy(&help).contains(&wanted), "`{name}` is not `{wanted}`");
@@ -30,21 +30,21 @@ pub fn run(workspace: &House, release: &Release, out: &Path) -> Result<()> {
     let answer: Value = serde_json::from_slice(&query.args([example]).run_for_output()?)?;
     let apps = answer["data"]["apps_v1"].as_array().map_or(0, Vec::len);
     ensure!(apps > 0, "the binary finds no apps in the example: {answer}");
-    for (shell, path) in prefix::COMPLETIONS {
+    for (shell, path) in staging::COMPLETIONS {
         let script = fs::read_to_string(unpacked.join(path))?;
         ensure!(script.contains("reconcile"), "the {shell} completions do not have the commands");
     }
     ensure!(unpacked.join("share/man/man1/qontract-reconcile.1").is_file(), "no manual pages found");
-    let listed = fs::read(out.join(release.contents()))?;
-    ensure!(contents::of_binary(workspace, &program)? == listed, "the SBOM does not match the binary");
+    let listed = fs::read(out.join(release.sbom_name()))?;
+    ensure!(sbom::from_binary(workspace, &program)? == listed, "the SBOM does not match the binary");
     let listed: Value = serde_json::from_slice(&listed)?;
     let count = listed["components"].as_array().map_or(0, Vec::len);
-    talk::say(format_args!("the SBOM lists {count} dependencies"));
+    console::print(format_args!("the SBOM lists {count} dependencies"));
     Ok(())
 }
 
 /// Checks that the binary prints its version, and the commit if one was compiled in.
-fn version(program: &Path, release: &Release) -> Result<()> {
+fn check_version(program: &Path, release: &Release) -> Result<()> {
     let output = CommandLine::program(program).args(["--version"]).run_for_output()?;
     let output = String::from_utf8(output).context("the version is not UTF-8")?;
     let wanted = format!("qontract {}", Release::VERSION);
@@ -54,6 +54,6 @@ fn version(program: &Path, release: &Release) -> Result<()> {
         "unexpected version `{}`",
         output.trim()
     );
-    talk::say(output.trim());
+    console::print(output.trim());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The name of a release, and the commit it is built from.
 
 use crate::command::CommandLine;
-use crate::house::House;
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result};
 use std::env;
 
@@ -21,7 +21,7 @@ impl Release {
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     /// Reads commit and time from the environment, else from Git; both are empty if neither has them.
-    pub fn of(workspace: &House, target: Option<&str>) -> Result<Self> {
+    pub fn detect(workspace: &Workspace, target: Option<&str>) -> Result<Self> {
         let git = |words: &str, format: &str| {
             let output = CommandLine::new(words).args([format]).folder(&workspace.root).output().ok()?;
             Some(String::from_utf8_lossy(&output).trim().to_owned())
@@ -38,7 +38,7 @@ impl Release {
         let seconds = seconds.map(|text| text.parse()).transpose().context("cannot parse the commit time")?;
         let target = match target {
             Some(target) => target.to_owned(),
-            None => host(workspace)?,
+            None => host_target(workspace)?,
         };
         Ok(Self { target, commit: commit.unwrap_or_default(), seconds: seconds.unwrap_or_default() })
     }
@@ -49,18 +49,18 @@ impl Release {
     }
 
     /// File name of the archive.
-    pub fn archive(&self) -> String {
+    pub fn archive_name(&self) -> String {
         format!("{}.tar.gz", self.name())
     }
 
     /// File name of the SBOM.
-    pub fn contents(&self) -> String {
+    pub fn sbom_name(&self) -> String {
         format!("{}.cdx.json", self.name())
     }
 }
 
 /// The target triple of this machine.
-fn host(workspace: &House) -> Result<String> {
+fn host_target(workspace: &Workspace) -> Result<String> {
     let output = workspace.cargo("--version --verbose").output()?;
     let output = String::from_utf8_lossy(&output).into_owned();
     let host = output.lines().find_map(|line| line.strip_prefix("host: "));
@@ -70,21 +70,21 @@ fn host(workspace: &House) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::Release;
-    use crate::house::House;
+    use crate::workspace::Workspace;
     use std::fs;
 
     #[test]
     fn files_are_named_by_version_and_target() {
         let release = Release { target: "a-b-c".to_owned(), commit: String::new(), seconds: 0 };
         let version = Release::VERSION;
-        assert_eq!(release.archive(), format!("qontract-{version}-a-b-c.tar.gz"));
-        assert_eq!(release.contents(), format!("qontract-{version}-a-b-c.cdx.json"));
+        assert_eq!(release.archive_name(), format!("qontract-{version}-a-b-c.tar.gz"));
+        assert_eq!(release.sbom_name(), format!("qontract-{version}-a-b-c.cdx.json"));
     }
 
     /// Nothing else keeps the toolchain file and the Containerfile in sync.
     #[test]
     fn the_image_uses_the_toolchain_of_the_checkout_and_a_numeric_user() {
-        let workspace = House::of_this_checkout().expect("a checkout");
+        let workspace = Workspace::of_this_checkout().expect("a checkout");
         let read =
             |name: &str| fs::read_to_string(workspace.root.join(name)).expect("a file of the checkout");
         let toolchain = read("rust-toolchain.toml");

@@ -1,10 +1,10 @@
 //! Parses what libFuzzer prints on stderr about a run, and formats the table of several runs.
 
-use crate::talk;
+use crate::console;
 
 /// One run of one target.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct FuzzReport {
     /// The target's name.
     pub target: String,
     /// Whether it finished without a crash.
@@ -14,7 +14,7 @@ pub struct Report {
     coverage: u64,
 }
 
-impl Report {
+impl FuzzReport {
     /// A run that has not reported anything yet.
     pub fn new(target: &str) -> Self {
         Self { target: target.to_owned(), ..Self::default() }
@@ -22,7 +22,7 @@ impl Report {
 
     /// Reads one line of output:
     /// `#8192 NEW cov: 21 ft: 30 …`, `Done 8192 runs in 31 second(s)`, `stat::number_of_executed_units: 8192`.
-    pub fn read(&mut self, line: &str) {
+    pub fn parse_line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |word: Option<&&str>| word.and_then(|word| word.parse().ok());
         if let Some(count) =
@@ -41,7 +41,7 @@ impl Report {
 }
 
 /// Formats the reports as a table with a heading.
-pub fn table(reports: &[Report]) -> String {
+pub fn table(reports: &[FuzzReport]) -> String {
     let heading = ["target", "seconds", "executions", "coverage", "result"];
     let rows = reports.iter().map(|report| {
         vec![
@@ -53,12 +53,12 @@ pub fn table(reports: &[Report]) -> String {
         ]
     });
     let rows: Vec<_> = [heading.map(str::to_owned).to_vec()].into_iter().chain(rows).collect();
-    talk::table(&rows)
+    console::table(&rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Report, table};
+    use super::{FuzzReport, table};
 
     const RUN: &str = "INFO: Seed: 3310340917\n\
         #2\tINITED cov: 5 ft: 6 corp: 1/1b exec/s: 0 rss: 41Mb\n\
@@ -69,8 +69,8 @@ mod tests {
         stat::average_exec_per_sec:     2048\n";
 
     fn check(output: &str, expect: (Option<u64>, u64, u64)) {
-        let mut report = Report::new("yaml");
-        output.lines().for_each(|line| report.read(line));
+        let mut report = FuzzReport::new("yaml");
+        output.lines().for_each(|line| report.parse_line(line));
         assert_eq!((report.seconds, report.executions, report.coverage), expect);
     }
 
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn the_table_shows_which_target_crashed() {
-        let good = Report { survived: true, seconds: Some(5), executions: 10, ..Report::new("yaml") };
+        let good = FuzzReport { survived: true, seconds: Some(5), executions: 10, ..FuzzReport::new("yaml") };
         let expected = "  target  seconds  executions  coverage  result\n  \
                           yaml          5          10         0      ok\n  \
                           bundle        –           0         0   CRASH";
-        assert_eq!(table(&[good, Report::new("bundle")]), expected);
+        assert_eq!(table(&[good, FuzzReport::new("bundle")]), expected);
     }
 }

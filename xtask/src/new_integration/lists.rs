@@ -1,71 +1,71 @@
 //! Edits of the files that list every integration. Applying an edit a second time changes nothing.
 
-use super::name::RoomName;
-use crate::cli::Form;
+use super::name::IntegrationName;
+use crate::cli::TemplateForm;
 use anyhow::{Context as _, Result};
 
 /// Adds an integration to the text of a file.
-pub type Edit = fn(&str, &RoomName, Form) -> Result<String>;
+pub type Edit = fn(&str, &IntegrationName, TemplateForm) -> Result<String>;
 
 /// The first line of the list of integrations.
-const LIST: &str = "pub const ALL: &[Entry] = &[\n";
+const LIST_START: &str = "pub const ALL: &[IntegrationEntry] = &[\n";
 
 /// The files that list every integration, with their edits.
 pub const EDITS: [(&str, Edit); 3] = [
-    ("Cargo.toml", |text, name, _| workspace(text, name)),
-    ("crates/qontract/Cargo.toml", |text, name, _| binary(text, name)),
-    ("crates/qontract/src/integrations.rs", entries),
+    ("Cargo.toml", |text, name, _| add_to_workspace(text, name)),
+    ("crates/qontract/Cargo.toml", |text, name, _| add_to_binary(text, name)),
+    ("crates/qontract/src/integrations.rs", add_entry),
 ];
 
 /// Adds the package path to the manifest of the workspace.
-fn workspace(text: &str, name: &RoomName) -> Result<String> {
+fn add_to_workspace(text: &str, name: &IntegrationName) -> Result<String> {
     let line = format!("qontract-integration-{name} = {{ path = \"integrations/{name}\" }}");
-    insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("# the integrations"))
+    insert_line(text, &line, |line| line.starts_with("qontract-integration-"), Some("# the integrations"))
 }
 
 /// Adds the package to the dependencies of the binary.
-fn binary(text: &str, name: &RoomName) -> Result<String> {
+fn add_to_binary(text: &str, name: &IntegrationName) -> Result<String> {
     let line = format!("qontract-integration-{name}.workspace = true");
-    insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("[dependencies]"))
+    insert_line(text, &line, |line| line.starts_with("qontract-integration-"), Some("[dependencies]"))
 }
 
 /// Adds a line to the list of integrations.
-fn entries(text: &str, name: &RoomName, form: Form) -> Result<String> {
+fn add_entry(text: &str, name: &IntegrationName, form: TemplateForm) -> Result<String> {
     let (module, type_name) = (name.module(), name.type_name());
-    let (before, list) = text.split_once(LIST).context("the list `ALL` is missing")?;
+    let (before, list) = text.split_once(LIST_START).context("the list `ALL` is missing")?;
     let (list, after) = list.split_once("];").context("the list `ALL` has no end")?;
     let mut lines: Vec<(String, String)> = Vec::new();
     for line in list.lines() {
         lines.push((
-            listed(line).with_context(|| format!("not an entry of `ALL`: `{line}`"))?,
+            entry_module(line).with_context(|| format!("not an entry of `ALL`: `{line}`"))?,
             line.to_owned(),
         ));
     }
     if lines.iter().all(|(known, _)| *known != module) {
         let form = match form {
-            Form::Staged => "staged",
-            Form::Function => "function",
+            TemplateForm::Staged => "staged",
+            TemplateForm::Function => "function",
         };
-        let line = format!("    Entry::{form}::<qontract_integration_{module}::{type_name}>(),");
+        let line = format!("    IntegrationEntry::{form}::<qontract_integration_{module}::{type_name}>(),");
         lines.push((module, line));
     }
     // Sorted by integration name: with hyphens, not underscores.
     lines.sort_by_key(|(module, _)| module.replace('_', "-"));
     let list: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
-    Ok(format!("{before}{LIST}{list}];{after}"))
+    Ok(format!("{before}{LIST_START}{list}];{after}"))
 }
 
-/// The module named in a line of the list: `Entry::function::<qontract_integration_MODULE::TYPE>(),` or
-/// `Entry::new(MODULE::about, …),`.
-fn listed(line: &str) -> Option<String> {
-    let entry = line.strip_prefix("    Entry::")?;
+/// The module named in a line of the list: `IntegrationEntry::function::<qontract_integration_MODULE::TYPE>(),` or
+/// `IntegrationEntry::new(MODULE::about, …),`.
+fn entry_module(line: &str) -> Option<String> {
+    let entry = line.strip_prefix("    IntegrationEntry::")?;
     let path = &entry[entry.find(['<', '('])? + 1..];
     let (module, _) = path.split_once("::")?;
     Some(module.strip_prefix("qontract_integration_").unwrap_or(module).to_owned())
 }
 
 /// Adds a schema to the `schemas` of an integration's definition.
-pub fn allow(text: &str, schema: &str) -> Result<String> {
+pub fn add_schema(text: &str, schema: &str) -> Result<String> {
     let line = format!("- {schema}");
     if text.lines().any(|known| known == line) {
         return Ok(text.to_owned());
@@ -79,7 +79,7 @@ pub fn allow(text: &str, schema: &str) -> Result<String> {
 }
 
 /// Inserts a line in sorted order among the lines of its kind; the first line of its kind goes after `head`.
-fn insert(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>) -> Result<String> {
+fn insert_line(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>) -> Result<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.contains(&line) {
         return Ok(text.to_owned());
@@ -94,8 +94,8 @@ fn insert(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>)
 
 #[cfg(test)]
 mod tests {
-    use super::{allow, binary, entries, workspace};
-    use crate::cli::Form;
+    use super::{add_entry, add_schema, add_to_binary, add_to_workspace};
+    use crate::cli::TemplateForm;
 
     const WORKSPACE: &str = "\
 [workspace.dependencies]
@@ -109,75 +109,80 @@ qontract-integration-d = { path = \"integrations/d\" }
 ";
 
     const ENTRIES: &str = "\
-use qontract_runtime::About;
+use qontract_runtime::IntegrationMeta;
 
-pub const ALL: &[Entry] = &[
-    Entry::objects::<qontract_integration_a::A>(),
-    Entry::new(b::about, make_b),
+pub const ALL: &[IntegrationEntry] = &[
+    IntegrationEntry::objects::<qontract_integration_a::A>(),
+    IntegrationEntry::new(b::about, make_b),
 ];
 
 fn rest() {}
 ";
 
-    fn name(text: &str) -> super::RoomName {
+    fn name(text: &str) -> super::IntegrationName {
         text.parse().expect("a name")
     }
 
     #[test]
     fn a_dependency_is_inserted_in_sorted_order() {
         for (integration, before) in [("a", "# the integrations"), ("c", "b\" }"), ("e", "d\" }")] {
-            let text = workspace(WORKSPACE, &name(integration)).expect("it can be added");
+            let text = add_to_workspace(WORKSPACE, &name(integration)).expect("it can be added");
             let line = format!(
                 "{before}\nqontract-integration-{integration} = {{ path = \"integrations/{integration}\" }}\n"
             );
             assert!(text.contains(&line), "{text}");
-            assert_eq!(workspace(&text, &name(integration)).expect("it is there"), text);
+            assert_eq!(add_to_workspace(&text, &name(integration)).expect("it is there"), text);
         }
     }
 
     #[test]
     fn the_first_integration_is_inserted_after_the_heading() {
-        let text = binary("[package]\n\n[dependencies]\nserde.workspace = true\n", &name("a"));
+        let text = add_to_binary("[package]\n\n[dependencies]\nserde.workspace = true\n", &name("a"));
         let expected =
             "[package]\n\n[dependencies]\nqontract-integration-a.workspace = true\nserde.workspace = true\n";
         assert_eq!(text.expect("it can be added"), expected);
-        assert!(binary("nothing\n", &name("a")).is_err());
+        assert!(add_to_binary("nothing\n", &name("a")).is_err());
     }
 
     #[test]
     fn an_entry_is_inserted_in_sorted_order() {
-        let added = entries(ENTRIES, &name("a-b"), Form::Staged).expect("it can be added");
+        let added = add_entry(ENTRIES, &name("a-b"), TemplateForm::Staged).expect("it can be added");
         let expected = "\
-use qontract_runtime::About;
+use qontract_runtime::IntegrationMeta;
 
-pub const ALL: &[Entry] = &[
-    Entry::objects::<qontract_integration_a::A>(),
-    Entry::staged::<qontract_integration_a_b::AB>(),
-    Entry::new(b::about, make_b),
+pub const ALL: &[IntegrationEntry] = &[
+    IntegrationEntry::objects::<qontract_integration_a::A>(),
+    IntegrationEntry::staged::<qontract_integration_a_b::AB>(),
+    IntegrationEntry::new(b::about, make_b),
 ];
 
 fn rest() {}
 ";
         assert_eq!(added, expected);
-        assert_eq!(entries(&added, &name("a-b"), Form::Staged).expect("it is there"), added);
-        let last = entries(&added, &name("c"), Form::Function).expect("it can be added");
-        assert!(last.contains("make_b),\n    Entry::function::<qontract_integration_c::C>(),\n];"), "{last}");
+        assert_eq!(add_entry(&added, &name("a-b"), TemplateForm::Staged).expect("it is there"), added);
+        let last = add_entry(&added, &name("c"), TemplateForm::Function).expect("it can be added");
+        assert!(
+            last.contains("make_b),\n    IntegrationEntry::function::<qontract_integration_c::C>(),\n];"),
+            "{last}"
+        );
     }
 
     #[test]
     fn a_list_that_cannot_be_parsed_is_an_error() {
-        for text in
-            [ENTRIES.replace("Entry::new", "new"), ENTRIES.replace("ALL", "SOME"), ENTRIES.replace("];", "]")]
-        {
-            assert!(entries(&text, &name("a"), Form::Staged).is_err(), "{text}");
+        for text in [
+            ENTRIES.replace("IntegrationEntry::new", "new"),
+            ENTRIES.replace("ALL", "SOME"),
+            ENTRIES.replace("];", "]"),
+        ] {
+            assert!(add_entry(&text, &name("a"), TemplateForm::Staged).is_err(), "{text}");
         }
     }
 
     #[test]
     fn the_list_of_the_binary_can_be_parsed() {
         let list = include_str!("../../../crates/qontract/src/integrations.rs");
-        let added = entries(list, &name("aa-first"), Form::Function).expect("it can be added");
-        let first = "= &[\n    Entry::function::<qontract_integration_aa_first::AaFirst>(),\n    Entry::";
+        let added = add_entry(list, &name("aa-first"), TemplateForm::Function).expect("it can be added");
+        let first = "= &[\n    IntegrationEntry::function::<qontract_integration_aa_first::AaFirst>(),\n    IntegrationEntry::";
         assert!(added.contains(first), "{added}");
         assert_eq!(added.lines().count(), list.lines().count() + 1);
     }
@@ -185,9 +190,9 @@ fn rest() {}
     #[test]
     fn a_schema_is_listed_once() {
         let text = "name: a\n\nschemas:\n- /a.yml\n- /b.yml\n\nmanaged:\n- x\n";
-        let listed = allow(text, "/c.yml").expect("it can be listed");
+        let listed = add_schema(text, "/c.yml").expect("it can be listed");
         assert_eq!(listed, "name: a\n\nschemas:\n- /a.yml\n- /b.yml\n- /c.yml\n\nmanaged:\n- x\n");
-        assert_eq!(allow(&listed, "/c.yml").expect("it is there"), listed);
-        assert!(allow("name: a\n", "/c.yml").is_err());
+        assert_eq!(add_schema(&listed, "/c.yml").expect("it is there"), listed);
+        assert!(add_schema("name: a\n", "/c.yml").is_err());
     }
 }

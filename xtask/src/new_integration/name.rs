@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Words that are not allowed as module names.
-const TAKEN: [&str; 45] = [
+const RESERVED_WORDS: [&str; 45] = [
     "abstract", "alloc", "as", "async", "await", "become", "box", "break", "const", "continue", "core",
     "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "if", "impl", "in", "let",
     "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self",
@@ -14,9 +14,9 @@ const TAKEN: [&str; 45] = [
 
 /// Lowercase words and digits, separated by hyphens: `openshift-namespaces`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoomName(String);
+pub struct IntegrationName(String);
 
-impl RoomName {
+impl IntegrationName {
     /// The module name: `openshift_namespaces`.
     pub fn module(&self) -> String {
         self.0.replace('-', "_")
@@ -32,7 +32,7 @@ impl RoomName {
     }
 }
 
-impl FromStr for RoomName {
+impl FromStr for IntegrationName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -43,14 +43,14 @@ impl FromStr for RoomName {
         if !begins || !text.split('-').all(is_word) {
             bail!("`{text}` is not a valid name: use lowercase letters and digits, separated by hyphens");
         }
-        if TAKEN.contains(&text) {
+        if RESERVED_WORDS.contains(&text) {
             bail!("`{text}` is a reserved word of Rust: choose another name");
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-impl fmt::Display for RoomName {
+impl fmt::Display for IntegrationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -58,18 +58,18 @@ impl fmt::Display for RoomName {
 
 #[cfg(test)]
 mod tests {
-    use super::RoomName;
+    use super::IntegrationName;
 
     #[test]
     fn module_and_type_names_are_derived_from_the_name() {
-        let name: RoomName = "aws-s3-buckets2".parse().expect("a name");
+        let name: IntegrationName = "aws-s3-buckets2".parse().expect("a name");
         assert_eq!((name.module().as_str(), name.type_name().as_str()), ("aws_s3_buckets2", "AwsS3Buckets2"));
     }
 
     #[test]
     fn invalid_names_are_refused() {
         for text in ["", "-a", "a-", "a--b", "A", "a_b", "1a", "a b", "../a", "ä", "match", "std"] {
-            assert!(text.parse::<RoomName>().is_err(), "{text:?}");
+            assert!(text.parse::<IntegrationName>().is_err(), "{text:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod sources;
 
-use super::steps::Steps;
+use super::install_log::InstallLog;
 use crate::command::CommandLine;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Apt<'a> {
     folder: PathBuf,
-    steps: &'a Steps,
+    steps: &'a InstallLog,
 }
 
 impl<'a> Apt<'a> {
     /// Creates the state and updates the binary and source package lists from the sources of this machine.
-    pub fn isolated(folder: &Path, steps: &'a Steps) -> Result<Self> {
+    pub fn isolated(folder: &Path, steps: &'a InstallLog) -> Result<Self> {
         for name in ["lists/partial", "cache/archives/partial", "sources.list.d", "packages"] {
             fs::create_dir_all(folder.join(name))?;
         }
-        let (lists, stanzas) = sources::of_this_machine()?;
+        let (lists, stanzas) = sources::read_machine_sources()?;
         fs::write(folder.join("sources.list"), lists)?;
         fs::write(folder.join("sources.list.d/machine.sources"), stanzas)?;
         fs::write(folder.join("apt.conf"), configuration(folder))?;
@@ -31,7 +31,7 @@ impl<'a> Apt<'a> {
         // in the log
         let update = apt.get("update", folder);
         if let Err(error) = steps.run("updating the package lists", &update) {
-            steps.say(&format!("continuing: {error}"));
+            steps.report(&format!("continuing: {error}"));
         }
         Ok(apt)
     }

@@ -2,7 +2,7 @@
 //! has them.
 
 use super::Provision;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::Result;
 
 /// The test runner.
@@ -36,14 +36,14 @@ impl Provision for CargoTool {
     }
 
     /// A tool of the machine is used in any version; a cached one must have the required version.
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         let cached = cache.path("tools/bin").join(self.name).exists();
         let Some(subcommand) = self.subcommand else { return cached && stamped };
-        let answers = cache.cargo(subcommand).args(["--version"]).answers();
+        let answers = cache.cargo(subcommand).args(["--version"]).succeeds();
         answers && (stamped || !cached)
     }
 
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         // outside of the checkout, so that its cargo configuration does not apply
         cache
             .cargo("install --locked --force --root")

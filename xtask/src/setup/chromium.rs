@@ -3,9 +3,9 @@
 
 use super::Provision;
 use super::apt::Apt;
-use super::steps::{FetchedTool, Steps};
+use super::install_log::{FetchedTool, InstallLog};
 use crate::command::CommandLine;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ const PROGRAM: &str = "usr/lib/chromium/chromium-headless-shell";
 /// The hint if it cannot be fetched.
 const HINT: &str = "set `QONTRACT_CHROMIUM` to the path of a Chromium on this machine";
 
-/// The program at [`Cache::chromium`]: takes 15 seconds, once; 100 MB to fetch and 300 MB of disk.
+/// The program at [`ToolCache::chromium`]: takes 15 seconds, once; 100 MB to fetch and 300 MB of disk.
 #[derive(Debug)]
 pub struct Chromium;
 
@@ -34,19 +34,19 @@ impl Provision for Chromium {
     }
 
     /// A Chromium of the machine, or one named by `QONTRACT_CHROMIUM`, is used as is.
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         let program = cache.chromium();
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
     }
 
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         FetchedTool { name: "chromium", folder: "unpacked", hint: HINT }.install(cache, fetch)
     }
 }
 
 /// Creates `unpacked` in the work directory, with a script `chromium` that starts the browser.
-fn fetch(work: &Path, steps: &Steps) -> Result<()> {
-    if !CommandLine::new("apt-get --version").answers() {
+fn fetch(work: &Path, steps: &InstallLog) -> Result<()> {
+    if !CommandLine::new("apt-get --version").succeeds() {
         bail!("cannot fetch Chromium: `apt-get` not found");
     }
     let root = work.join("unpacked");

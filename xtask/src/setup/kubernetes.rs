@@ -10,10 +10,10 @@ mod source;
 
 use super::Provision;
 use super::apt::Apt;
-use super::steps::Steps;
+use super::install_log::InstallLog;
 use crate::command::CommandLine;
-use crate::house::Cache;
-use crate::talk;
+use crate::console;
+use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result, bail};
 use qontract_testkit::cluster::Binaries;
 use std::env;
@@ -25,7 +25,7 @@ const VERSION: &str = "1.20.2";
 /// Increment to build the same version again.
 const RECIPE: u32 = 1;
 /// The servers that are built from source; `etcd` comes from Debian's binary package.
-const BUILT: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
+const BUILT_SERVERS: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
 
 /// The hint if they cannot be built.
 const HINT: &str =
@@ -37,7 +37,7 @@ pub struct Kubernetes;
 
 /// The source of the programs.
 #[derive(Debug, PartialEq, Eq)]
-enum Origin {
+enum BinariesSource {
     /// They are in `KUBEBUILDER_ASSETS`.
     Machine(Binaries),
     /// They are in the cache directory.
@@ -53,21 +53,21 @@ impl Provision for Kubernetes {
         format!("{VERSION}, recipe {RECIPE}")
     }
 
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
-        match origin(cache) {
-            Some(Origin::Machine(_)) => true,
-            Some(Origin::Cache(_)) => stamped,
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
+        match binaries_source(cache) {
+            Some(BinariesSource::Machine(_)) => true,
+            Some(BinariesSource::Cache(_)) => stamped,
             None => false,
         }
     }
 
     /// Builds in a directory unique to this process, then renames it, so that the remains of a killed run do
     /// not matter.
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         if let Some(folder) = env::var_os("KUBEBUILDER_ASSETS") {
             let servers = Binaries::SERVERS.join(", ");
             let folder = Path::new(&folder).display();
-            talk::say(format_args!(
+            console::print(format_args!(
                 "setup: {folder} does not have all of {servers} and kubectl: building them"
             ));
         }
@@ -75,7 +75,7 @@ impl Provision for Kubernetes {
         remove_leftovers(&home)?;
         let work = home.join(format!("work-{}", std::process::id()));
         fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-        let steps = Steps::logged_in("kubernetes", home.join("build.log"))?;
+        let steps = InstallLog::create("kubernetes", home.join("build.log"))?;
         if let Err(error) = build(&work, &steps) {
             fs::remove_dir_all(&work)?;
             bail!("{error:#}\nhint: {HINT}");
@@ -85,63 +85,63 @@ impl Provision for Kubernetes {
             fs::remove_dir_all(&folder)?;
         }
         fs::rename(work.join("bin"), &folder)?;
-        steps.say("removing the source");
+        steps.report("removing the source");
         fs::remove_dir_all(&work)?;
-        steps.say("done");
+        steps.report("done");
         Ok(())
     }
 }
 
 /// The paths of the installed programs.
-pub fn binaries(cache: &Cache) -> Result<Binaries> {
-    match origin(cache) {
-        Some(Origin::Machine(binaries) | Origin::Cache(binaries)) => Ok(binaries),
+pub fn binaries(cache: &ToolCache) -> Result<Binaries> {
+    match binaries_source(cache) {
+        Some(BinariesSource::Machine(binaries) | BinariesSource::Cache(binaries)) => Ok(binaries),
         None => bail!("Kubernetes programs not found: run `cargo xtask setup`"),
     }
 }
 
-fn origin(cache: &Cache) -> Option<Origin> {
+fn binaries_source(cache: &ToolCache) -> Option<BinariesSource> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
     let path: Vec<PathBuf> = env::split_paths(&path).collect();
-    choose(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
+    choose_source(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
 }
 
 /// The assets directory if it has all servers and a client is there or on the path; else the cache if it is
 /// complete.
-fn choose(
+fn choose_source(
     assets: Option<&Path>,
     path: &[PathBuf],
     cached: &Path,
     exists: impl Fn(&Path) -> bool,
-) -> Option<Origin> {
+) -> Option<BinariesSource> {
     let complete = |folder: &Path| Binaries::SERVERS.iter().all(|server| exists(&folder.join(server)));
     let client = |folder: &Path| Some(folder.join("kubectl")).filter(|kubectl| exists(kubectl));
     if let Some(folder) = assets.filter(|folder| complete(folder))
         && let Some(kubectl) = client(folder).or_else(|| path.iter().find_map(|folder| client(folder)))
     {
-        return Some(Origin::Machine(Binaries { folder: folder.to_owned(), kubectl }));
+        return Some(BinariesSource::Machine(Binaries { folder: folder.to_owned(), kubectl }));
     }
     let kubectl = client(cached).filter(|_| complete(cached))?;
-    Some(Origin::Cache(Binaries { folder: cached.to_owned(), kubectl }))
+    Some(BinariesSource::Cache(Binaries { folder: cached.to_owned(), kubectl }))
 }
 
 /// Creates `bin` in the work directory.
-fn build(work: &Path, steps: &Steps) -> Result<()> {
-    if !CommandLine::new("apt-get --version").answers() {
+fn build(work: &Path, steps: &InstallLog) -> Result<()> {
+    if !CommandLine::new("apt-get --version").succeeds() {
         bail!("cannot fetch the Kubernetes source: `apt-get` not found");
     }
     let (root, bin) = (work.join("root"), work.join("bin"));
     let apt = Apt::isolated(&work.join("apt"), steps)?;
     let mut packages = vec!["etcd-server", "kubernetes-client", source::REFLECT2];
-    packages.extend(go::missing());
-    packages.extend(source::missing());
+    packages.extend(go::missing_packages());
+    packages.extend(source::missing_packages());
     apt.unpack(&packages, &root)?;
-    let tree = source::Tree::unpack(&apt, work, &root, steps)?;
+    let tree = source::KubernetesSource::unpack(&apt, work, &root, steps)?;
     let go = go::Go::new(work, &root);
     tree.replace_reflect2(&root, steps)?;
     tree.generate_openapi(&go, work, steps)?;
-    for (server, time) in BUILT.into_iter().zip(["5 minutes", "2 minutes"]) {
+    for (server, time) in BUILT_SERVERS.into_iter().zip(["5 minutes", "2 minutes"]) {
         let what = format!("building {server} (about {time} on two cores)");
         steps.run(&what, &go.build(&tree, server, &bin.join(server)))?;
     }
@@ -172,21 +172,21 @@ fn remove_leftovers(home: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Origin, choose, remove_leftovers};
+    use super::{BinariesSource, choose_source, remove_leftovers};
     use qontract_testkit::cluster::Binaries;
     use std::fs;
     use std::path::{Path, PathBuf};
 
     const SERVERS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
-    fn check(folders: &[(&str, &[&str])], expect: Option<&Origin>) {
+    fn check(folders: &[(&str, &[&str])], expect: Option<&BinariesSource>) {
         let exists = |file: &Path| {
             folders
                 .iter()
                 .any(|(folder, names)| names.iter().any(|name| Path::new(folder).join(name) == file))
         };
         let path = [PathBuf::from("/bin"), PathBuf::from("/usr/bin")];
-        let found = choose(Some(Path::new("/assets")), &path, Path::new("/cache"), exists);
+        let found = choose_source(Some(Path::new("/assets")), &path, Path::new("/cache"), exists);
         assert_eq!(found.as_ref(), expect);
     }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn assets_with_everything_win() {
-        let expect = Origin::Machine(binaries("/assets", "/assets/kubectl"));
+        let expect = BinariesSource::Machine(binaries("/assets", "/assets/kubectl"));
         let kubectl = ("/assets", ["kubectl"].as_slice());
         check(
             &[("/assets", &SERVERS), kubectl, ("/cache", &SERVERS), ("/cache", &["kubectl"])],
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn the_client_may_be_on_the_path() {
-        let expect = Origin::Machine(binaries("/assets", "/usr/bin/kubectl"));
+        let expect = BinariesSource::Machine(binaries("/assets", "/usr/bin/kubectl"));
         check(&[("/assets", &SERVERS), ("/usr/bin", &["kubectl"])], Some(&expect));
     }
 
     #[test]
     fn incomplete_assets_are_ignored() {
         let cached = [("/cache", SERVERS.as_slice()), ("/cache", ["kubectl"].as_slice())];
-        let expect = Origin::Cache(binaries("/cache", "/cache/kubectl"));
+        let expect = BinariesSource::Cache(binaries("/cache", "/cache/kubectl"));
         let lacking = ("/assets", ["etcd", "kube-apiserver", "kubectl"].as_slice());
         check(&[lacking, cached[0], cached[1]], Some(&expect));
         check(&[lacking], None);

@@ -2,7 +2,7 @@
 
 use super::Provision;
 use crate::command::CommandLine;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result};
 use std::fs;
 
@@ -35,11 +35,11 @@ impl Provision for NpmPackages {
         self.packages.join(" ")
     }
 
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         stamped && cache.path(self.name).join("node_modules").is_dir()
     }
 
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         let folder = cache.path(self.name);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         CommandLine::new("npm install --silent --no-audit --no-fund --prefix")

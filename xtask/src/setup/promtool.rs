@@ -2,9 +2,9 @@
 
 use super::Provision;
 use super::apt::Apt;
-use super::steps::{FetchedTool, Steps};
+use super::install_log::{FetchedTool, InstallLog};
 use crate::command::CommandLine;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ const RECIPE: u32 = 1;
 /// The hint if it cannot be fetched.
 const HINT: &str = "set `QONTRACT_PROMTOOL` to the path of a promtool on this machine";
 
-/// The program at [`Cache::promtool`]: takes 30 seconds, once.
+/// The program at [`ToolCache::promtool`]: takes 30 seconds, once.
 #[derive(Debug)]
 pub struct Promtool;
 
@@ -28,19 +28,19 @@ impl Provision for Promtool {
     }
 
     /// A promtool named by `QONTRACT_PROMTOOL` is used as is.
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         let program = cache.promtool();
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
     }
 
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         FetchedTool { name: "promtool", folder: "bin", hint: HINT }.install(cache, fetch)
     }
 }
 
 /// Creates `bin/promtool` in the work directory.
-fn fetch(work: &Path, steps: &Steps) -> Result<()> {
-    if !CommandLine::new("apt-get --version").answers() {
+fn fetch(work: &Path, steps: &InstallLog) -> Result<()> {
+    if !CommandLine::new("apt-get --version").succeeds() {
         bail!("cannot fetch promtool: `apt-get` not found");
     }
     let (root, program) = (work.join("root"), work.join("bin/promtool"));

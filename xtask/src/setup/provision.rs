@@ -1,6 +1,6 @@
 //! The interface of a tool that setup can install.
 
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::Result;
 
 /// A tool that tests need, and how to install it into the cache directory.
@@ -13,8 +13,8 @@ pub trait Provision {
 
     /// Whether the tool is already present. `stamped` is true if this exact version was installed into the
     /// cache.
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool;
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool;
 
     /// Installs the tool into the cache. Must cope with the remains of an interrupted install.
-    fn install(&self, cache: &Cache) -> Result<()>;
+    fn install(&self, cache: &ToolCache) -> Result<()>;
 }

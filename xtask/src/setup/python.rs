@@ -3,7 +3,7 @@
 
 use super::Provision;
 use crate::command::CommandLine;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ const REQUIREMENTS: [&str; 11] = [
     "boto3==1.44.0",
 ];
 
-/// The Python environment at [`Cache::python`].
+/// The Python environment at [`ToolCache::python`].
 #[derive(Debug)]
 pub struct Python;
 
@@ -38,14 +38,14 @@ impl Provision for Python {
         REQUIREMENTS.join(" ")
     }
 
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         // the interpreter is a link to that of the machine, which may have been removed
         stamped && cache.python().exists()
     }
 
     /// Installs into a directory unique to this process, then renames it: children of a killed run may still
     /// write to theirs. The interpreter finds its packages relative to itself, so it can be moved.
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         let folder = cache.path("python");
         let fresh = cache.path(&format!("python-{}.new", std::process::id()));
         remove(&fresh)?;

@@ -1,13 +1,13 @@
 //! `RustyVault`, a server with the API of Vault: KV 1 and logins are tested against it.
 
 use super::Provision;
-use crate::house::Cache;
+use crate::workspace::ToolCache;
 use anyhow::Result;
 
 /// The supported version.
 const VERSION: &str = "0.2.1";
 
-/// The program at [`Cache::rusty_vault`], built from crates.io: takes about ten minutes, once.
+/// The program at [`ToolCache::rusty_vault`], built from crates.io: takes about ten minutes, once.
 #[derive(Debug)]
 pub struct RustyVault;
 
@@ -20,11 +20,11 @@ impl Provision for RustyVault {
         VERSION.to_owned()
     }
 
-    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+    fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         stamped && cache.rusty_vault().is_file()
     }
 
-    fn install(&self, cache: &Cache) -> Result<()> {
+    fn install(&self, cache: &ToolCache) -> Result<()> {
         // outside of the checkout, so that its cargo configuration does not apply
         cache
             .cargo("install --locked --force --root")

@@ -2,62 +2,66 @@
 //!
 //! A test needs the server if its name, its module or its file contains `real_cluster`.
 
-use super::Outcome;
+use super::StepOutcome;
 use crate::cli::TestArgs;
 use crate::command::CommandLine;
-use crate::house::House;
-use crate::{setup, talk};
+use crate::workspace::Workspace;
+use crate::{console, setup};
 use anyhow::Result;
-use qontract_testkit::cluster::{TestCluster, WITHOUT};
+use qontract_testkit::cluster::{TestCluster, WITHOUT_KUBE_VARIABLE};
 use std::time::Instant;
 
 /// The nextest filter for tests that need a server. `test(/./)` matches every name; it makes nextest list the
 /// tests of a file that is skipped as a whole, so that they are counted.
-const NEEDY: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
+const CLUSTER_TESTS: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
 /// The cargo targets that contain tests.
-const SCOPE: &str = "--workspace --lib --bins --tests --examples";
+const TEST_TARGETS: &str = "--workspace --lib --bins --tests --examples";
 
 /// Runs the tests, with a server if one of them needs it.
-pub fn run_tests(workspace: &House, arguments: &TestArgs) -> Result<Outcome> {
-    let needy = count_needy(workspace, arguments)?;
-    let run = workspace.cargo(&format!("nextest run {SCOPE}"));
+pub fn run_tests(workspace: &Workspace, arguments: &TestArgs) -> Result<StepOutcome> {
+    let needy = count_cluster_tests(workspace, arguments)?;
+    let run = workspace.cargo(&format!("nextest run {TEST_TARGETS}"));
     if arguments.without_kube {
-        let run = run.args(["-E", &format!("not ({NEEDY})"), "--no-tests", "pass"]);
-        run.args(&arguments.filters).env(WITHOUT, "1").run()?;
-        talk::say(format_args!(
+        let run = run.args(["-E", &format!("not ({CLUSTER_TESTS})"), "--no-tests", "pass"]);
+        run.args(&arguments.filters).env(WITHOUT_KUBE_VARIABLE, "1").run()?;
+        console::print(format_args!(
             "skipped {needy} tests that need a real Kubernetes API server (--without-kube)"
         ));
-        return Ok(Outcome::LeftOut(needy));
+        return Ok(StepOutcome::LeftOut(needy));
     }
     let cluster = if needy > 0 { Some(start(workspace)?) } else { None };
-    tell(run.args(&arguments.filters), cluster.as_ref(), workspace)?.run()?;
-    Ok(Outcome::Passed)
+    set_cluster_variables(run.args(&arguments.filters), cluster.as_ref(), workspace)?.run()?;
+    Ok(StepOutcome::Passed)
 }
 
 /// Number of selected tests that need a server. This also builds the tests, so that the server starts only
 /// afterwards.
-fn count_needy(workspace: &House, arguments: &TestArgs) -> Result<usize> {
-    let list = workspace.cargo(&format!("nextest list --message-format oneline {SCOPE}"));
-    let listed = list.args(["-E", NEEDY]).args(&arguments.filters).run_for_output()?;
-    Ok(count(&String::from_utf8_lossy(&listed)))
+fn count_cluster_tests(workspace: &Workspace, arguments: &TestArgs) -> Result<usize> {
+    let list = workspace.cargo(&format!("nextest list --message-format oneline {TEST_TARGETS}"));
+    let listed = list.args(["-E", CLUSTER_TESTS]).args(&arguments.filters).run_for_output()?;
+    Ok(count_listed(&String::from_utf8_lossy(&listed)))
 }
 
 /// Counts the tests in the output of `nextest list`, one per line.
-fn count(listed: &str) -> usize {
+fn count_listed(listed: &str) -> usize {
     listed.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
 /// Starts a cluster and prints its URL.
-pub fn start(workspace: &House) -> Result<TestCluster> {
+pub fn start(workspace: &Workspace) -> Result<TestCluster> {
     let start = Instant::now();
     let cluster = TestCluster::launch(&setup::kubernetes_binaries(&workspace.cache)?)?;
     let seconds = start.elapsed().as_secs_f64();
-    talk::say(format_args!("started a Kubernetes API server at {} ({seconds:.1} s)", cluster.api.url));
+    console::print(format_args!("started a Kubernetes API server at {} ({seconds:.1} s)", cluster.api.url));
     Ok(cluster)
 }
 
 /// Passes the address of the cluster, and the paths of its binaries, to the tests as environment variables.
-pub fn tell(line: CommandLine, cluster: Option<&TestCluster>, workspace: &House) -> Result<CommandLine> {
+pub fn set_cluster_variables(
+    line: CommandLine,
+    cluster: Option<&TestCluster>,
+    workspace: &Workspace,
+) -> Result<CommandLine> {
     let Some(cluster) = cluster else { return Ok(line) };
     let binaries = setup::kubernetes_binaries(&workspace.cache)?.variables();
     let variables = binaries.into_iter().chain(cluster.api.variables());
@@ -66,11 +70,11 @@ pub fn tell(line: CommandLine, cluster: Option<&TestCluster>, workspace: &House)
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::count_listed;
 
     #[test]
     fn listed_tests_are_counted() {
-        assert_eq!(count("a::b one\na::b two\n\n"), 2);
-        assert_eq!(count(""), 0);
+        assert_eq!(count_listed("a::b one\na::b two\n\n"), 2);
+        assert_eq!(count_listed(""), 0);
     }
 }

@@ -1,51 +1,51 @@
 //! The steps of `cargo xtask test`.
 
-use super::{Outcome, cluster};
-use crate::cli::{GenerateArgs, Step, TestArgs};
-use crate::command::Ended;
-use crate::house::House;
-use crate::{generate, talk, tidy};
+use super::{StepOutcome, cluster};
+use crate::cli::{GenerateArgs, TestArgs, TestStep};
+use crate::command::CommandStatus;
+use crate::workspace::Workspace;
+use crate::{console, generate, tidy};
 use anyhow::Result;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Timeout of the advisory check: it may try to fetch a database that cannot be reached.
-const ADVISORIES_LIMIT: Duration = Duration::from_secs(30);
+const ADVISORIES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs one step.
-pub fn run(step: Step, workspace: &House, arguments: &TestArgs) -> Result<Outcome> {
+pub fn run(step: TestStep, workspace: &Workspace, arguments: &TestArgs) -> Result<StepOutcome> {
     match step {
-        Step::Fmt => workspace.cargo("fmt --all --check").run()?,
-        Step::Tidy => tidy::run(workspace)?,
-        Step::Clippy => workspace.cargo("clippy --workspace --all-targets -- -D warnings").run()?,
-        Step::Generate => generate::run(workspace, &GenerateArgs { check: true })?,
-        Step::Deny => workspace.cargo("deny check licenses bans sources").run()?,
-        Step::Advisories => return advisories(workspace),
-        Step::Docs => {
+        TestStep::Fmt => workspace.cargo("fmt --all --check").run()?,
+        TestStep::Tidy => tidy::run(workspace)?,
+        TestStep::Clippy => workspace.cargo("clippy --workspace --all-targets -- -D warnings").run()?,
+        TestStep::Generate => generate::run(workspace, &GenerateArgs { check: true })?,
+        TestStep::Deny => workspace.cargo("deny check licenses bans sources").run()?,
+        TestStep::Advisories => return advisories(workspace),
+        TestStep::Docs => {
             workspace.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?
         }
-        Step::Doctests => workspace.cargo("test --quiet --workspace --doc").run()?,
-        Step::Tests => return cluster::run_tests(workspace, arguments),
+        TestStep::Doctests => workspace.cargo("test --quiet --workspace --doc").run()?,
+        TestStep::Tests => return cluster::run_tests(workspace, arguments),
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// Checks the dependencies for known vulnerabilities. Best effort: there may be no database, and findings
 /// need judgement.
-fn advisories(workspace: &House) -> Result<Outcome> {
+fn advisories(workspace: &Workspace) -> Result<StepOutcome> {
     if !has_database() {
-        talk::say("no advisory database on this machine; `cargo deny fetch db` fetches one");
-        return Ok(Outcome::Noted);
+        console::print("no advisory database on this machine; `cargo deny fetch db` fetches one");
+        return Ok(StepOutcome::Advisory);
     }
-    let online = workspace.cargo("deny check advisories").run_within(ADVISORIES_LIMIT)?;
-    if online == Ended::Well {
-        return Ok(Outcome::Passed);
+    let online = workspace.cargo("deny check advisories").run_with_timeout(ADVISORIES_TIMEOUT)?;
+    if online == CommandStatus::Success {
+        return Ok(StepOutcome::Passed);
     }
-    talk::say(
+    console::print(
         "the database was not reached, or advisories were found: checking again with the local database",
     );
-    let offline = workspace.cargo("deny --offline check advisories").run_within(ADVISORIES_LIMIT)?;
-    Ok(if offline == Ended::Well { Outcome::Passed } else { Outcome::Noted })
+    let offline = workspace.cargo("deny --offline check advisories").run_with_timeout(ADVISORIES_TIMEOUT)?;
+    Ok(if offline == CommandStatus::Success { StepOutcome::Passed } else { StepOutcome::Advisory })
 }
 
 /// Whether cargo-deny has a database on this machine.

@@ -1,7 +1,7 @@
 //! **Invariant:** only `crates/git` starts `git` processes; it prevents hostile repositories from running
 //! commands.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "git";
 
@@ -16,7 +16,7 @@ const PRODUCT: [&str; 3] = ["crates/", "clients/", "integrations/"];
 const ALLOWED: [&str; 2] = ["crates/git/", "crates/testkit/"];
 
 /// Checks every source file of the product.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let is_product = |path: &str| {
         PRODUCT.iter().any(|folder| path.starts_with(folder))
             && path.contains("/src/")
@@ -35,7 +35,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn git_is_started_in_one_place() {
@@ -54,7 +54,7 @@ mod tests {
         let found = [0, 1, 6].map(|index| format!("{}:{message}", files[index]));
         expect(
             check,
-            &Tree::of_files(&files.map(|file| (file, text))),
+            &SourceTree::of_files(&files.map(|file| (file, text))),
             &found.each_ref().map(String::as_str),
         );
     }

@@ -1,16 +1,18 @@
 //! Every source file begins with a `//!` header that states its purpose.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "header";
 
 /// Checks the first line that is neither blank nor an attribute of the file.
-pub fn check(tree: &Tree) -> Vec<Violation> {
-    tree.texts(".rs").filter_map(|(path, text)| missing(text).map(|line| violation(path, line))).collect()
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
+    tree.texts(".rs")
+        .filter_map(|(path, text)| missing_header(text).map(|line| violation(path, line)))
+        .collect()
 }
 
 /// The line that should have been a header.
-fn missing(text: &str) -> Option<usize> {
+fn missing_header(text: &str) -> Option<usize> {
     let mut in_attribute = false;
     for (index, line) in text.lines().map(str::trim).enumerate() {
         if in_attribute || line.starts_with("#![") {
@@ -31,10 +33,10 @@ fn violation(path: &str, line: usize) -> Violation {
 
 #[cfg(test)]
 mod tests {
-    use super::missing;
+    use super::missing_header;
 
     fn check(text: &str, expect: Option<usize>) {
-        assert_eq!(missing(text), expect, "{text:?}");
+        assert_eq!(missing_header(text), expect, "{text:?}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! **Invariant:** dependencies point one way. A package is named after its directory; only the binary depends
 //! on integrations; clients depend on a short list of crates; integrations never depend on integrations.
 
-use super::{Kind, Tree, Violation};
+use super::{Kind, SourceTree, Violation};
 
 const RULE: &str = "layers";
 
 /// The only workspace packages that a client may depend on.
-const FOR_CLIENTS: [&str; 10] = [
+const ALLOWED_FOR_CLIENTS: [&str; 10] = [
     "qontract-access",
     "qontract-child",
     "qontract-client-http",
@@ -29,16 +29,17 @@ enum Layer {
     /// `clients/*`.
     Client,
     /// `integrations/*`.
-    Room,
+    Integration,
     /// `xtask`, `benches` and other tooling: they may depend on anything.
-    Workshop,
+    Tooling,
 }
 
 /// Checks package names and the direction of dependencies.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (folder, package) in tree.packages().ours() {
-        let mut report = |word: &str, message: String| violations.push(place(tree, folder, word, message));
+    for (folder, package) in tree.packages().members() {
+        let mut report =
+            |word: &str, message: String| violations.push(violation_at(tree, folder, word, message));
         let (layer, expected) = layer(folder);
         if let Some(expected) = expected
             && expected != package.name
@@ -48,9 +49,9 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
                 format!("the package in `{folder}` must be named `{expected}`, not `{}`", package.name),
             );
         }
-        for (needed, kind) in tree.packages().needs(package) {
+        for (needed, kind) in tree.packages().dependencies_of(package) {
             let Some(theirs) = &needed.folder else { continue };
-            if let Some(why) = refusal(layer, self::layer(theirs).0, &needed.name, kind) {
+            if let Some(why) = forbidden_reason(layer, self::layer(theirs).0, &needed.name, kind) {
                 report(
                     &needed.name,
                     format!("`{}` must not depend on `{}`: {why}", package.name, needed.name),
@@ -67,20 +68,22 @@ fn layer(folder: &str) -> (Layer, Option<String>) {
         Some(("crates", "qontract")) => (Layer::Binary, Some("qontract".to_owned())),
         Some(("crates", name)) => (Layer::Crate, Some(format!("qontract-{name}"))),
         Some(("clients", name)) => (Layer::Client, Some(format!("qontract-client-{name}"))),
-        Some(("integrations", name)) => (Layer::Room, Some(format!("qontract-integration-{name}"))),
-        _ => (Layer::Workshop, None),
+        Some(("integrations", name)) => (Layer::Integration, Some(format!("qontract-integration-{name}"))),
+        _ => (Layer::Tooling, None),
     }
 }
 
-fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static str> {
+fn forbidden_reason(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static str> {
     match (from, to) {
-        (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary depends on integrations"),
-        (Layer::Room, Layer::Room) => Some("integrations never depend on each other"),
-        (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => Some(
+        (Layer::Crate | Layer::Client, Layer::Integration) => Some("only the binary depends on integrations"),
+        (Layer::Integration, Layer::Integration) => Some("integrations never depend on each other"),
+        (Layer::Client, _) if kind != Kind::Dev && !ALLOWED_FOR_CLIENTS.contains(&name) => Some(
             "clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
         ),
-        (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing depends on the binary"),
-        (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
+        (Layer::Crate | Layer::Client | Layer::Integration, Layer::Binary) => {
+            Some("nothing depends on the binary")
+        }
+        (Layer::Binary | Layer::Crate | Layer::Client | Layer::Integration, Layer::Tooling)
             if kind != Kind::Dev =>
         {
             Some("the product does not depend on tooling")
@@ -90,7 +93,7 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
 }
 
 /// A violation at the line of the manifest that begins with `word`, else at its first line.
-pub(super) fn place(tree: &Tree, folder: &str, word: &str, message: String) -> Violation {
+pub(super) fn violation_at(tree: &SourceTree, folder: &str, word: &str, message: String) -> Violation {
     let path = format!("{folder}/Cargo.toml");
     let line =
         tree.text(&path).and_then(|text| text.lines().position(|line| line.trim_start().starts_with(word)));
@@ -100,16 +103,16 @@ pub(super) fn place(tree: &Tree, folder: &str, word: &str, message: String) -> V
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::packages::Sketch;
-    use crate::tidy::{Kind, Packages, Tree, expect};
+    use crate::tidy::packages::TestPackage;
+    use crate::tidy::{Kind, Packages, SourceTree, expect};
 
-    fn one_way(packages: &[Sketch<'_>], expected: &[&str]) {
-        expect(check, &Tree::of_packages(Packages::of(packages)), expected);
+    fn check_layers(packages: &[TestPackage<'_>], expected: &[&str]) {
+        expect(check, &SourceTree::of_packages(Packages::of(packages)), expected);
     }
 
     #[test]
     fn the_designed_layers_pass() {
-        one_way(
+        check_layers(
             &[
                 ("qontract", "crates/qontract", &[("qontract-integration-a", Kind::Normal)]),
                 ("qontract-runtime", "crates/runtime", &[("serde", Kind::Normal)]),
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_package_is_named_after_its_directory() {
-        one_way(
+        check_layers(
             &[("yaml", "crates/yaml", &[]), ("aws", "clients/aws", &[]), ("a", "integrations/a", &[])],
             &[
                 "integrations/a/Cargo.toml:1: layers: the package in `integrations/a` must be named `qontract-integration-a`, not `a`",
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn crates_and_integrations_do_not_depend_on_integrations() {
-        one_way(
+        check_layers(
             &[
                 ("qontract-a", "crates/a", &[("qontract-integration-x", Kind::Dev)]),
                 ("qontract-integration-x", "integrations/x", &[("qontract-integration-y", Kind::Normal)]),
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn clients_depend_on_a_short_list() {
-        one_way(
+        check_layers(
             &[
                 ("qontract-client-aws", "clients/aws", &[("qontract-bundle", Kind::Normal)]),
                 ("qontract-bundle", "crates/bundle", &[]),

@@ -1,15 +1,15 @@
 //! Relative links in Markdown files point to existing files.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "links";
 
 /// Checks every relative link of every Markdown file.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".md") {
         for (line, target) in links(text) {
-            let Some(target) = local(target) else { continue };
+            let Some(target) = local_target(target) else { continue };
             let message = match resolve(path, target) {
                 Some(found) if found.is_empty() || tree.has(&found) => continue,
                 Some(found) => format!("broken link to `{target}`: `{found}` does not exist"),
@@ -32,13 +32,13 @@ fn links(text: &str) -> Vec<(usize, &str)> {
             Some(open) if ticks.starts_with(open) => fence = None,
             Some(_) => {}
             None if ticks.len() >= 3 => fence = Some(ticks),
-            None => found.extend(of_line(line).into_iter().map(|target| (index + 1, target))),
+            None => found.extend(links_in_line(line).into_iter().map(|target| (index + 1, target))),
         }
     }
     found
 }
 
-fn of_line(line: &str) -> Vec<&str> {
+fn links_in_line(line: &str) -> Vec<&str> {
     if let Some((_, target)) = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
         return vec![target];
     }
@@ -55,7 +55,7 @@ fn of_line(line: &str) -> Vec<&str> {
 }
 
 /// The path in a link to a file of the repository, without title and anchor; `None` for URLs.
-fn local(target: &str) -> Option<&str> {
+fn local_target(target: &str) -> Option<&str> {
     let target = target.trim().trim_matches(['<', '>']);
     let target = target.split_whitespace().next()?;
     let target = target.split(['#', '?']).next().unwrap_or_default();
@@ -80,11 +80,11 @@ fn resolve(page: &str, target: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     fn page(text: &str, expected: &[&str]) {
         let files = [("README.md", ""), ("docs/a.md", text), ("docs/adr/0001-x.md", "")];
-        expect(check, &Tree::of_files(&files), expected);
+        expect(check, &SourceTree::of_files(&files), expected);
     }
 
     #[test]

@@ -1,48 +1,48 @@
 //! One implementation per mechanism: finds a second copy by patterns in the code.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "mechanisms";
 
 /// Patterns in the code, the directories and files that may contain them, and the violation message.
 struct Mechanism {
-    marks: &'static [&'static str],
-    homes: &'static [&'static str],
+    patterns: &'static [&'static str],
+    allowed_in: &'static [&'static str],
     instead: &'static str,
 }
 
 const MECHANISMS: [Mechanism; 4] = [
     Mechanism {
-        marks: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
-        homes: &[],
+        patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
+        allowed_in: &[],
         instead: "use `parking_lot` locks, which a panic does not poison",
     },
     Mechanism {
-        marks: &["0xbf58_476d_1ce4_e5b9"],
-        homes: &["benches/src/corpus/random.rs"],
+        patterns: &["0xbf58_476d_1ce4_e5b9"],
+        allowed_in: &["benches/src/corpus/random.rs"],
         instead: "use `fastrand::Rng::with_seed` for seeded random numbers",
     },
     Mechanism {
-        marks: &["tokio::sync::OnceCell", "WeakShared"],
-        homes: &["crates/concurrency/"],
+        patterns: &["tokio::sync::OnceCell", "WeakShared"],
+        allowed_in: &["crates/concurrency/"],
         instead: "use `qontract_concurrency::OnceMap` for work shared by concurrent callers",
     },
     Mechanism {
-        marks: &["75"],
-        homes: &["benches/", "crates/runtime/src/outcome.rs"],
-        instead: "use `Ended::Transient` for the exit code of transient failures",
+        patterns: &["75"],
+        allowed_in: &["benches/", "crates/runtime/src/outcome.rs"],
+        instead: "use `RunEnd::Transient` for the exit code of transient failures",
     },
 ];
 
 /// Checks every line outside tests.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in super::code(tree) {
+    for (path, text) in super::production_code(tree) {
         for (index, line) in text.lines().enumerate() {
-            let line = spelled_out(line);
-            for Mechanism { marks, homes, instead } in &MECHANISMS {
+            let line = expand_imports(line);
+            for Mechanism { patterns: marks, allowed_in: homes, instead } in &MECHANISMS {
                 let is_home = homes.iter().any(|home| path.starts_with(home));
-                if !is_home && marks.iter().any(|mark| has(&line, mark)) {
+                if !is_home && marks.iter().any(|mark| contains_word(&line, mark)) {
                     let message = (*instead).to_owned();
                     violations.push(Violation {
                         path: path.to_owned(),
@@ -59,7 +59,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 
 /// Expands `use std::sync::{Arc, Mutex};` to `std::sync::Arc std::sync::Mutex`; returns other lines
 /// unchanged.
-fn spelled_out(line: &str) -> String {
+fn expand_imports(line: &str) -> String {
     let names = line.strip_prefix("use ").and_then(|line| line.strip_suffix("};")?.split_once("::{"));
     match names {
         Some((path, names)) => {
@@ -70,7 +70,7 @@ fn spelled_out(line: &str) -> String {
 }
 
 /// Whether a line contains the pattern as a whole word or number.
-fn has(line: &str, mark: &str) -> bool {
+fn contains_word(line: &str, mark: &str) -> bool {
     let is_number = mark.parse::<u32>().is_ok();
     let joins = |letter: char| letter.is_alphanumeric() || letter == '_' || is_number && letter == '.';
     line.match_indices(mark).any(|(at, _)| {
@@ -82,14 +82,14 @@ fn has(line: &str, mark: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[track_caller]
     fn one(path: &str, line: &str, instead: Option<&str>) {
         let text = format!("//! A file: PoisonError, 75.\n{line}\n#[cfg(test)]\nmod tests {{\n{line}\n}}\n");
         let found = instead.map(|instead| format!("{path}:2: mechanisms: {instead}"));
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        expect(check, &Tree::of_files(&[(path, &text)]), &found);
+        expect(check, &SourceTree::of_files(&[(path, &text)]), &found);
     }
 
     #[test]
@@ -102,13 +102,13 @@ mod tests {
         one("crates/x/src/a.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", random);
         let once = Some("use `qontract_concurrency::OnceMap` for work shared by concurrent callers");
         one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
-        let exit = Some("use `Ended::Transient` for the exit code of transient failures");
+        let exit = Some("use `RunEnd::Transient` for the exit code of transient failures");
         one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
     }
 
     #[test]
     fn the_allowed_place_and_other_code_pass() {
-        one("crates/runtime/src/outcome.rs", "Ended::Transient => 75,", None);
+        one("crates/runtime/src/outcome.rs", "RunEnd::Transient => 75,", None);
         one("benches/src/corpus/random.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", None);
         one("crates/x/src/a.rs", "use std::sync::{Arc, OnceLock};", None);
         one("crates/x/src/a.rs", "const A: [f64; 3] = [0.75, 750.0, 75.5]; let x75 = 175;", None);

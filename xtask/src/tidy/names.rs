@@ -1,14 +1,14 @@
 //! Module names are specific: no `mod.rs`, and none of the names that could mean anything.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "names";
 
-const EMPTY_WORDS: [&str; 9] =
+const VAGUE_NAMES: [&str; 9] =
     ["common", "helper", "helpers", "manager", "managers", "misc", "util", "utilities", "utils"];
 
 /// Checks the paths of source files and the names of inline modules.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs") {
         let mut report = |line: usize, message: String| {
@@ -17,11 +17,11 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
         if path == "mod.rs" || path.ends_with("/mod.rs") {
             report(1, "use `name.rs` next to the directory `name/`, not `name/mod.rs`".to_owned());
         }
-        for word in path.trim_end_matches(".rs").split('/').filter(|word| EMPTY_WORDS.contains(word)) {
+        for word in path.trim_end_matches(".rs").split('/').filter(|word| VAGUE_NAMES.contains(word)) {
             report(1, format!("`{word}` is too vague: name it after what it contains"));
         }
         for (index, line) in text.lines().enumerate() {
-            if let Some(word) = inline_module(line).filter(|word| EMPTY_WORDS.contains(word)) {
+            if let Some(word) = inline_module(line).filter(|word| VAGUE_NAMES.contains(word)) {
                 report(index + 1, format!("`{word}` is too vague: name it after what it contains"));
             }
         }
@@ -42,13 +42,13 @@ fn inline_module(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn specific_names_pass() {
         let files =
             [("crates/a/src/lib.rs", "//! a\nmod tests {\n}\nmod x;\n"), ("crates/a/src/commonplace.rs", "")];
-        expect(check, &Tree::of_files(&files), &[]);
+        expect(check, &SourceTree::of_files(&files), &[]);
     }
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
         ];
         expect(
             check,
-            &Tree::of_files(&files),
+            &SourceTree::of_files(&files),
             &[
                 "a/src/utils.rs:1: names: `utils` is too vague: name it after what it contains",
                 "b/src/lib.rs:2: names: `helpers` is too vague: name it after what it contains",

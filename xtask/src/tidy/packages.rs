@@ -32,7 +32,7 @@ pub struct Packages(BTreeMap<String, Package>);
 
 /// A package for a test: name, directory (empty if not in the workspace), dependencies.
 #[cfg(test)]
-pub type Sketch<'a> = (&'a str, &'a str, &'a [(&'a str, Kind)]);
+pub type TestPackage<'a> = (&'a str, &'a str, &'a [(&'a str, Kind)]);
 
 impl Packages {
     /// Reads the output of `cargo metadata`; `root` is the root of the checkout.
@@ -70,7 +70,7 @@ impl Packages {
 
     /// Packages for a test.
     #[cfg(test)]
-    pub fn of(packages: &[Sketch<'_>]) -> Self {
+    pub fn of(packages: &[TestPackage<'_>]) -> Self {
         let packages = packages.iter().map(|(name, folder, needs)| {
             let folder = Some((*folder).to_owned()).filter(|folder| !folder.is_empty());
             let dependencies = needs.iter().map(|(id, kind)| ((*id).to_owned(), *kind)).collect();
@@ -80,12 +80,12 @@ impl Packages {
     }
 
     /// The packages of this workspace: directory and package.
-    pub fn ours(&self) -> impl Iterator<Item = (&str, &Package)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Package)> {
         self.0.values().filter_map(|package| Some((package.folder.as_deref()?, package)))
     }
 
     /// The direct dependencies of a package.
-    pub fn needs<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = (&'a Package, Kind)> {
+    pub fn dependencies_of<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = (&'a Package, Kind)> {
         package.dependencies.iter().filter_map(|(id, kind)| Some((self.0.get(id)?, *kind)))
     }
 
@@ -98,7 +98,7 @@ impl Packages {
             if chain.len() > 1 && names.contains(&last.name.as_str()) {
                 return Some(chain.into_iter().map(|package| package.name.as_str()).collect());
             }
-            for (next, kind) in self.needs(last) {
+            for (next, kind) in self.dependencies_of(last) {
                 if kind == Kind::Normal && seen.insert(&next.name) {
                     chains.push_back(chain.iter().copied().chain([next]).collect());
                 }
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn metadata_is_read() {
         let packages = Packages::from_metadata(METADATA.as_bytes(), "/top").expect("it parses");
-        let ours: Vec<_> = packages.ours().collect();
+        let ours: Vec<_> = packages.members().collect();
         let [(folder, package)] = ours.as_slice() else { panic!("one package is ours: {ours:?}") };
         assert_eq!((*folder, package.name.as_str()), ("crates/a", "qontract-a"));
         let needs: Vec<_> =
-            packages.needs(package).map(|(package, kind)| (package.name.as_str(), kind)).collect();
+            packages.dependencies_of(package).map(|(package, kind)| (package.name.as_str(), kind)).collect();
         assert_eq!(needs, [("tokio", Kind::Normal), ("tokio", Kind::Dev)]);
         assert_eq!(packages.chain_to(package, &["tokio"]), Some(vec!["qontract-a", "tokio"]));
         assert_eq!(packages.chain_to(package, &["hyper"]), None);

@@ -1,6 +1,6 @@
 //! The tests and files that `SECURITY.md` and `ARCHITECTURE.md` name as evidence of a promise exist.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "promises";
 
@@ -12,7 +12,7 @@ const PAGES: [&str; 2] = ["SECURITY.md", "ARCHITECTURE.md"];
 const MIN_UNDERSCORES: usize = 3;
 
 /// Checks every test name and every path of a test file between backticks.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in PAGES {
         let Some(text) = tree.text(page) else { continue };
@@ -47,7 +47,7 @@ fn is_test_file(code: &str) -> bool {
     is_ours && !code.contains('*') && (code.contains("/tests") || code.contains("/cases"))
 }
 
-fn has_test(tree: &Tree, name: &str) -> bool {
+fn has_test(tree: &SourceTree, name: &str) -> bool {
     let start = format!("fn {name}(");
     tree.texts(".rs").any(|(_, text)| text.contains(&start))
 }
@@ -55,7 +55,7 @@ fn has_test(tree: &Tree, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn a_promise_names_a_test_that_exists() {
@@ -72,7 +72,7 @@ mod tests {
         ];
         expect(
             check,
-            &Tree::of_files(&files),
+            &SourceTree::of_files(&files),
             &[
                 "ARCHITECTURE.md:2: promises: the test `it_holds_for_none` does not exist: name one that verifies the promise",
                 "ARCHITECTURE.md:2: promises: the file `crates/x/tests/other.rs` does not exist: name one that verifies the promise",

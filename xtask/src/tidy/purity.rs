@@ -1,7 +1,7 @@
 //! **Invariant:** pure crates stay pure. Crates that decide do not depend on an async runtime or on
 //! networking, not even transitively. Their tests may.
 
-use super::{Tree, Violation, layers};
+use super::{SourceTree, Violation, layers};
 
 const RULE: &str = "purity";
 
@@ -43,17 +43,17 @@ pub(super) const IMPURE: [&str; 17] = [
 ];
 
 /// Finds dependency chains from a pure crate to an impure one.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let packages = tree.packages();
     let pure = packages
-        .ours()
+        .members()
         .filter(|(folder, _)| folder.strip_prefix("crates/").is_some_and(|name| PURE.contains(&name)));
     pure.filter_map(|(folder, package)| {
         let chain = packages.chain_to(package, &IMPURE)?;
         let next = chain.get(1)?;
         let message =
             format!("a pure crate depends on networking or an async runtime: {}", chain.join(" → "));
-        Some(Violation { rule: RULE, ..layers::place(tree, folder, next, message) })
+        Some(Violation { rule: RULE, ..layers::violation_at(tree, folder, next, message) })
     })
     .collect()
 }
@@ -61,7 +61,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Kind, Packages, Tree, expect};
+    use crate::tidy::{Kind, Packages, SourceTree, expect};
 
     #[test]
     fn a_transitive_runtime_dependency_is_found() {
@@ -72,7 +72,7 @@ mod tests {
         ]);
         let expected = "crates/graphql/Cargo.toml:1: purity: a pure crate depends on networking or an async runtime: \
                         qontract-graphql → fancy → tokio";
-        expect(check, &Tree::of_packages(packages), &[expected]);
+        expect(check, &SourceTree::of_packages(packages), &[expected]);
     }
 
     #[test]
@@ -83,6 +83,6 @@ mod tests {
             ("cc", "", &[("tokio", Kind::Normal)]),
             ("tokio", "", &[]),
         ]);
-        expect(check, &Tree::of_packages(packages), &[]);
+        expect(check, &SourceTree::of_packages(packages), &[]);
     }
 }

@@ -1,16 +1,16 @@
 //! Every silenced lint and every skipped test has a reason.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "reasons";
 
 /// Checks every attribute at the start of a line.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs") {
         let lines: Vec<&str> = text.lines().collect();
         for index in 0..lines.len() {
-            if let Some(message) = complaint(&attribute(&lines[index..])) {
+            if let Some(message) = violation_message(&attribute(&lines[index..])) {
                 let message = message.to_owned();
                 violations.push(Violation { path: path.to_owned(), line: index + 1, rule: RULE, message });
             }
@@ -36,7 +36,7 @@ fn attribute(lines: &[&str]) -> String {
     joined
 }
 
-fn complaint(attribute: &str) -> Option<&'static str> {
+fn violation_message(attribute: &str) -> Option<&'static str> {
     let inner = attribute.trim_start_matches(['#', '!', '[']);
     if (inner.starts_with("allow(") || inner.starts_with("expect(")) && !inner.contains("reason = ") {
         return Some("give a reason for the silenced lint: `reason = \"…\"`");
@@ -48,13 +48,13 @@ fn complaint(attribute: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn a_reason_is_enough() {
         let text = "#![allow(dead_code, reason = \"x\")]\n#[expect(\n    unused,\n    reason = \"x\",\n)]\n\
                     #[ignore = \"needs a server\"]\n#[derive(Debug)]\nlet a = \"#[ignore]\";\n";
-        expect(check, &Tree::of_files(&[("a.rs", text)]), &[]);
+        expect(check, &SourceTree::of_files(&[("a.rs", text)]), &[]);
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
         let text = "#![allow(dead_code)]\n    #[expect(\n        unused,\n    )]\n#[ignore]\n";
         expect(
             check,
-            &Tree::of_files(&[("a.rs", text)]),
+            &SourceTree::of_files(&[("a.rs", text)]),
             &[
                 "a.rs:1: reasons: give a reason for the silenced lint: `reason = \"…\"`",
                 "a.rs:2: reasons: give a reason for the silenced lint: `reason = \"…\"`",

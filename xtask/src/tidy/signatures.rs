@@ -1,7 +1,7 @@
 //! No function takes a tuple: values that belong together are a named type. Closures and tests may take
 //! tuples.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "signatures";
 
@@ -9,9 +9,9 @@ const RULE: &str = "signatures";
 const ALLOWED: [&str; 0] = [];
 
 /// Checks every function outside tests.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in super::code(tree) {
+    for (path, text) in super::production_code(tree) {
         for function in functions(&text) {
             let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
             if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter)) {
@@ -45,15 +45,15 @@ fn functions(text: &str) -> Vec<Function<'_>> {
         let rest = &text[start + 3..];
         let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
         let (name, rest) = rest.split_at(end);
-        let Some(list) = list(rest).filter(|_| !name.is_empty()) else { continue };
+        let Some(list) = parameter_list(rest).filter(|_| !name.is_empty()) else { continue };
         let line = text[..start].matches('\n').count() + 1;
-        functions.push(Function { name, line, parameters: split(list) });
+        functions.push(Function { name, line, parameters: split_parameters(list) });
     }
     functions
 }
 
 /// The parameter list of a function: the text between the parentheses after its generics.
-fn list(text: &str) -> Option<&str> {
+fn parameter_list(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut start = None;
     let mut last = ' ';
@@ -80,7 +80,7 @@ fn list(text: &str) -> Option<&str> {
 }
 
 /// Splits a list at its top-level commas.
-fn split(list: &str) -> Vec<&str> {
+fn split_parameters(list: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start, mut last) = (Vec::new(), 0usize, 0, ' ');
     for (at, letter) in list.char_indices() {
         match letter {
@@ -118,13 +118,14 @@ fn is_tuple(parameter: &str) -> bool {
         type_ = inner.strip_prefix("mut ").unwrap_or(inner).trim_start();
     }
     let items = type_.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
-    items.is_some_and(|items| split(items).len() > 1) || parameter.starts_with('(') && type_ != "()"
+    items.is_some_and(|items| split_parameters(items).len() > 1)
+        || parameter.starts_with('(') && type_ != "()"
 }
 
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn a_tuple_is_found_by_its_pattern_and_by_its_type() {
@@ -137,10 +138,10 @@ mod tests {
         };
         let found = [found(2, "a"), found(3, "b"), found(4, "c")];
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        expect(check, &Tree::of_files(&[("crates/x/src/a.rs", text)]), &found);
+        expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &found);
         expect(
             check,
-            &Tree::of_files(&[("crates/x/tests/a.rs", text), ("crates/x/src/a/tests.rs", text)]),
+            &SourceTree::of_files(&[("crates/x/tests/a.rs", text), ("crates/x/src/a/tests.rs", text)]),
             &[],
         );
     }
@@ -150,6 +151,6 @@ mod tests {
         let text = "//! A file: fn a((x, y): (u8, u8)).\nfn a(told: &(dyn Fn(u8, u8) -> (u8, u8) + Sync), (): &(), list: &[(u8, u8)]) -> (u8, u8) {}\n\
                     fn b(Pair { x, y }: Pair, map: Map<(u8, u8), u8>) { let f = |(x, y): (u8, u8)| x; }\n\
                     type F = fn(u8) -> u8;\n#[cfg(test)]\nmod tests { fn c((x, y): (u8, u8)) {} }\n";
-        expect(check, &Tree::of_files(&[("crates/x/src/a.rs", text)]), &[]);
+        expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &[]);
     }
 }

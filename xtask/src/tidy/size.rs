@@ -1,6 +1,6 @@
 //! Limits the length of files.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "size";
 
@@ -8,7 +8,7 @@ const RULE: &str = "size";
 const LIMITS: [(&str, usize); 2] = [("ARCHITECTURE.md", 400), (".rs", 800)];
 
 /// Checks the number of lines of every file.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let files = tree.texts("").filter_map(|(path, text)| {
         let (_, limit) = LIMITS.into_iter().find(|(suffix, _)| path.ends_with(suffix))?;
         let lines = text.lines().count();
@@ -25,7 +25,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn a_file_at_the_limit_passes() {
@@ -33,7 +33,7 @@ mod tests {
         let data = "{}\n".repeat(5000);
         expect(
             check,
-            &Tree::of_files(&[("a.rs", &source), ("ARCHITECTURE.md", &page), ("data.json", &data)]),
+            &SourceTree::of_files(&[("a.rs", &source), ("ARCHITECTURE.md", &page), ("data.json", &data)]),
             &[],
         );
     }
@@ -43,7 +43,7 @@ mod tests {
         let (source, page) = ("//! x\n".repeat(801), "x\n".repeat(401));
         expect(
             check,
-            &Tree::of_files(&[("ARCHITECTURE.md", &page), ("a.rs", &source)]),
+            &SourceTree::of_files(&[("ARCHITECTURE.md", &page), ("a.rs", &source)]),
             &[
                 "ARCHITECTURE.md:401: size: 401 lines, more than the limit of 400: split the file",
                 "a.rs:801: size: 801 lines, more than the limit of 800: split the file",

@@ -2,22 +2,22 @@
 
 use super::Packages;
 use crate::command::CommandLine;
-use crate::house::House;
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::fs;
 
 /// All tracked and untracked, not ignored files of a checkout, and its packages.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct SourceTree {
     /// Path from the root, separated by `/` ↦ text; `None` for binary files.
     files: BTreeMap<String, Option<String>>,
     packages: Packages,
 }
 
-impl Tree {
+impl SourceTree {
     /// Reads the checkout: the files that Git tracks or would track, and `cargo metadata`.
-    pub fn read(workspace: &House) -> Result<Self> {
+    pub fn read(workspace: &Workspace) -> Result<Self> {
         let listing = CommandLine::new("git ls-files -z --cached --others --exclude-standard")
             .folder(&workspace.root)
             .output()

@@ -1,7 +1,7 @@
 //! Names use the vocabulary of the field: no coined words in modules, types and constants, and no type that is a bare participle or
 //! pronoun. Prose is checked for a few habits, which are reported as warnings.
 
-use super::{Tree, Violation};
+use super::{SourceTree, Violation};
 
 const RULE: &str = "vocabulary";
 
@@ -16,7 +16,7 @@ const fn coined(word: &'static str, instead: &'static str) -> CoinedWord {
 }
 
 /// Words that no module, type or constant contains.
-const COINED_WORDS: [CoinedWord; 44] = [
+const COINED_WORDS: [CoinedWord; 42] = [
     coined("affairs", "selection, early exit"),
     coined("alarm", "watcher"),
     coined("alike", "a noun, for example `same_key`"),
@@ -51,8 +51,6 @@ const COINED_WORDS: [CoinedWord; 44] = [
     coined("rooms", "integrations"),
     coined("said", "report, content"),
     coined("shelf", "registry"),
-    coined("shelves", "fixture, registry"),
-    coined("shown", "sanitize"),
     coined("somebody", "the subject itself"),
     coined("steward", "reconciler"),
     coined("strays", "mistyped targets"),
@@ -109,7 +107,7 @@ const HABITS: [&str; 14] = [
 ];
 
 /// Checks the names of modules, types and constants in source files.
-pub fn check(tree: &Tree) -> Vec<Violation> {
+pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.texts(".rs").filter(|(path, _)| !path.starts_with("xtask/src/tidy/vocabulary")) {
         let mut report = |line: usize, message: String| {
@@ -133,7 +131,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Lines of docs and comments with a habit that plain technical English avoids, as warnings.
-pub fn prose(tree: &Tree) -> Vec<Violation> {
+pub fn prose(tree: &SourceTree) -> Vec<Violation> {
     let is_prose = |path: &str| {
         !path.contains("/vectors/") && !path.contains("/tests/") && !path.starts_with("xtask/src/tidy/")
     };
@@ -228,7 +226,7 @@ fn is_bare_word(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{check, definition, is_bare_word, prose, words};
-    use crate::tidy::{Tree, expect};
+    use crate::tidy::{SourceTree, expect};
 
     #[test]
     fn names_are_split_into_words() {
@@ -266,7 +264,7 @@ mod tests {
         ];
         expect(
             check,
-            &Tree::of_files(&files),
+            &SourceTree::of_files(&files),
             &[
                 "crates/a/src/few.rs:1: vocabulary: `few`: the field's word for `few` is: incremental, or MIN_/MAX_",
                 "crates/a/src/few.rs:2: vocabulary: `Found` does not say what it holds: add a noun",
@@ -286,7 +284,7 @@ mod tests {
         ];
         expect(
             prose,
-            &Tree::of_files(&files),
+            &SourceTree::of_files(&files),
             &[
                 "docs/a.md:1: vocabulary: `anew`: use plain technical English",
                 "crates/a/src/lib.rs:2: vocabulary: `The same, for`: write a sentence that stands alone",

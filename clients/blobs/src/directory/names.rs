@@ -6,27 +6,27 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::blob::{Etag, Key};
+use crate::blob::{BlobKey, Etag};
 use crate::error::BlobsError;
 
-const BLOB: &str = ".blob";
+const BLOB_SUFFIX: &str = ".blob";
 /// Maximum length of a file name in bytes: the limit of common file systems minus prefix and suffix.
-const LONGEST: usize = 160;
+const MAX_NAME_BYTES: usize = 160;
 
 /// The path components of a blob.
-pub fn of(key: &Key) -> Result<Vec<String>, BlobsError> {
+pub fn file_names(key: &BlobKey) -> Result<Vec<String>, BlobsError> {
     let parts: Vec<&str> = key.as_str().split('/').collect();
     let last = parts.len() - 1;
     let names = parts.iter().enumerate().map(|(index, part)| {
         let name = escape(part);
-        match (index == last, name.strip_suffix(BLOB)) {
-            (true, _) => format!("{name}{BLOB}"),
+        match (index == last, name.strip_suffix(BLOB_SUFFIX)) {
+            (true, _) => format!("{name}{BLOB_SUFFIX}"),
             (false, Some(rest)) => format!("{rest}%2Eblob"),
             (false, None) => name,
         }
     });
     let names: Vec<String> = names.collect();
-    if names.iter().any(|name| name.len() > LONGEST) {
+    if names.iter().any(|name| name.len() > MAX_NAME_BYTES) {
         return Err(BlobsError::Unsupported(format!(
             "blob `{key}` cannot be stored in a directory: a segment of its key is too long for a file name"
         )));
@@ -35,17 +35,17 @@ pub fn of(key: &Key) -> Result<Vec<String>, BlobsError> {
 }
 
 /// The key segment of a directory name.
-pub fn folder(name: &str) -> Option<String> {
+pub fn decode_folder(name: &str) -> Option<String> {
     unescape(name)
 }
 
 /// The last key segment of a file name.
-pub fn blob(name: &str) -> Option<String> {
-    unescape(name.strip_suffix(BLOB)?)
+pub fn decode_blob(name: &str) -> Option<String> {
+    unescape(name.strip_suffix(BLOB_SUFFIX)?)
 }
 
 /// The path of the metadata of a blob with this tag.
-pub fn beside(file: &Path, etag: &Etag) -> PathBuf {
+pub fn metadata_path(file: &Path, etag: &Etag) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     // The start of the digest is enough to distinguish two contents of one blob.
     let short: String = etag.0.chars().take(32).collect();
@@ -87,15 +87,15 @@ fn unescape(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{blob, folder, of};
-    use crate::blob::Key;
+    use super::{decode_blob, decode_folder, file_names};
+    use crate::blob::BlobKey;
 
     fn check(key: &str, expect: &str) {
-        let names = of(&Key::new(key).unwrap()).unwrap();
+        let names = file_names(&BlobKey::new(key).unwrap()).unwrap();
         assert_eq!(names.join("/"), expect);
         let (last, above) = names.split_last().unwrap();
-        let mut back: Vec<String> = above.iter().map(|name| folder(name).unwrap()).collect();
-        back.push(blob(last).unwrap());
+        let mut back: Vec<String> = above.iter().map(|name| decode_folder(name).unwrap()).collect();
+        back.push(decode_blob(last).unwrap());
         assert_eq!(back.join("/"), key);
     }
 
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn foreign_file_names_are_not_keys() {
         for name in [".lock", ".draft", "a", ".a.blob.0123", "%zz.blob", "a%2.blob"] {
-            assert_eq!(blob(name), None, "{name}");
+            assert_eq!(decode_blob(name), None, "{name}");
         }
     }
 
     #[test]
     fn a_segment_too_long_for_a_file_name_is_refused() {
-        assert!(of(&Key::new("x".repeat(200)).unwrap()).is_err());
-        assert!(of(&Key::new("x/".repeat(200)).unwrap()).is_ok());
+        assert!(file_names(&BlobKey::new("x".repeat(200)).unwrap()).is_err());
+        assert!(file_names(&BlobKey::new("x/".repeat(200)).unwrap()).is_ok());
     }
 }

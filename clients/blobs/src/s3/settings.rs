@@ -24,42 +24,42 @@ pub struct S3Settings {
     /// The server, if it is not AWS.
     pub endpoint: Option<S3Endpoint>,
     /// The credentials.
-    pub credentials: Credentials,
+    pub credentials: S3Credentials,
     /// Timeout of a call with all its attempts and back-off, and of waiting for the concurrency limit.
     pub deadline: Duration,
     /// Timeout of one attempt.
-    pub attempt: Duration,
+    pub attempt_timeout: Duration,
     /// Number of attempts after the first one.
     pub retries: u32,
     /// Maximum number of concurrent calls; at least one.
     pub concurrency: usize,
     /// Maximum size of a blob that is read, in bytes.
-    pub largest: u64,
+    pub max_blob_bytes: u64,
 }
 
 impl S3Settings {
     /// The default settings.
-    pub fn new(bucket: impl Into<String>, region: impl Into<String>, credentials: Credentials) -> Self {
+    pub fn new(bucket: impl Into<String>, region: impl Into<String>, credentials: S3Credentials) -> Self {
         Self {
             bucket: bucket.into(),
             region: region.into(),
             endpoint: None,
             credentials,
             deadline: Duration::from_mins(1),
-            attempt: Duration::from_secs(30),
+            attempt_timeout: Duration::from_secs(30),
             retries: 4,
             concurrency: 8,
-            largest: 64 << 20,
+            max_blob_bytes: 64 << 20,
         }
     }
 
     /// The SDK configuration of these settings, without interceptors.
     pub(super) async fn builder(&self) -> Builder {
         let mut builder = match &self.credentials {
-            Credentials::Keys { id, secret } => Builder::new().credentials_provider(
+            S3Credentials::Keys { id, secret } => Builder::new().credentials_provider(
                 aws_sdk_s3::config::Credentials::new(id, secret.expose(), None, None, "qontract"),
             ),
-            Credentials::Profile { name, file } => {
+            S3Credentials::Profile { name, file } => {
                 // Keys may be in either file, so both are read.
                 let files = EnvConfigFiles::builder()
                     .with_file(EnvConfigFileKind::Config, file)
@@ -69,7 +69,7 @@ impl S3Settings {
                     ProfileFileCredentialsProvider::builder().profile_files(files).profile_name(name).build();
                 Builder::new().credentials_provider(provider)
             }
-            Credentials::Environment => {
+            S3Credentials::Environment => {
                 let region = Region::new(self.region.clone());
                 let config = aws_config::defaults(BehaviorVersion::latest()).region(region).load().await;
                 Builder::from(&config)
@@ -77,8 +77,8 @@ impl S3Settings {
         };
         let timeouts = TimeoutConfig::builder()
             .operation_timeout(self.deadline)
-            .operation_attempt_timeout(self.attempt)
-            .connect_timeout(self.attempt)
+            .operation_attempt_timeout(self.attempt_timeout)
+            .connect_timeout(self.attempt_timeout)
             .build();
         builder = builder
             .behavior_version(BehaviorVersion::latest())
@@ -97,7 +97,7 @@ impl S3Settings {
 
 /// Credentials for S3.
 #[derive(Clone, Debug)]
-pub enum Credentials {
+pub enum S3Credentials {
     /// An access key.
     Keys {
         /// Its identifier.

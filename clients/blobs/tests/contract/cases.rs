@@ -2,15 +2,15 @@
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
-use qontract_client_blobs::{Content, Etag, Precondition};
+use qontract_client_blobs::{BlobContent, Etag, Precondition};
 
 use crate::stores::{Store, is_stale, key};
 
 /// A case: its name, and a function that gets an empty store.
-pub type Case = (&'static str, for<'a> fn(&'a Store) -> BoxFuture<'a, ()>);
+pub type ContractCase = (&'static str, for<'a> fn(&'a Store) -> BoxFuture<'a, ()>);
 
 /// All cases.
-pub const CASES: [Case; 8] = [
+pub const CASES: [ContractCase; 8] = [
     ("a-blob-is-what-was-put", |store| what_was_put(store).boxed()),
     ("only-what-is-absent", |store| only_what_is_absent(store).boxed()),
     ("only-what-matches", |store| only_what_matches(store).boxed()),
@@ -27,7 +27,7 @@ async fn what_was_put(store: &Store) {
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let tag = store
         .blobs
-        .put(store.write(), &key("a/b"), &Content::new(bytes.clone()), &Precondition::Any)
+        .put(store.write(), &key("a/b"), &BlobContent::new(bytes.clone()), &Precondition::Any)
         .await
         .unwrap();
     let blob = store.get("a/b").await.unwrap();
@@ -113,9 +113,9 @@ async fn odd_keys(store: &Store) {
 async fn metadata(store: &Store) {
     let content = |bytes: &str, pairs: &[(&str, &str)]| {
         let metadata = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        Content { bytes: bytes.into(), metadata }
+        BlobContent { bytes: bytes.into(), metadata }
     };
-    let put = async |content: Content| {
+    let put = async |content: BlobContent| {
         store.blobs.put(store.write(), &key("x"), &content, &Precondition::Any).await.unwrap();
         let head = store.blobs.head(store.read(), &key("x")).await.unwrap().unwrap();
         assert_eq!(head.metadata, content.metadata);

@@ -1,7 +1,7 @@
 //! A dry run writes nothing, whichever permit is passed.
 
 use qontract_access::Mode;
-use qontract_client_blobs::{BlobsError, Content, Precondition, Reader as _, Writer as _};
+use qontract_client_blobs::{BlobContent, BlobReader as _, BlobWriter as _, BlobsError, Precondition};
 use qontract_testkit::aws::TestAws;
 use qontract_testkit::permits;
 
@@ -14,10 +14,11 @@ async fn real_s3_gets_no_write_in_a_dry_run() {
     let (stolen, dry) = (permits(Mode::Real).write.unwrap(), permits(Mode::DryRun).read);
     let real = s3(&server, "bucket", Mode::Real).await;
     let name = key("x");
-    real.put(&stolen, &name, &Content::new("kept"), &Precondition::Any).await.unwrap();
+    real.put(&stolen, &name, &BlobContent::new("kept"), &Precondition::Any).await.unwrap();
     for bucket in [s3(&server, "bucket", Mode::DryRun).await, real.for_run(&dry)] {
         for precondition in [Precondition::Any, Precondition::IfAbsent] {
-            let error = bucket.put(&stolen, &name, &Content::new("new"), &precondition).await.unwrap_err();
+            let error =
+                bucket.put(&stolen, &name, &BlobContent::new("new"), &precondition).await.unwrap_err();
             assert!(matches!(error, BlobsError::Refused(_)), "{error:?}");
             assert!(error.to_string().ends_with("is refused: this is a dry run"), "{error}");
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use qontract_access::Mode;
-use qontract_client_blobs::{BlobsError, Credentials, Reader as _, S3, S3Settings, list_all};
+use qontract_client_blobs::{BlobReader as _, BlobsError, S3, S3Credentials, S3Settings, list_all};
 use qontract_client_http::Secret;
 use qontract_testkit::{Loopback, Reply, permits};
 
@@ -17,11 +17,11 @@ const MAX_SENT: usize = 24 << 20;
 const LISTING: &str = r#"<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">"#;
 
 async fn bucket(server: &Loopback) -> S3 {
-    let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
+    let credentials = S3Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new("bucket", "us-east-1", credentials);
     settings.endpoint = Some(server.url().parse().unwrap());
     settings.deadline = Duration::from_secs(20);
-    settings.largest = 1 << 20;
+    settings.max_blob_bytes = 1 << 20;
     S3::new(&permits(Mode::DryRun).read, settings).await
 }
 

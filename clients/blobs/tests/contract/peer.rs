@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use qontract_client_blobs::{Add, BlobsError, Draft, State};
+use qontract_client_blobs::{AddCondition, BlobsError, NewValue, StateStore};
 use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, tool};
 use serde_json::{Value, json};
@@ -32,10 +32,10 @@ fn awkward() -> Value {
 async fn real_s3_state_is_compatible_with_boto3() {
     let server = TestAws::start();
     let store = Store::bucket(&server, "bucket").await;
-    let ours = State::new(store.blobs.clone(), "ours");
-    let draft = Draft { value: awkward(), metadata: [("who".to_owned(), "us".to_owned())].into() };
-    ours.add(store.write(), "/k/1", &draft, Add::IfAbsent).await.unwrap();
-    ours.add(store.write(), "k/2", &json!("plain").into(), Add::IfAbsent).await.unwrap();
+    let ours = StateStore::new(store.blobs.clone(), "ours");
+    let draft = NewValue { value: awkward(), metadata: [("who".to_owned(), "us".to_owned())].into() };
+    ours.add(store.write(), "/k/1", &draft, AddCondition::IfAbsent).await.unwrap();
+    ours.add(store.write(), "k/2", &json!("plain").into(), AddCondition::IfAbsent).await.unwrap();
     let output = Command::new(tool("QONTRACT_PYTHON"))
         .args(["-c", SCRIPT, &server.url()])
         .env("NO_PROXY", "127.0.0.1")
@@ -46,7 +46,7 @@ async fn real_s3_state_is_compatible_with_boto3() {
     let body: Value = serde_json::from_str(stored["state/ours/k/1"][0].as_str().unwrap()).unwrap();
     assert_eq!((body, &stored["state/ours/k/1"][1]), (awkward(), &json!({"who": "us"})));
     assert_eq!(stored["state/ours/k/2"], json!(["\"plain\"", {}]));
-    let theirs = State::new(store.blobs.clone(), "theirs");
+    let theirs = StateStore::new(store.blobs.clone(), "theirs");
     assert_eq!(theirs.ls(store.read()).await.unwrap(), ["/x/y"]);
     let found = theirs.get(store.read(), "x/y").await.unwrap().unwrap();
     assert_eq!((found.value, &found.metadata["who"][..]), (json!({"a": 1.5e300, "b": "é"}), "them"));
@@ -56,15 +56,19 @@ async fn real_s3_state_is_compatible_with_boto3() {
 async fn state_is_listed_added_replaced_and_removed() {
     let scratch = Scratch::new();
     let store = Store::folder(scratch.path());
-    let (state, all) = (State::new(store.blobs.clone(), "saas"), State::new(store.blobs.clone(), ""));
+    let (state, all) =
+        (StateStore::new(store.blobs.clone(), "saas"), StateStore::new(store.blobs.clone(), ""));
     let (read, write) = (store.read(), store.write());
     assert_eq!(state.get(read, "a").await.unwrap(), None);
-    let first = state.add(write, "a", &json!({"n": 1}).into(), Add::IfAbsent).await.unwrap();
-    assert!(is_stale(&state.add(write, "a", &json!(2).into(), Add::IfAbsent).await));
-    state.add(write, "a", &json!(2).into(), Add::IfMatch(first.clone())).await.unwrap();
-    assert!(is_stale(&state.add(write, "a", &json!(3).into(), Add::IfMatch(first)).await));
-    state.add(write, "/b/c", &json!(3).into(), Add::Force).await.unwrap();
-    State::new(store.blobs.clone(), "saas-2").add(write, "x", &json!(4).into(), Add::Force).await.unwrap();
+    let first = state.add(write, "a", &json!({"n": 1}).into(), AddCondition::IfAbsent).await.unwrap();
+    assert!(is_stale(&state.add(write, "a", &json!(2).into(), AddCondition::IfAbsent).await));
+    state.add(write, "a", &json!(2).into(), AddCondition::IfMatch(first.clone())).await.unwrap();
+    assert!(is_stale(&state.add(write, "a", &json!(3).into(), AddCondition::IfMatch(first)).await));
+    state.add(write, "/b/c", &json!(3).into(), AddCondition::Force).await.unwrap();
+    StateStore::new(store.blobs.clone(), "saas-2")
+        .add(write, "x", &json!(4).into(), AddCondition::Force)
+        .await
+        .unwrap();
     assert_eq!(state.ls(read).await.unwrap(), ["/a", "/b/c"]);
     assert_eq!(all.ls(read).await.unwrap(), ["/saas-2/x", "/saas/a", "/saas/b/c"]);
     assert_eq!(state.get(read, "/a").await.unwrap().unwrap().value, json!(2));

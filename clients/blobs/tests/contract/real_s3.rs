@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use qontract_access::Mode;
-use qontract_client_blobs::{BlobsError, Credentials, Reader as _, S3, S3Settings};
+use qontract_client_blobs::{BlobReader as _, BlobsError, S3, S3Credentials, S3Settings};
 use qontract_client_http::Secret;
 use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, free_port, permits};
@@ -33,7 +33,7 @@ async fn a_missing_bucket_is_not_an_absent_blob() {
 #[tokio::test]
 async fn an_unreachable_server_is_transient_and_no_secret_is_printed() {
     let permits = permits(Mode::DryRun);
-    let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
+    let credentials = S3Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new("bucket", "us-east-1", credentials);
     settings.endpoint = Some(format!("http://127.0.0.1:{}", free_port()).parse().unwrap());
     settings.retries = 0;
@@ -53,7 +53,7 @@ async fn a_profile_without_credentials_is_an_error() {
     let keys = "[profile good]\naws_access_key_id = AKIATEST\naws_secret_access_key = s3cret-key\n";
     let file = scratch.write("config", keys);
     let bucket = async |name: &str| {
-        let credentials = Credentials::Profile { name: name.to_owned(), file: file.clone() };
+        let credentials = S3Credentials::Profile { name: name.to_owned(), file: file.clone() };
         let mut settings = S3Settings::new("bucket", "us-east-1", credentials);
         settings.endpoint = Some(server.url().parse().unwrap());
         S3::new(&permits.read, settings).await

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use qontract_access::{Mode, Permits, ReadPermit, WritePermit};
 use qontract_client_blobs::{
-    Blob, Blobs, BlobsError, Content, Credentials, Directory, Entry, Etag, Key, Precondition, S3, S3Settings,
-    list_all,
+    Blob, BlobContent, BlobEntry, BlobKey, Blobs, BlobsError, Directory, Etag, Precondition, S3,
+    S3Credentials, S3Settings, list_all,
 };
 use qontract_client_http::Secret;
 use qontract_testkit::aws::TestAws;
@@ -44,7 +44,7 @@ impl Store {
     }
 
     pub async fn put(&self, key: &str, bytes: &str, precondition: &Precondition) -> Result<Etag, BlobsError> {
-        self.blobs.put(self.write(), &self::key(key), &Content::new(bytes), precondition).await
+        self.blobs.put(self.write(), &self::key(key), &BlobContent::new(bytes), precondition).await
     }
 
     pub async fn get(&self, key: &str) -> Option<Blob> {
@@ -59,7 +59,7 @@ impl Store {
         self.blobs.delete(self.write(), &self::key(key), expected).await
     }
 
-    pub async fn list(&self, prefix: &str) -> Vec<Entry> {
+    pub async fn list(&self, prefix: &str) -> Vec<BlobEntry> {
         list_all(&*self.blobs, self.read(), prefix).await.unwrap()
     }
 
@@ -70,16 +70,16 @@ impl Store {
 
 /// A client of a bucket.
 pub async fn s3(server: &TestAws, bucket: &str, mode: Mode) -> S3 {
-    let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
+    let credentials = S3Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new(bucket, "us-east-1", credentials);
     // All calls run concurrently, also on a busy machine.
-    (settings.concurrency, settings.attempt, settings.deadline) = (1000, 5 * MINUTE, 10 * MINUTE);
+    (settings.concurrency, settings.attempt_timeout, settings.deadline) = (1000, 5 * MINUTE, 10 * MINUTE);
     settings.endpoint = Some(server.url().parse().unwrap());
     S3::new(&permits(mode).read, settings).await
 }
 
-pub fn key(text: &str) -> Key {
-    Key::new(text).unwrap()
+pub fn key(text: &str) -> BlobKey {
+    BlobKey::new(text).unwrap()
 }
 
 pub fn is_stale<T>(outcome: &Result<T, BlobsError>) -> bool {

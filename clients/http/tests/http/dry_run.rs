@@ -1,7 +1,7 @@
 //! The requests that a dry run may send.
 
 use qontract_access::Mode;
-use qontract_client_http::{HttpError, Method, Refusal, Request, SafePost, SafeRehearsal};
+use qontract_client_http::{GuardRefusal, HttpError, Method, Request, SafePost, SafeRehearsal};
 
 use crate::loopback::{Loopback, reply};
 use crate::{run, settings};
@@ -17,9 +17,9 @@ async fn a_dry_run_sends_no_unsafe_request_even_with_the_permit_of_another_run()
     for method in UNSAFE {
         let request = Request::new(method, server.url("/x"));
         let error = http.write(&stolen, request.clone()).await.unwrap_err();
-        assert!(matches!(error, HttpError::Refused(Refusal::DryRun(_))), "{error}");
+        assert!(matches!(error, HttpError::Refused(GuardRefusal::DryRun(_))), "{error}");
         let error = http.read(&permits.read, request).await.unwrap_err();
-        assert!(matches!(error, HttpError::Refused(Refusal::UnsafeRead(_))), "{error}");
+        assert!(matches!(error, HttpError::Refused(GuardRefusal::UnsafeRead(_))), "{error}");
         assert!(!error.is_transient());
     }
     assert_eq!(server.count(), 0);
@@ -44,7 +44,7 @@ async fn a_read_cannot_write_in_a_real_run_either() {
     let (permits, http) = run(Mode::Real, settings());
     for method in UNSAFE {
         let error = http.read(&permits.read, Request::new(method, server.url("/x"))).await.unwrap_err();
-        assert!(matches!(error, HttpError::Refused(Refusal::UnsafeRead(_))), "{error}");
+        assert!(matches!(error, HttpError::Refused(GuardRefusal::UnsafeRead(_))), "{error}");
     }
     assert_eq!(server.count(), 0);
 }

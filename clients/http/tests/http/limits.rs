@@ -28,8 +28,8 @@ async fn a_call_without_a_response_ends_at_its_deadline() {
 #[tokio::test]
 async fn an_attempt_without_a_response_is_retried() {
     let server = Loopback::start(|_, _| Reply::Never).await;
-    let error = fail(&server, Settings { attempt: SHORT * 4, retries: 1, ..settings() }).await;
-    assert!(matches!(error, HttpError::Attempt { .. }), "{error}");
+    let error = fail(&server, Settings { attempt_timeout: SHORT * 4, retries: 1, ..settings() }).await;
+    assert!(matches!(error, HttpError::AttemptTimeout { .. }), "{error}");
     assert_eq!(server.count(), 2);
 }
 
@@ -48,25 +48,25 @@ async fn a_deadline_error_contains_the_previous_failure() {
 #[tokio::test]
 async fn an_endless_body_is_cut_off() {
     let server = Loopback::start(|_, _| Reply::Endless).await;
-    let error = fail(&server, Settings { largest_body: 1000, ..settings() }).await;
-    assert!(matches!(error, HttpError::Body { limit: 1000, .. }), "{error}");
+    let error = fail(&server, Settings { max_body_bytes: 1000, ..settings() }).await;
+    assert!(matches!(error, HttpError::BodyTooLarge { limit: 1000, .. }), "{error}");
     assert!(!error.is_transient());
 }
 
 #[tokio::test]
 async fn a_body_may_be_as_large_as_the_limit() {
     let server = Loopback::start(|_, _| reply("200 OK", &"x".repeat(1000))).await;
-    let (permits, http) = run(Mode::DryRun, Settings { largest_body: 1000, ..settings() });
+    let (permits, http) = run(Mode::DryRun, Settings { max_body_bytes: 1000, ..settings() });
     let response = http.read(&permits.read, Request::get(server.url("/x"))).await.unwrap();
     assert_eq!(response.body.len(), 1000);
-    let error = fail(&server, Settings { largest_body: 999, ..settings() }).await;
-    assert!(matches!(error, HttpError::Body { limit: 999, .. }), "{error}");
+    let error = fail(&server, Settings { max_body_bytes: 999, ..settings() }).await;
+    assert!(matches!(error, HttpError::BodyTooLarge { limit: 999, .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_head_request_ignores_the_size_of_the_object() {
     let server = Loopback::start(|_, _| reply("200 OK", &"x".repeat(1000))).await;
-    let (permits, http) = run(Mode::DryRun, Settings { largest_body: 10, ..settings() });
+    let (permits, http) = run(Mode::DryRun, Settings { max_body_bytes: 10, ..settings() });
     let response = http.read(&permits.read, Request::new(Method::HEAD, server.url("/x"))).await.unwrap();
     assert!(response.body.is_empty());
 }

@@ -15,8 +15,8 @@ use qontract_client_http::{Http, Proxies, Settings};
 /// Settings for tests: minimal back-off, no proxy.
 fn settings() -> Settings {
     Settings {
-        pause: Duration::from_millis(1),
-        longest_pause: Duration::from_millis(2),
+        initial_backoff: Duration::from_millis(1),
+        max_backoff: Duration::from_millis(2),
         proxies: Proxies::Never,
         ..Settings::default()
     }

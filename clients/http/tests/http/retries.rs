@@ -89,7 +89,7 @@ async fn a_retry_after_delays_all_callers() {
     let hasty = Settings { deadline: Duration::from_secs(5), ..settings };
     let (permits, other) = run(Mode::DryRun, hasty);
     let error = other.read(&permits.read, Request::get(server.url("/y"))).await.unwrap_err();
-    assert!(matches!(error, HttpError::Wait { .. }), "{error}");
+    assert!(matches!(error, HttpError::BackOff { .. }), "{error}");
     assert!(error.is_transient());
     assert_eq!(server.count(), 1);
 }
@@ -104,7 +104,7 @@ async fn a_retry_after_of_zero_is_retried() {
 async fn an_accepted_status_is_not_retried() {
     let server = Loopback::start(|_, _| reply("503 Service Unavailable", "busy")).await;
     let (permits, http) = run(Mode::DryRun, settings());
-    let request = Request::get(server.url("/x")).also(StatusCode::SERVICE_UNAVAILABLE);
+    let request = Request::get(server.url("/x")).accept_status(StatusCode::SERVICE_UNAVAILABLE);
     let response = http.read(&permits.read, request).await.unwrap();
     assert_eq!((response.status.as_u16(), response.body), (503, b"busy".to_vec()));
     assert_eq!(server.count(), 1);

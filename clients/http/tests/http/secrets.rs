@@ -41,8 +41,12 @@ async fn no_error_contains_a_header_or_a_query() {
     ];
     for answer in replies {
         let server = Loopback::start(move |_, _| answer.clone()).await;
-        let limits =
-            Settings { attempt: Duration::from_millis(50), retries: 1, largest_body: 10, ..settings() };
+        let limits = Settings {
+            attempt_timeout: Duration::from_millis(50),
+            retries: 1,
+            max_body_bytes: 10,
+            ..settings()
+        };
         check(server.url("/x?key=s3cret"), limits.clone()).await;
         let deadline = Duration::from_millis(50);
         check(server.url("/x?key=s3cret"), Settings { deadline, ..limits }).await;

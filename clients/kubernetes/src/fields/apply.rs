@@ -6,35 +6,40 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::item_index::ItemIndex;
-use super::lists::field;
+use super::lists::field_name;
 use super::removal::remove;
-use super::{Entry, FieldSet, ListTypes, Path, is_overruled, shown};
-use crate::error::Contender;
+use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
+use crate::error::ConflictingManager;
 
 /// The object and its entries after `manager` applied `declared` onto `live`; or the managers that own fields
 /// which it would change.
 pub(crate) fn apply(
     live: &Value,
-    entries: &[Entry],
+    entries: &[ManagedFieldsEntry],
     manager: &str,
     declared: &Value,
-) -> Result<(Value, Vec<Entry>), Vec<Contender>> {
+) -> Result<(Value, Vec<ManagedFieldsEntry>), Vec<ConflictingManager>> {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
     let wanted = FieldSet::declared(declared, &lists);
-    let is_own = |entry: &Entry| entry.manager == manager && entry.is_applied;
+    let is_own = |entry: &ManagedFieldsEntry| entry.manager == manager && entry.is_applied;
     let (own, mut others): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_own);
-    contend(live, &mut others, declared, &wanted)?;
-    let all: Vec<Entry> = own.into_iter().chain(others.iter().cloned()).collect();
-    let (object, wanted) = merged(live, &all, manager, declared);
+    find_conflicts(live, &mut others, declared, &wanted)?;
+    let all: Vec<ManagedFieldsEntry> = own.into_iter().chain(others.iter().cloned()).collect();
+    let (object, wanted) = merge_applied(live, &all, manager, declared);
     others.retain(|entry| !entry.fields.0.is_empty());
-    others.push(Entry { manager: manager.to_owned(), is_applied: true, fields: wanted });
+    others.push(ManagedFieldsEntry { manager: manager.to_owned(), is_applied: true, fields: wanted });
     others.sort();
     Ok((object, others))
 }
 
 /// The object after `manager` applied `declared` onto `live`, and the fields that it owns then; conflicting
 /// managers are overruled.
-pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &Value) -> (Value, FieldSet) {
+pub(super) fn merge_applied(
+    live: &Value,
+    entries: &[ManagedFieldsEntry],
+    manager: &str,
+    declared: &Value,
+) -> (Value, FieldSet) {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
     let wanted = FieldSet::declared(declared, &lists);
     let mut object = live.clone();
@@ -45,38 +50,38 @@ pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &
         side.0.extend(entry.fields.0.iter().cloned());
     }
     // The deepest paths come first: an item of a list is removed after its fields.
-    let removed: Vec<&Path> = before.0.iter().rev().filter(|path| !kept.reaches(path)).collect();
+    let removed: Vec<&FieldPath> = before.0.iter().rev().filter(|path| !kept.contains_below(path)).collect();
     remove(&mut object, &removed, 0, &kept);
     (object, wanted)
 }
 
 /// Removes changed fields from managers that may be overruled; returns the conflicts with all others.
-fn contend(
+fn find_conflicts(
     live: &Value,
-    others: &mut [Entry],
+    others: &mut [ManagedFieldsEntry],
     declared: &Value,
     wanted: &FieldSet,
-) -> Result<(), Vec<Contender>> {
+) -> Result<(), Vec<ConflictingManager>> {
     let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for other in others {
         let shared = other.fields.0.intersection(&wanted.0);
-        let shared: Vec<&Path> = shared.filter(|path| !ends_in_item(path)).collect();
-        let mut changed: Vec<&Path> = Vec::new();
+        let shared: Vec<&FieldPath> = shared.filter(|path| !ends_in_item(path)).collect();
+        let mut changed: Vec<&FieldPath> = Vec::new();
         find_changed([Some(live), Some(declared)], &shared, 0, &mut changed);
-        let changed: Vec<Path> = changed.into_iter().cloned().collect();
+        let changed: Vec<FieldPath> = changed.into_iter().cloned().collect();
         if is_overruled(&other.manager) {
             for path in &changed {
                 other.fields.0.remove(path);
             }
         } else if !changed.is_empty() {
             let fields = contenders.entry(other.manager.clone()).or_default();
-            fields.extend(changed.iter().map(|path| format!("`{}`", shown(path))));
+            fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
         }
     }
     if contenders.is_empty() {
         return Ok(());
     }
-    Err(contenders.into_iter().map(|(manager, fields)| Contender { manager, fields }).collect())
+    Err(contenders.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect())
 }
 
 fn ends_in_item(path: &[String]) -> bool {
@@ -87,9 +92,9 @@ fn ends_in_item(path: &[String]) -> bool {
 /// the values at the first `depth` parts, which all paths share: so each list on the way is indexed once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],
-    paths: &[&'a Path],
+    paths: &[&'a FieldPath],
     depth: usize,
-    changed: &mut Vec<&'a Path>,
+    changed: &mut Vec<&'a FieldPath>,
 ) {
     if sides == [None; 2] {
         return;
@@ -109,7 +114,7 @@ fn find_changed<'a>(
 
 /// The value at a part of a path.
 fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Option<&'a Value> {
-    match (value?, field(part)) {
+    match (value?, field_name(part)) {
         (value, Some(key)) => value.get(key),
         (value, None) => index.find(value.as_array()?, part),
     }
@@ -151,15 +156,15 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Entry, apply};
+    use super::{ManagedFieldsEntry, apply};
     use crate::fields::FieldSet;
 
-    fn entry(manager: &str, is_applied: bool, fields: &Value) -> Entry {
-        Entry { manager: manager.to_owned(), is_applied, fields: FieldSet::of(fields) }
+    fn entry(manager: &str, is_applied: bool, fields: &Value) -> ManagedFieldsEntry {
+        ManagedFieldsEntry { manager: manager.to_owned(), is_applied, fields: FieldSet::of(fields) }
     }
 
     #[track_caller]
-    fn check(live: &Value, entries: &[Entry], declared: &Value, expect: Result<&Value, &str>) {
+    fn check(live: &Value, entries: &[ManagedFieldsEntry], declared: &Value, expect: Result<&Value, &str>) {
         let applied = apply(live, entries, "qontract", declared)
             .map_err(|contenders| contenders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         let object = applied.as_ref().map(|(object, _)| object).map_err(String::as_str);

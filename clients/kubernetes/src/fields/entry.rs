@@ -6,14 +6,14 @@ use super::FieldSet;
 
 /// The fields that a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Entry {
+pub(crate) struct ManagedFieldsEntry {
     pub manager: String,
     /// Whether it owns them by server-side apply.
     pub is_applied: bool,
     pub fields: FieldSet,
 }
 
-impl Entry {
+impl ManagedFieldsEntry {
     /// Parses an entry; `None` for one of a subresource.
     pub fn read(entry: &Value) -> Option<Self> {
         if !entry["subresource"].as_str().unwrap_or_default().is_empty() {

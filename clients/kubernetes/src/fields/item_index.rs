@@ -58,7 +58,7 @@ fn table<K: std::hash::Hash + Eq>(items: &[Value], identity: impl Fn(&Value) -> 
     let mut positions: Positions<K> = HashMap::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         #[cfg(test)]
-        tests::SCANNED.with(|scanned| scanned.set(scanned.get() + 1));
+        tests::SCANNED_ITEMS.with(|scanned| scanned.set(scanned.get() + 1));
         if let Some(identity) = identity(item) {
             positions.entry(identity).or_default().push(position);
         }
@@ -77,7 +77,7 @@ pub(super) mod tests {
 
     thread_local! {
         /// Number of items that all indexes of this thread have scanned.
-        pub static SCANNED: Cell<usize> = const { Cell::new(0) };
+        pub static SCANNED_ITEMS: Cell<usize> = const { Cell::new(0) };
     }
 
     #[track_caller]
@@ -109,12 +109,12 @@ pub(super) mod tests {
     fn a_list_is_scanned_once_for_each_set_of_keys() {
         let items: Vec<Value> = (0..100).map(|number| json!({"name": number, "port": number})).collect();
         let mut index = ItemIndex::default();
-        SCANNED.set(0);
+        SCANNED_ITEMS.set(0);
         for number in 0..100 {
             assert_eq!(index.positions(&items, &format!("k:{{\"name\":{number}}}")), [number]);
             assert_eq!(index.positions(&items, &format!("k:{{\"port\":{number}}}")), [number]);
             assert_eq!(index.find(&items, &format!("v:{}", items[number])), Some(&items[number]));
         }
-        assert_eq!(SCANNED.get(), 300);
+        assert_eq!(SCANNED_ITEMS.get(), 300);
     }
 }

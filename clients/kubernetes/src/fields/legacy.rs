@@ -4,14 +4,14 @@
 use serde_json::Value;
 
 use super::LAST_APPLIED;
-use crate::{MANAGER, RESTARTER};
+use crate::{MANAGER, RESTART_MANAGER};
 
 /// The manager of client-side apply: all of its fields become ours, and those that we do not declare are
 /// removed.
-const APPLIED: &str = "kubectl-client-side-apply";
+const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
 /// Managers that write whole objects by other means.
-const WHOLE: [&str; 6] = [
+const WHOLE_OBJECT_WRITERS: [&str; 6] = [
     "kubectl-create",
     "kubectl-replace",
     "before-first-apply",
@@ -22,48 +22,48 @@ const WHOLE: [&str; 6] = [
 
 /// Managers that write whole objects or single fields. They wrote the whole object if they own the
 /// last-applied annotation.
-const EITHER: [&str; 2] = ["kubectl", "oc"];
+const AMBIGUOUS_WRITERS: [&str; 2] = ["kubectl", "oc"];
 
 /// Managers of manual changes to single fields: undeclared fields stay.
-const BY_HAND: [&str; 1] = ["Mozilla"];
+const MANUAL_EDITORS: [&str; 1] = ["Mozilla"];
 
 /// Name prefixes of managers of manual changes: `kubectl-edit`, `kubectl-label`, `oc-patch`.
-const BY_HAND_PREFIXES: [&str; 2] = ["kubectl-", "oc-"];
+const MANUAL_EDITOR_PREFIXES: [&str; 2] = ["kubectl-", "oc-"];
 
 /// Whether this manager applied the fields that it owns by `Update`; `fields` is `fieldsV1`.
-pub(crate) fn has_applied(manager: &str, fields: &Value) -> bool {
+pub(crate) fn is_client_side_apply(manager: &str, fields: &Value) -> bool {
     let keeps = || fields["f:metadata"]["f:annotations"].get(format!("f:{LAST_APPLIED}")).is_some();
-    manager == APPLIED || EITHER.contains(&manager) && keeps()
+    manager == CLIENT_SIDE_APPLY || AMBIGUOUS_WRITERS.contains(&manager) && keeps()
 }
 
 /// Whether this manager writes whole objects without applying them.
-pub(crate) fn has_written(manager: &str) -> bool {
-    WHOLE.contains(&manager)
+pub(crate) fn writes_whole_objects(manager: &str) -> bool {
+    WHOLE_OBJECT_WRITERS.contains(&manager)
 }
 
 /// Whether declared values overrule the values of this manager.
 pub(crate) fn is_overruled(manager: &str) -> bool {
-    manager == APPLIED
-        || WHOLE.contains(&manager)
-        || EITHER.contains(&manager)
-        || BY_HAND.contains(&manager)
-        || BY_HAND_PREFIXES.iter().any(|prefix| manager.starts_with(prefix))
+    manager == CLIENT_SIDE_APPLY
+        || WHOLE_OBJECT_WRITERS.contains(&manager)
+        || AMBIGUOUS_WRITERS.contains(&manager)
+        || MANUAL_EDITORS.contains(&manager)
+        || MANUAL_EDITOR_PREFIXES.iter().any(|prefix| manager.starts_with(prefix))
 }
 
 /// Whether this is one of our own names: fields that it created are to become fields that it applied.
 pub(crate) fn is_ours(manager: &str) -> bool {
     let rest = manager.strip_prefix(MANAGER);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && manager != RESTARTER
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && manager != RESTART_MANAGER
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{LAST_APPLIED, has_applied, has_written, is_ours, is_overruled};
+    use super::{LAST_APPLIED, is_client_side_apply, is_ours, is_overruled, writes_whole_objects};
 
     fn check(manager: &str, moved: bool, overruled: bool) {
-        let moves = has_applied(manager, &Value::Null) || has_written(manager);
+        let moves = is_client_side_apply(manager, &Value::Null) || writes_whole_objects(manager);
         assert_eq!(moves, moved, "{manager}");
         assert_eq!(is_overruled(manager), overruled, "{manager}");
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn fields_of_a_tool_with_the_annotation_are_moved() {
         let keeps = json!({"f:metadata": {"f:annotations": {".": {}, format!("f:{LAST_APPLIED}"): {}}}});
-        assert!(has_applied("oc", &keeps) && has_applied("kubectl", &keeps));
-        assert!(!has_applied("helm", &keeps));
+        assert!(is_client_side_apply("oc", &keeps) && is_client_side_apply("kubectl", &keeps));
+        assert!(!is_client_side_apply("helm", &keeps));
     }
 }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{FieldSet, Path};
+use super::{FieldPath, FieldSet};
 
 /// Lists whose items are identified by name if `managedFields` do not mention them.
-const BY_NAME: [&str; 6] =
+const NAMED_LISTS: [&str; 6] =
     ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
 
 /// The type of a list, which decides how it is merged.
@@ -27,13 +27,13 @@ enum ListType {
 
 /// The types of the lists of an object, by paths without item identities.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ListTypes(BTreeMap<Path, ListType>);
+pub(crate) struct ListTypes(BTreeMap<FieldPath, ListType>);
 
 impl ListTypes {
     /// Derives list types from these sets of fields.
     pub fn of<'a>(sets: impl Iterator<Item = &'a FieldSet>) -> Self {
-        let mut types: BTreeMap<Path, ListType> = BTreeMap::new();
-        let mut leaves: BTreeSet<Path> = BTreeSet::new();
+        let mut types: BTreeMap<FieldPath, ListType> = BTreeMap::new();
+        let mut leaves: BTreeSet<FieldPath> = BTreeSet::new();
         for path in sets.flat_map(|set| &set.0) {
             for (at, part) in path.iter().enumerate() {
                 let list_type = match part.split_once(':') {
@@ -44,9 +44,9 @@ impl ListTypes {
                     Some(("v", _)) => ListType::Set,
                     _ => continue,
                 };
-                types.insert(general(&path[..at]), list_type);
+                types.insert(generic_path(&path[..at]), list_type);
             }
-            leaves.insert(general(path));
+            leaves.insert(generic_path(path));
         }
         for leaf in leaves {
             types.entry(leaf).or_insert(ListType::Atomic);
@@ -56,8 +56,9 @@ impl ListTypes {
 
     /// The path parts of the items of the list at `path`; `None` if the list is atomic.
     pub fn parts(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
-        let known = self.0.get(&general(path)).cloned();
-        let by_name = || path.last().is_some_and(|last| BY_NAME.iter().any(|name| field(last) == Some(name)));
+        let known = self.0.get(&generic_path(path)).cloned();
+        let by_name =
+            || path.last().is_some_and(|last| NAMED_LISTS.iter().any(|name| field_name(last) == Some(name)));
         let list_type = match known {
             Some(ListType::Atomic) | None if !by_name() => return None,
             Some(ListType::Atomic) | None => ListType::Keys(BTreeSet::from(["name".to_owned()])),
@@ -81,7 +82,7 @@ impl ListTypes {
 /// Whether `field_part` is one of the keys by which a path part identifies an item.
 pub(super) fn is_key(part: &str, field_part: &str) -> bool {
     let keys = part.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Value>>(keys).ok());
-    keys.zip(field(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))
+    keys.zip(field_name(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))
 }
 
 /// The value of an item's key. The protocol of a port defaults to TCP, as in the Kubernetes schema.
@@ -91,12 +92,12 @@ pub(super) fn key_value(item: &Value, key: &str) -> Option<Value> {
 }
 
 /// The field name in a path part; `None` if the part denotes an item.
-pub(super) fn field(part: &str) -> Option<&str> {
+pub(super) fn field_name(part: &str) -> Option<&str> {
     part.strip_prefix("f:")
 }
 
 /// A path in which all items of a list are equal.
-fn general(path: &[String]) -> Path {
+fn generic_path(path: &[String]) -> FieldPath {
     let part = |part: &String| if part.starts_with("f:") { part.clone() } else { "*".to_owned() };
     path.iter().map(part).collect()
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::apply::merged;
-use super::{Entry, hand_over};
+use super::apply::merge_applied;
+use super::{ManagedFieldsEntry, migrate};
 use crate::MANAGER;
-use crate::draft::fold;
-use crate::object::Fields;
+use crate::draft::fold_string_data;
+use crate::object::FieldOwnership;
 
 /// The `managedFields` of an object, kept as text because few of them are ever read.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ownership(Arc<str>);
+pub struct ManagedFields(Arc<str>);
 
 /// Prints nothing: keys of fields may be secret.
-impl fmt::Debug for Ownership {
+impl fmt::Debug for ManagedFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ownership(…)")
     }
@@ -39,36 +39,37 @@ impl fmt::Debug for Preview {
     }
 }
 
-impl Ownership {
+impl ManagedFields {
     pub(crate) fn new(managed: &Value) -> Self {
         Self(managed.to_string().into())
     }
 
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
     /// specifies. Conflicting managers are overruled here; the write itself decides about them.
-    pub fn preview(&self, live: &Value, manager: &str, fields: Fields, declared: &Value) -> Preview {
+    pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =
             |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| !version.is_empty());
         let is_versioned = managed.as_array().into_iter().flatten().any(has_version);
         let api_version = if is_versioned { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
-        let managed = hand_over(live, &managed, manager, api_version, fields).unwrap_or(managed);
-        let entries: Vec<Entry> = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
+        let managed = migrate(live, &managed, manager, api_version, fields).unwrap_or(managed);
+        let entries: Vec<ManagedFieldsEntry> =
+            managed.as_array().into_iter().flatten().filter_map(ManagedFieldsEntry::read).collect();
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
         {
             // A value that is not a map of texts is refused when it is written.
-            let _ = fold(body);
+            let _ = fold_string_data(body);
         }
         let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
         Preview {
-            after: merged(live, &entries, manager, &declared).0,
-            without_ours: merged(live, &entries, manager, &nothing).0,
+            after: merge_applied(live, &entries, manager, &declared).0,
+            without_ours: merge_applied(live, &entries, manager, &nothing).0,
         }
     }
 }
 
-impl Ownership {
+impl ManagedFields {
     /// The effect of removing the object `live` and creating it again as `declared`: fields of others are
     /// removed, too, and fields without an owner are set again by default.
     pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
@@ -76,7 +77,7 @@ impl Ownership {
         for entry in managed.as_array_mut().into_iter().flatten() {
             (entry["manager"], entry["operation"]) = (json!(MANAGER), json!("Apply"));
         }
-        Self::new(&managed).preview(live, MANAGER, Fields::Settled, declared)
+        Self::new(&managed).preview(live, MANAGER, FieldOwnership::Ours, declared)
     }
 }
 
@@ -84,16 +85,16 @@ impl Ownership {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Ownership;
-    use crate::object::Fields;
+    use super::ManagedFields;
+    use crate::object::FieldOwnership;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
         json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
     }
 
     #[track_caller]
-    fn check(managed: &[Value], live: &Value, fields: Fields, declared: &Value, expect: [&Value; 2]) {
-        let preview = Ownership::new(&json!(managed)).preview(live, "qontract", fields, declared);
+    fn check(managed: &[Value], live: &Value, fields: FieldOwnership, declared: &Value, expect: [&Value; 2]) {
+        let preview = ManagedFields::new(&json!(managed)).preview(live, "qontract", fields, declared);
         assert_eq!([&preview.after, &preview.without_ours].map(|it| &it["data"]), expect);
     }
 
@@ -106,7 +107,13 @@ mod tests {
         let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "shared": "3", "free": "4"}});
         let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "0"}});
         let after = json!({"a": "0", "shared": "3", "free": "4"});
-        check(&managed, &live, Fields::Settled, &declared, [&after, &json!({"shared": "3", "free": "4"})]);
+        check(
+            &managed,
+            &live,
+            FieldOwnership::Ours,
+            &declared,
+            [&after, &json!({"shared": "3", "free": "4"})],
+        );
     }
 
     #[test]
@@ -118,8 +125,14 @@ mod tests {
         )];
         let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2"}});
         let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
-        check(&managed, &live, Fields::ToBeMoved, &declared, [&json!({"a": "1"}), &Value::Null]);
-        check(&managed, &live, Fields::Settled, &declared, [&live["data"], &live["data"]]);
+        check(
+            &managed,
+            &live,
+            FieldOwnership::ClientSideApplied,
+            &declared,
+            [&json!({"a": "1"}), &Value::Null],
+        );
+        check(&managed, &live, FieldOwnership::Ours, &declared, [&live["data"], &live["data"]]);
     }
 
     #[test]
@@ -129,7 +142,7 @@ mod tests {
             entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}})),
         ];
         let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "default": "3"}});
-        let preview = Ownership::new(&json!(managed)).replacement(&live, &json!({"data": {"a": "4"}}));
+        let preview = ManagedFields::new(&json!(managed)).replacement(&live, &json!({"data": {"a": "4"}}));
         assert_eq!(preview.after["data"], json!({"a": "4", "default": "3"}));
     }
 
@@ -138,15 +151,19 @@ mod tests {
         let managed = [entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}}}))];
         let live = json!({"kind": "Secret", "data": {"a": "MQ==", "b": "Mg=="}});
         let declared = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"a": "1"}});
-        check(&managed, &live, Fields::Settled, &declared, [&json!({"a": "MQ=="}), &Value::Null]);
+        check(&managed, &live, FieldOwnership::Ours, &declared, [&json!({"a": "MQ=="}), &Value::Null]);
     }
 
     #[test]
     fn debug_output_has_no_content() {
         let ownership =
-            Ownership::new(&json!([entry("qontract", "Apply", &json!({"f:data": {"f:hunter2": {}}}))]));
-        let preview =
-            ownership.preview(&json!({"data": {"hunter2": "x"}}), "qontract", Fields::Settled, &json!({}));
+            ManagedFields::new(&json!([entry("qontract", "Apply", &json!({"f:data": {"f:hunter2": {}}}))]));
+        let preview = ownership.preview(
+            &json!({"data": {"hunter2": "x"}}),
+            "qontract",
+            FieldOwnership::Ours,
+            &json!({}),
+        );
         assert!(!format!("{ownership:?}{preview:?}").contains("hunter2"));
     }
 }

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use qontract_testkit::Chance;
+use qontract_testkit::SeededRng;
 use serde_json::{Map, Value, json};
 
-use super::item_index::tests::SCANNED;
+use super::item_index::tests::SCANNED_ITEMS;
 use super::lists::{is_key, key_value};
-use super::{Entry, FieldSet, ListTypes, apply, is_overruled, shown};
-use crate::error::Contender;
+use super::{FieldSet, ListTypes, ManagedFieldsEntry, apply, display_path, is_overruled};
+use crate::error::ConflictingManager;
 
 /// The position of the item that a path part identifies.
 pub(super) fn position(items: &[Value], part: &str) -> Option<usize> {
@@ -71,7 +71,7 @@ fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &Fie
     let is_done = |value: &Value, path: &[String]| {
         let is_empty =
             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        below.is_empty() || is_empty && !kept.reaches(path)
+        below.is_empty() || is_empty && !kept.contains_below(path)
     };
     match (value, part.split_once(':')) {
         (Value::Object(map), Some(("f", key))) => {
@@ -98,7 +98,12 @@ fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &Fie
     path.pop();
 }
 
-fn contend(live: &Value, others: &mut [Entry], declared: &Value, wanted: &FieldSet) -> Vec<Contender> {
+fn find_conflicts(
+    live: &Value,
+    others: &mut [ManagedFieldsEntry],
+    declared: &Value,
+    wanted: &FieldSet,
+) -> Vec<ConflictingManager> {
     let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for other in others {
         let changes = |path: &&Vec<String>| find(live, path) != find(declared, path);
@@ -109,18 +114,22 @@ fn contend(live: &Value, others: &mut [Entry], declared: &Value, wanted: &FieldS
             other.fields.0.retain(|path| !changed.contains(path));
         } else if !changed.is_empty() {
             let fields = contenders.entry(other.manager.clone()).or_default();
-            fields.extend(changed.iter().map(|path| format!("`{}`", shown(path))));
+            fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
         }
     }
-    contenders.into_iter().map(|(manager, fields)| Contender { manager, fields }).collect()
+    contenders.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect()
 }
 
-fn apply_obviously(live: &Value, entries: &[Entry], declared: &Value) -> Result<(Value, Vec<Entry>), String> {
+fn apply_naively(
+    live: &Value,
+    entries: &[ManagedFieldsEntry],
+    declared: &Value,
+) -> Result<(Value, Vec<ManagedFieldsEntry>), String> {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
     let wanted = FieldSet::declared(declared, &lists);
-    let is_own = |entry: &Entry| entry.manager == "qontract" && entry.is_applied;
+    let is_own = |entry: &ManagedFieldsEntry| entry.manager == "qontract" && entry.is_applied;
     let (own, mut others): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_own);
-    let contenders = contend(live, &mut others, declared, &wanted);
+    let contenders = find_conflicts(live, &mut others, declared, &wanted);
     if !contenders.is_empty() {
         return Err(print(&contenders));
     }
@@ -136,16 +145,16 @@ fn apply_obviously(live: &Value, entries: &[Entry], declared: &Value) -> Result<
     for entry in &others {
         kept.0.extend(entry.fields.0.iter().cloned());
     }
-    for path in before.0.iter().rev().filter(|path| !kept.reaches(path)) {
+    for path in before.0.iter().rev().filter(|path| !kept.contains_below(path)) {
         remove(&mut object, path, &mut Vec::new(), &kept);
     }
     others.retain(|entry| !entry.fields.0.is_empty());
-    others.push(Entry { manager: "qontract".to_owned(), is_applied: true, fields: wanted });
+    others.push(ManagedFieldsEntry { manager: "qontract".to_owned(), is_applied: true, fields: wanted });
     others.sort();
     Ok((object, others))
 }
 
-fn print(contenders: &[Contender]) -> String {
+fn print(contenders: &[ConflictingManager]) -> String {
     contenders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -159,7 +168,11 @@ fn list_types() -> FieldSet {
 }
 
 /// Items with random numbers in random order, some of them twice.
-fn items(chance: &mut Chance, repeats: usize, item: impl Fn(usize, &mut Chance) -> Value) -> Vec<Value> {
+fn items(
+    chance: &mut SeededRng,
+    repeats: usize,
+    item: impl Fn(usize, &mut SeededRng) -> Value,
+) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     for number in 0..6 {
         for _ in 0..usize::from(chance.percent(60)) + usize::from(chance.percent(repeats)) {
@@ -170,21 +183,21 @@ fn items(chance: &mut Chance, repeats: usize, item: impl Fn(usize, &mut Chance) 
     items
 }
 
-fn body(chance: &mut Chance, repeats: usize) -> Value {
-    let port = |number: usize, chance: &mut Chance| match chance.below(4) {
+fn body(chance: &mut SeededRng, repeats: usize) -> Value {
+    let port = |number: usize, chance: &mut SeededRng| match chance.below(4) {
         0 => json!({"port": number, "protocol": "UDP"}),
         1 => json!({"port": number, "protocol": "TCP", "target": chance.below(3)}),
         2 => json!({"port": number, "name": format!("p{}", chance.below(2))}),
         _ => json!({"port": number}),
     };
-    let variable = |number: usize, chance: &mut Chance| {
+    let variable = |number: usize, chance: &mut SeededRng| {
         let mut variable = json!({"name": format!("V{number}")});
         if chance.percent(80) {
             variable["value"] = json!(chance.below(3));
         }
         variable
     };
-    let container = |number: usize, chance: &mut Chance| {
+    let container = |number: usize, chance: &mut SeededRng| {
         let mut container = json!({"name": format!("c{number}"), "image": chance.below(2)});
         if chance.percent(70) {
             container["env"] = json!(items(chance, repeats, variable));
@@ -218,22 +231,25 @@ fn random_objects_are_applied_as_by_the_naive_implementation() {
     let lists = ListTypes::of([&types].into_iter());
     let (mut applied, mut refused, mut removed) = (0, 0, 0);
     for seed in 0..300 {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRng::new(seed);
         let repeats = [0, 0, 15][chance.below(3)];
         let live = body(chance, repeats);
-        let mut entries =
-            vec![Entry { manager: "types".to_owned(), is_applied: false, fields: types.clone() }];
+        let mut entries = vec![ManagedFieldsEntry {
+            manager: "types".to_owned(),
+            is_applied: false,
+            fields: types.clone(),
+        }];
         let managers = [("qontract", true), ("qontract", true), ("helm", true), ("kubectl-edit", false)];
         for (manager, is_applied) in managers {
             let source = if chance.percent(60) { live.clone() } else { body(chance, repeats) };
             let mut fields = FieldSet::declared(&source, &lists);
             let share = if manager == "helm" { chance.below(15) } else { 20 + chance.below(80) };
             fields.0.retain(|_| chance.percent(share));
-            entries.push(Entry { manager: manager.to_owned(), is_applied, fields });
+            entries.push(ManagedFieldsEntry { manager: manager.to_owned(), is_applied, fields });
         }
         let declared = if chance.percent(20) { json!({"kind": "X"}) } else { body(chance, repeats / 5) };
         let result = apply(&live, &entries, "qontract", &declared).map_err(|contenders| print(&contenders));
-        assert_eq!(result, apply_obviously(&live, &entries, &declared), "seed {seed}");
+        assert_eq!(result, apply_naively(&live, &entries, &declared), "seed {seed}");
         match result {
             Ok((object, _)) => {
                 applied += 1;
@@ -256,14 +272,14 @@ fn the_work_grows_with_the_length_of_a_list_and_not_with_its_square() {
     let live = object(0..count, 1);
     let entries = [("qontract", true), ("kubectl-edit", false)].map(|(manager, is_applied)| {
         let fields = FieldSet::of(&object(count / 4..count, 1));
-        Entry { manager: manager.to_owned(), is_applied, fields }
+        ManagedFieldsEntry { manager: manager.to_owned(), is_applied, fields }
     });
     let declared = object(count / 2..count, 2);
-    SCANNED.set(0);
+    SCANNED_ITEMS.set(0);
     let (after, _) = apply(&live, &entries[..1], "qontract", &declared).unwrap();
     assert_eq!(after["spec"]["containers"][0]["env"].as_array().unwrap().len(), count * 3 / 4);
-    assert!(SCANNED.get() <= 2 * count, "{} items were scanned", SCANNED.get());
-    SCANNED.set(0);
+    assert!(SCANNED_ITEMS.get() <= 2 * count, "{} items were scanned", SCANNED_ITEMS.get());
+    SCANNED_ITEMS.set(0);
     apply(&live, &entries, "qontract", &declared).unwrap();
-    assert!(SCANNED.get() <= 3 * count, "{} items were scanned", SCANNED.get());
+    assert!(SCANNED_ITEMS.get() <= 3 * count, "{} items were scanned", SCANNED_ITEMS.get());
 }

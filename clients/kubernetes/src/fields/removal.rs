@@ -3,16 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::item_index::ItemIndex;
-use super::lists::{field, is_key};
-use super::{FieldSet, Path};
+use super::lists::{field_name, is_key};
+use super::{FieldPath, FieldSet};
 
 /// Removes the values at `paths` from `value`, and maps and lists that become empty. The paths are sorted in
 /// descending order, have more than `depth` parts, and share the first `depth` parts, which denote `value`.
-pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &FieldSet) {
+pub(super) fn remove(value: &mut Value, paths: &[&FieldPath], depth: usize, kept: &FieldSet) {
     let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
     for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
         let mut removal = Removal::new(group, depth);
-        match (&mut *value, &mut items, field(removal.part())) {
+        match (&mut *value, &mut items, field_name(removal.part())) {
             (Value::Object(map), _, Some(key)) => {
                 if let Some(inner) = map.get_mut(key)
                     && removal.removes(inner, kept)
@@ -34,16 +34,16 @@ struct Removal<'a> {
     /// The path of the child.
     path: &'a [String],
     /// The paths below the child.
-    below: Vec<&'a Path>,
+    below: Vec<&'a FieldPath>,
     /// Whether the child itself is removed.
     is_whole: bool,
 }
 
 impl<'a> Removal<'a> {
     /// The paths of `group` share their first `depth + 1` parts. The shortest one is the last.
-    fn new(group: &[&'a Path], depth: usize) -> Self {
+    fn new(group: &[&'a FieldPath], depth: usize) -> Self {
         let path = &group[0][..=depth];
-        let below: Vec<&Path> = group.iter().copied().filter(|path| path.len() > depth + 1).collect();
+        let below: Vec<&FieldPath> = group.iter().copied().filter(|path| path.len() > depth + 1).collect();
         Self { path, is_whole: below.len() < group.len(), below }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Removal<'a> {
         remove(value, &self.below, self.path.len(), kept);
         let is_empty =
             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        self.is_whole || is_empty && !kept.reaches(self.path)
+        self.is_whole || is_empty && !kept.contains_below(self.path)
     }
 }
 

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::Clusters;
 use super::request::ApiRequest;
-use super::status::Subject;
+use super::status::RequestSubject;
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind};
 
 /// The path of access reviews. A request creates no object.
-pub(super) const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+pub(super) const ACCESS_REVIEWS_PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// An operation to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct AccessRequest {
 
 /// The result of an access review.
 #[derive(Clone, Copy, Debug)]
-pub struct AccessAnswer {
+pub struct AccessDecision {
     /// Whether the operation is allowed.
     pub is_allowed: bool,
     /// The server's clock.
@@ -39,12 +39,12 @@ pub struct AccessAnswer {
 
 impl Clusters {
     /// Checks whether a cluster allows an operation.
-    pub async fn may(
+    pub async fn review_access(
         &self,
         _: &ReadPermit,
         cluster: &Cluster,
         request: &AccessRequest,
-    ) -> Result<AccessAnswer, KubernetesError> {
+    ) -> Result<AccessDecision, KubernetesError> {
         let AccessRequest { verb, group, resource, namespace } = request;
         let attributes = json!({"verb": verb, "group": group, "resource": resource, "namespace": namespace.as_deref().unwrap_or_default()});
         let review = json!({
@@ -52,17 +52,20 @@ impl Clusters {
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         });
-        let subject =
-            Subject::kind(cluster, &Kind { name: "SelfSubjectAccessReview".to_owned(), group: None }, None);
-        let request = ApiRequest::review(REVIEWS, &review);
+        let subject = RequestSubject::kind(
+            cluster,
+            &Kind { name: "SelfSubjectAccessReview".to_owned(), group: None },
+            None,
+        );
+        let request = ApiRequest::review(ACCESS_REVIEWS_PATH, &review);
         let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
-        if !answer.is_fine() {
-            return Err(self.refused(cluster, &subject, &answer).await);
+        if !answer.is_success() {
+            return Err(self.refusal_error(cluster, &subject, &answer).await);
         }
         let body: serde_json::Value =
             serde_json::from_slice(&answer.body).map_err(|_| subject.malformed("it is not JSON"))?;
         let is_allowed = body.pointer("/status/allowed").and_then(serde_json::Value::as_bool);
         let is_allowed = is_allowed.ok_or_else(|| subject.malformed("it has no `status.allowed`"))?;
-        Ok(AccessAnswer { is_allowed, date: answer.date })
+        Ok(AccessDecision { is_allowed, date: answer.date })
     }
 }

@@ -11,16 +11,16 @@ use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{Http, Request, SafePost, SafeRehearsal, Secret, Settings, StatusCode, Url};
 use tokio::sync::Mutex;
 
-use super::access::REVIEWS;
-use super::catalogue::Catalogue;
+use super::access::ACCESS_REVIEWS_PATH;
+use super::discovery_cache::DiscoveryCache;
 use super::request::{ApiBody, ApiRequest};
-use super::status::Subject;
+use super::status::RequestSubject;
 use super::{ClusterSettings, Clusters, TokenError};
 use crate::error::KubernetesError;
 use crate::object::Cluster;
 
 /// Status codes that are handled here; others are failures of the HTTP stack, which may retry.
-const ANSWERS: [StatusCode; 9] = [
+const HANDLED_STATUSES: [StatusCode; 9] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
@@ -33,30 +33,30 @@ const ANSWERS: [StatusCode; 9] = [
 ];
 
 /// The connection to one cluster.
-pub(super) struct Connection {
+pub(super) struct ClusterConnection {
     http: Http,
     base: Url,
     token: Mutex<Option<Arc<Secret>>>,
-    pub catalogue: Mutex<Catalogue>,
+    pub discovery: Mutex<DiscoveryCache>,
     pub settings: ClusterSettings,
 }
 
 /// The response of a cluster.
-pub(super) struct Answer {
+pub(super) struct ApiResponse {
     pub status: u16,
     pub body: Vec<u8>,
     /// The server's clock.
     pub date: Option<SystemTime>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Whether the status is a success.
-    pub fn is_fine(&self) -> bool {
+    pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
-impl Connection {
+impl ClusterConnection {
     /// Creates a connection to this cluster; nothing is sent yet.
     #[expect(
         clippy::disallowed_methods,
@@ -68,18 +68,18 @@ impl Connection {
         cluster: &Cluster,
         settings: ClusterSettings,
     ) -> Result<Self, KubernetesError> {
-        let base = server(cluster)?;
+        let base = server_url(cluster)?;
         let roots = http.roots.iter().cloned().chain(settings.ca.clone()).collect();
         let identity = settings.certificate.as_ref().map(|certificate| certificate.pem.clone());
         let limits = Settings { roots, identity, per_second: Some(settings.per_second), ..http.clone() };
         let unreachable = |error| KubernetesError::Unreachable { cluster: cluster.name.clone(), error };
-        let reviews = format!("{}{REVIEWS}", base.path().trim_end_matches('/'));
+        let reviews = format!("{}{ACCESS_REVIEWS_PATH}", base.path().trim_end_matches('/'));
         let http = Http::new(permit, limits).map_err(unreachable)?;
         let mut http = http.with_safe_post(SafePost::new(&base, &reviews));
         if settings.rehearses {
             http = http.with_safe_rehearsal(SafeRehearsal::new(&base));
         }
-        Ok(Self { http, base, token: Mutex::default(), catalogue: Mutex::default(), settings })
+        Ok(Self { http, base, token: Mutex::default(), discovery: Mutex::default(), settings })
     }
 }
 
@@ -89,13 +89,13 @@ impl Clusters {
         &self,
         access: AccessPermit<'_>,
         cluster: &Cluster,
-        subject: &Subject,
+        subject: &RequestSubject,
         request: ApiRequest,
-    ) -> Result<Answer, KubernetesError> {
+    ) -> Result<ApiResponse, KubernetesError> {
         let connection = self.connection(cluster)?;
         let url = request.url(&connection.base);
         let url = url.ok_or_else(|| subject.malformed("its address is not a URL"))?;
-        let token = self.token(&connection, cluster).await?;
+        let token = self.authorization(&connection, cluster).await?;
         // Every write has a precondition, or fails if the object exists, so that a retry is safe.
         let mut sent = Request::new(request.method, url).idempotent().header("accept", "application/json");
         if let Some(token) = &token {
@@ -104,37 +104,37 @@ impl Clusters {
         if let Some(ApiBody { media_type, bytes }) = request.body {
             sent = sent.body(media_type, bytes);
         }
-        let sent = ANSWERS.into_iter().fold(sent, Request::also);
+        let sent = HANDLED_STATUSES.into_iter().fold(sent, Request::accept_status);
         let http = connection.http.for_run(&self.permit);
-        let answered = http.send(access, sent).await.map_err(|error| subject.failed(error))?;
+        let answered = http.send(access, sent).await.map_err(|error| subject.failure(error))?;
         if answered.status == StatusCode::UNAUTHORIZED {
             *connection.token.lock().await = None;
         }
-        Ok(Answer { status: answered.status.as_u16(), date: answered.date(), body: answered.body })
+        Ok(ApiResponse { status: answered.status.as_u16(), date: answered.date(), body: answered.body })
     }
 
     /// Converts a refusal into an error. If the kind is no longer served, the discovery cache of the cluster
     /// is invalidated.
-    pub(super) async fn refused(
+    pub(super) async fn refusal_error(
         &self,
         cluster: &Cluster,
-        subject: &Subject,
-        answer: &Answer,
+        subject: &RequestSubject,
+        answer: &ApiResponse,
     ) -> KubernetesError {
-        let error = subject.refused(answer.status, &answer.body);
+        let error = subject.refusal(answer.status, &answer.body);
         if matches!(error, KubernetesError::Unserved { .. })
             && let Ok(connection) = self.connection(cluster)
         {
-            *connection.catalogue.lock().await = Catalogue::default();
+            *connection.discovery.lock().await = DiscoveryCache::default();
         }
         error
     }
 
     /// The value of the `authorization` header. It is cached until the server rejects it. `None` with a
     /// client certificate.
-    async fn token(
+    async fn authorization(
         &self,
-        connection: &Connection,
+        connection: &ClusterConnection,
         cluster: &Cluster,
     ) -> Result<Option<Arc<Secret>>, KubernetesError> {
         let failed = |TokenError { why, transient }: TokenError| KubernetesError::Credentials {
@@ -143,7 +143,7 @@ impl Clusters {
             transient,
         };
         if let Some(certificate) = &connection.settings.certificate {
-            if !is_same(&certificate.server, &connection.base) {
+            if !is_same_server(&certificate.server, &connection.base) {
                 let (own, other) = (&certificate.server, &cluster.server);
                 return Err(failed(
                     format!("its client certificate is for `{own}`, not for `{other}`").into(),
@@ -156,7 +156,9 @@ impl Clusters {
             return Ok(Some(Arc::clone(token)));
         }
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
-        if let Some(other) = token.server.as_deref().filter(|server| !is_same(server, &connection.base)) {
+        if let Some(other) =
+            token.server.as_deref().filter(|server| !is_same_server(server, &connection.base))
+        {
             let why = format!("its credentials are for the server `{other}`, not for `{}`", cluster.server);
             return Err(failed(why.into()));
         }
@@ -167,7 +169,7 @@ impl Clusters {
 }
 
 /// The URL of a cluster's server.
-fn server(cluster: &Cluster) -> Result<Url, KubernetesError> {
+fn server_url(cluster: &Cluster) -> Result<Url, KubernetesError> {
     let failed = |why: &str| KubernetesError::Credentials {
         cluster: cluster.name.clone(),
         why: format!("`{}` is {why}", cluster.server),
@@ -194,7 +196,7 @@ fn is_local(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn is_same(server: &str, base: &Url) -> bool {
+fn is_same_server(server: &str, base: &Url) -> bool {
     let plain = |url: &Url| (url.origin(), url.path().trim_end_matches('/').to_owned());
     Url::parse(server).is_ok_and(|server| plain(&server) == plain(base))
 }
@@ -203,12 +205,12 @@ fn is_same(server: &str, base: &Url) -> bool {
 mod tests {
     use qontract_client_http::Url;
 
-    use super::{is_same, server};
+    use super::{is_same_server, server_url};
     use crate::object::Cluster;
 
     fn check(address: &str, expect: Result<(), &str>) {
         let cluster = Cluster { name: "c1".to_owned(), server: address.to_owned(), token: None };
-        let error = server(&cluster).map(drop).map_err(|error| error.to_string());
+        let error = server_url(&cluster).map(drop).map_err(|error| error.to_string());
         assert_eq!(
             error,
             expect.map_err(|why| format!("cannot log in to the cluster `c1`: `{address}` is {why}"))
@@ -231,9 +233,9 @@ mod tests {
     #[test]
     fn servers_are_compared_by_normalized_urls() {
         let base = Url::parse("https://api.example.com/").unwrap();
-        assert!(is_same("https://API.example.com:443", &base));
-        assert!(!is_same("https://api.example.com:6443", &base));
-        assert!(!is_same("https://api.example.com/x", &base));
-        assert!(!is_same("http://api.example.com", &base));
+        assert!(is_same_server("https://API.example.com:443", &base));
+        assert!(!is_same_server("https://api.example.com:6443", &base));
+        assert!(!is_same_server("https://api.example.com/x", &base));
+        assert!(!is_same_server("http://api.example.com", &base));
     }
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::fields::{Ownership, to_be_moved};
-use crate::object::Fields;
+use crate::fields::{ManagedFields, field_ownership};
+use crate::object::FieldOwnership;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 10_000;
@@ -33,36 +33,40 @@ impl ListLimit {
 
 /// A page.
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct ListPage {
     #[serde(default)]
-    pub metadata: Metadata,
-    pub items: Option<Vec<Item>>,
+    pub metadata: PageMetadata,
+    pub items: Option<Vec<PageItem>>,
 }
 
 /// Metadata of a page.
 #[derive(Default, Deserialize)]
-pub(super) struct Metadata {
+pub(super) struct PageMetadata {
     /// The continue token of the next page; empty on the last.
     #[serde(default, rename = "continue")]
     pub next: String,
 }
 
 /// An object, with its managed fields beside it.
-pub(super) struct Item {
+pub(super) struct PageItem {
     pub body: Value,
-    pub fields: Fields,
-    pub ownership: Ownership,
+    pub field_ownership: FieldOwnership,
+    pub managed_fields: ManagedFields,
 }
 
-impl From<Value> for Item {
+impl From<Value> for PageItem {
     fn from(mut body: Value) -> Self {
         let metadata = body.get_mut("metadata").and_then(Value::as_object_mut);
         let managed = metadata.and_then(|metadata| metadata.remove("managedFields")).unwrap_or_default();
-        Self { body, fields: to_be_moved(&managed), ownership: Ownership::new(&managed) }
+        Self {
+            body,
+            field_ownership: field_ownership(&managed),
+            managed_fields: ManagedFields::new(&managed),
+        }
     }
 }
 
-impl<'de> Deserialize<'de> for Item {
+impl<'de> Deserialize<'de> for PageItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
     }

@@ -4,18 +4,18 @@ use qontract_access::AccessPermit;
 use serde_json::Value;
 
 use super::Clusters;
-use super::catalogue::Known;
-use super::page::{Item, ListLimit, Page};
+use super::discovery_cache::ServedKind;
+use super::page::{ListLimit, ListPage, PageItem};
 use super::request::ApiRequest;
-use super::status::Subject;
+use super::status::RequestSubject;
 use crate::draft::namespace;
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Kind, KindVersion, Object, Version, checked};
+use crate::object::{Cluster, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, check_name};
 
 /// Number of objects per page.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// Maximum number of attempts to read a list that expires on the server.
-const BEGINNINGS: usize = 3;
+const MAX_LIST_ATTEMPTS: usize = 3;
 
 impl Clusters {
     /// All objects of a kind.
@@ -25,17 +25,17 @@ impl Clusters {
         KindVersion { kind, api_version }: KindVersion<'_>,
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
-        let mut known = self.find(cluster, kind).await?;
+        let mut known = self.find_kind(cluster, kind).await?;
         if let Some(version) =
-            api_version.filter(|version| known.served.versions.iter().any(|one| one == version))
+            api_version.filter(|version| known.resource.versions.iter().any(|one| one == version))
         {
-            version.clone_into(&mut known.served.api_version);
+            version.clone_into(&mut known.resource.api_version);
         }
-        let namespace = namespace.filter(|_| known.served.is_namespaced).map(checked).transpose()?;
-        let subject = Subject::kind(cluster, kind, namespace);
-        let path = path(&known, &known.served.api_version, namespace);
-        for _ in 0..BEGINNINGS {
-            if let Some(items) = self.pages(cluster, &subject, &path).await? {
+        let namespace = namespace.filter(|_| known.resource.is_namespaced).map(check_name).transpose()?;
+        let subject = RequestSubject::kind(cluster, kind, namespace);
+        let path = collection_path(&known, &known.resource.api_version, namespace);
+        for _ in 0..MAX_LIST_ATTEMPTS {
+            if let Some(items) = self.list_pages(cluster, &subject, &path).await? {
                 let objects = items.into_iter().map(|item| object(&known, kind, item, &subject));
                 let mut objects = objects.collect::<Result<Vec<_>, _>>()?;
                 let is_elsewhere = |object: &Object| object.address.namespace.as_deref() != namespace;
@@ -54,14 +54,14 @@ impl Clusters {
     }
 
     /// All pages of a list; `None` if the list expired on the server.
-    async fn pages(
+    async fn list_pages(
         &self,
         cluster: &Cluster,
-        subject: &Subject,
+        subject: &RequestSubject,
         path: &str,
-    ) -> Result<Option<Vec<Item>>, KubernetesError> {
+    ) -> Result<Option<Vec<PageItem>>, KubernetesError> {
         let (mut items, mut limit) = (Vec::new(), ListLimit::default());
-        let (mut page_size, mut continue_token) = (PAGE, None);
+        let (mut page_size, mut continue_token) = (PAGE_SIZE, None);
         loop {
             let request = ApiRequest::list(path, page_size, continue_token.as_deref());
             let answer = match self.send(AccessPermit::Read(&self.permit), cluster, subject, request).await {
@@ -74,11 +74,11 @@ impl Clusters {
             };
             match answer.status {
                 410 => return Ok(None),
-                _ if answer.is_fine() => {}
-                _ => return Err(self.refused(cluster, subject, &answer).await),
+                _ if answer.is_success() => {}
+                _ => return Err(self.refusal_error(cluster, subject, &answer).await),
             }
             limit.add(answer.body.len()).map_err(|why| subject.malformed(why))?;
-            let page: Page =
+            let page: ListPage =
                 serde_json::from_slice(&answer.body).map_err(|error| subject.malformed(error.to_string()))?;
             items.extend(page.items.unwrap_or_default());
             if page.metadata.next.is_empty() {
@@ -93,37 +93,39 @@ impl Clusters {
     }
 
     /// One object.
-    pub(super) async fn get_one(
+    pub(super) async fn get_object(
         &self,
         cluster: &Cluster,
-        address: &Address,
+        address: &ObjectAddress,
     ) -> Result<Option<Object>, KubernetesError> {
-        let known = self.find(cluster, &address.kind).await?;
-        let subject = Subject::object(cluster, address);
-        let Some(body) = self.fetch(cluster, address, &known, &known.served.api_version).await? else {
+        let known = self.find_kind(cluster, &address.kind).await?;
+        let subject = RequestSubject::object(cluster, address);
+        let Some(body) = self.fetch(cluster, address, &known, &known.resource.api_version).await? else {
             return Ok(None);
         };
-        object(&known, &address.kind, Item::from(body), &subject).map(Some)
+        object(&known, &address.kind, PageItem::from(body), &subject).map(Some)
     }
 
     /// One object as the server returns it.
     pub(super) async fn fetch(
         &self,
         cluster: &Cluster,
-        address: &Address,
-        known: &Known,
+        address: &ObjectAddress,
+        known: &ServedKind,
         api_version: &str,
     ) -> Result<Option<Value>, KubernetesError> {
-        let subject = Subject::object(cluster, address);
-        let path = path(known, api_version, namespace(address, &known.served)?);
+        let subject = RequestSubject::object(cluster, address);
+        let path = collection_path(known, api_version, namespace(address, &known.resource)?);
         let request = ApiRequest::get(&path, &address.name)?;
         let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
-        if answer.is_fine() {
+        if answer.is_success() {
             let body = serde_json::from_slice(&answer.body);
             return body.map(Some).map_err(|error| subject.malformed(error.to_string()));
         }
-        match self.refused(cluster, &subject, &answer).await {
-            KubernetesError::Stale { .. } | KubernetesError::Homeless { .. } if answer.status == 404 => {
+        match self.refusal_error(cluster, &subject, &answer).await {
+            KubernetesError::Stale { .. } | KubernetesError::NamespaceMissing { .. }
+                if answer.status == 404 =>
+            {
                 Ok(None)
             }
             error => Err(error),
@@ -132,16 +134,16 @@ impl Clusters {
 }
 
 /// The path of the objects of a kind.
-pub(super) fn path(known: &Known, api_version: &str, namespace: Option<&str>) -> String {
+pub(super) fn collection_path(known: &ServedKind, api_version: &str, namespace: Option<&str>) -> String {
     let root = if api_version.contains('/') { "/apis" } else { "/api" };
     let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-    format!("{root}/{api_version}{namespace}/{}", known.served.plural)
+    format!("{root}/{api_version}{namespace}/{}", known.resource.plural)
 }
 
 /// The version of an object: its uid and its revision.
-pub(super) fn version(body: &Value) -> Option<Version> {
+pub(super) fn version(body: &Value) -> Option<ObjectVersion> {
     let (uid, revision) = (body["metadata"]["uid"].as_str()?, body["metadata"]["resourceVersion"].as_str()?);
-    Some(Version { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
+    Some(ObjectVersion { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
 }
 
 /// Whether it is a valid Kubernetes name, since names are shown in plans and become parts of paths.
@@ -150,8 +152,13 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Converts a listed item. Items of lists do not contain their kind.
-fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<Object, KubernetesError> {
-    let Item { mut body, fields, ownership } = item;
+fn object(
+    known: &ServedKind,
+    kind: &Kind,
+    item: PageItem,
+    subject: &RequestSubject,
+) -> Result<Object, KubernetesError> {
+    let PageItem { mut body, field_ownership: fields, managed_fields: ownership } = item;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let name = text(&body["metadata"]["name"]).ok_or_else(|| subject.malformed("it has no name"))?;
     if !is_name(&name) {
@@ -162,10 +169,10 @@ fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<O
     let version = version(&body).ok_or_else(|| subject.malformed("it has no version"))?;
     if !body["kind"].is_string() {
         body["kind"] = known.kind.name.clone().into();
-        body["apiVersion"] = known.served.api_version.clone().into();
+        body["apiVersion"] = known.resource.api_version.clone().into();
     }
-    let address = Address { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
-    Ok(Object { address, version, fields, ownership, body })
+    let address = ObjectAddress { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
+    Ok(Object { address, version, field_ownership: fields, managed_fields: ownership, body })
 }
 
 #[cfg(test)]

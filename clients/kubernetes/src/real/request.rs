@@ -6,7 +6,7 @@ use qontract_client_http::{Method, Url};
 use serde_json::{Value, json};
 
 use crate::error::KubernetesError;
-use crate::object::checked;
+use crate::object::check_name;
 
 /// The media type of objects and lists.
 const JSON: &str = "application/json";
@@ -77,7 +77,7 @@ impl ApiRequest {
 
     /// Reads one object.
     pub fn get(path: &str, name: &str) -> Result<Self, KubernetesError> {
-        Ok(Self::document(&format!("{path}/{}", checked(name)?)))
+        Ok(Self::document(&format!("{path}/{}", check_name(name)?)))
     }
 
     /// Submits a review, which reads.

@@ -8,11 +8,11 @@ use qontract_client_http::HttpError;
 use qontract_redaction::first_words;
 use serde::Deserialize;
 
-use crate::error::{Contender, KubernetesError};
-use crate::object::{Address, Cluster, Kind};
+use crate::error::{ConflictingManager, KubernetesError};
+use crate::object::{Cluster, Kind, ObjectAddress};
 
 /// Maximum number of characters of a server message.
-const TOLD: usize = 400;
+const MAX_MESSAGE_CHARS: usize = 400;
 /// Maximum number of field conflicts that are reported.
 const MAX_CONFLICTS: usize = 100;
 
@@ -45,7 +45,7 @@ struct StatusCause {
 
 /// The subject of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
+pub(super) struct RequestSubject {
     /// The cluster.
     pub cluster: String,
     /// The object, or the kind of objects.
@@ -56,9 +56,9 @@ pub(super) struct Subject {
     pub is_secret: bool,
 }
 
-impl Subject {
+impl RequestSubject {
     /// One object.
-    pub fn object(cluster: &Cluster, address: &Address) -> Self {
+    pub fn object(cluster: &Cluster, address: &ObjectAddress) -> Self {
         Self {
             object: address.to_string(),
             ..Self::kind(cluster, &address.kind, address.namespace.as_deref())
@@ -77,11 +77,11 @@ impl Subject {
     }
 
     /// The error for a response with this status code.
-    pub fn refused(&self, code: u16, body: &[u8]) -> KubernetesError {
+    pub fn refusal(&self, code: u16, body: &[u8]) -> KubernetesError {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let (cluster, object) = (self.cluster.clone(), self.object.clone());
         let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-        let homeless = |what: String| KubernetesError::Homeless { object: object.clone(), what };
+        let homeless = |what: String| KubernetesError::NamespaceMissing { object: object.clone(), what };
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
             401 => {
@@ -91,7 +91,7 @@ impl Subject {
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
                 homeless(format!("the namespace `{namespace}`, which is being removed,"))
             }
-            403 => KubernetesError::Denied { cluster, why: self.told(&status) },
+            403 => KubernetesError::Denied { cluster, why: self.message(&status) },
             404 if status.details.as_ref().is_some_and(|details| details.kind == "namespaces") => {
                 homeless(format!("the namespace `{namespace}`"))
             }
@@ -99,17 +99,19 @@ impl Subject {
                 KubernetesError::Unserved { cluster, kind: object, instead: " any more".to_owned() }
             }
             404 => KubernetesError::Stale { object },
-            409 => match self.contenders(causes) {
+            409 => match self.conflicts(causes) {
                 contenders if contenders.is_empty() => KubernetesError::Stale { object },
-                contenders => KubernetesError::Conflict { object, contenders },
+                contenders => KubernetesError::Conflict { object, conflicts: contenders },
             },
-            400 | 413 | 422 => KubernetesError::Invalid { cluster, object, why: self.told(&status) },
-            status_code => KubernetesError::Failed { cluster, status: status_code, why: self.told(&status) },
+            400 | 413 | 422 => KubernetesError::Invalid { cluster, object, why: self.message(&status) },
+            status_code => {
+                KubernetesError::Failed { cluster, status: status_code, why: self.message(&status) }
+            }
         }
     }
 
     /// The error for a request without a response.
-    pub fn failed(&self, error: HttpError) -> KubernetesError {
+    pub fn failure(&self, error: HttpError) -> KubernetesError {
         let cluster = self.cluster.clone();
         match error {
             HttpError::Prepare { .. } => {
@@ -122,7 +124,7 @@ impl Subject {
                 let why = unavailable(status.as_u16(), excerpt);
                 KubernetesError::Failed { cluster, status: status.as_u16(), why }
             }
-            HttpError::Body { .. } => {
+            HttpError::BodyTooLarge { .. } => {
                 KubernetesError::Malformed { object: self.object.clone(), why: error.to_string() }
             }
             error => KubernetesError::Unreachable { cluster, error },
@@ -135,33 +137,33 @@ impl Subject {
     }
 
     /// The message of the server, without confidential parts.
-    fn told(&self, status: &Status) -> String {
+    fn message(&self, status: &Status) -> String {
         let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
         let causes: Vec<_> =
             causes.iter().map(|cause| self.cause(cause)).filter(|cause| !cause.is_empty()).collect();
         let reason = if status.reason.is_empty() { "no reason given" } else { &status.reason };
         match (causes.is_empty(), self.is_secret) {
-            (false, true) => cut(&format!("{reason}: {}", causes.join(", "))),
-            (false, false) => cut(&causes.join(", ")),
-            (true, false) if !status.message.is_empty() => cut(&status.message),
-            (true, _) => cut(reason),
+            (false, true) => shorten(&format!("{reason}: {}", causes.join(", "))),
+            (false, false) => shorten(&causes.join(", ")),
+            (true, false) if !status.message.is_empty() => shorten(&status.message),
+            (true, _) => shorten(reason),
         }
     }
 
     /// The managers that own conflicting fields, if the refusal is a field conflict.
-    fn contenders(&self, causes: &[StatusCause]) -> Vec<Contender> {
+    fn conflicts(&self, causes: &[StatusCause]) -> Vec<ConflictingManager> {
         let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
         for cause in conflicts.take(MAX_CONFLICTS) {
-            let manager = cut(cause.message.split('"').nth(1).unwrap_or("another manager"));
+            let manager = shorten(cause.message.split('"').nth(1).unwrap_or("another manager"));
             let field = cause.field.trim_start_matches('.');
             let field = if self.is_secret { without_keys(field) } else { field };
-            let (fields, field) = (contenders.entry(manager).or_default(), format!("`{}`", cut(field)));
+            let (fields, field) = (contenders.entry(manager).or_default(), format!("`{}`", shorten(field)));
             if !fields.contains(&field) {
                 fields.push(field);
             }
         }
-        let contender = |(manager, fields): (String, Vec<String>)| Contender { manager, fields };
+        let contender = |(manager, fields): (String, Vec<String>)| ConflictingManager { manager, fields };
         contenders.into_iter().map(contender).collect()
     }
 
@@ -232,8 +234,8 @@ pub(super) fn without_keys(field: &str) -> &str {
 }
 
 /// The beginning of a server message. The caller redacts it, so words are not cut.
-fn cut(text: &str) -> String {
-    first_words(text, TOLD)
+fn shorten(text: &str) -> String {
+    first_words(text, MAX_MESSAGE_CHARS)
 }
 
 #[cfg(test)]

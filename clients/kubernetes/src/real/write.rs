@@ -7,31 +7,33 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::Clusters;
-use super::catalogue::Known;
-use super::connection::Answer;
-use super::read::{self, path};
+use super::connection::ApiResponse;
+use super::discovery_cache::ServedKind;
+use super::read::{self, collection_path};
 use super::request::{ApiRequest, PatchKind, WriteOptions};
-use super::status::Subject;
-use crate::draft::{complete, namespace};
+use super::status::RequestSubject;
+use crate::draft::{complete_body, namespace};
 use crate::error::KubernetesError;
-use crate::fields::{hand_over, is_overruled};
-use crate::object::{Address, Cluster, Fields, Version};
-use crate::{Draft, Onto, RECYCLED, RESTARTER, Rehearsal, Restart};
+use crate::fields::{is_overruled, migrate};
+use crate::object::{Cluster, FieldOwnership, ObjectAddress, ObjectVersion};
+use crate::{
+    ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
+};
 
 /// The first interval of polling whether an object is gone; it doubles up to the maximum.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A revision that no object has: the first write to a new server has a later one.
 const NO_REVISION: &str = "1";
 
 /// The object that is being written.
-struct Target<'a> {
+struct WriteTarget<'a> {
     cluster: &'a Cluster,
-    address: &'a Address,
-    known: Known,
-    subject: Subject,
+    address: &'a ObjectAddress,
+    served: ServedKind,
+    subject: RequestSubject,
     /// The path of its kind, in the version of the draft.
     path: String,
     api_version: String,
@@ -39,12 +41,12 @@ struct Target<'a> {
 
 /// The field manager and the permit of a write; with a read permit, the write is only rehearsed.
 #[derive(Clone, Copy)]
-struct Writer<'w> {
+struct WriteContext<'w> {
     access: AccessPermit<'w>,
     manager: &'w str,
 }
 
-impl Writer<'_> {
+impl WriteContext<'_> {
     fn options(&self) -> WriteOptions<'_> {
         WriteOptions { manager: self.manager, dry_run: self.access.access() == Access::Read }
     }
@@ -56,18 +58,23 @@ impl Clusters {
         permit: &WritePermit,
         cluster: &Cluster,
         manager: &str,
-        draft: &Draft,
+        draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
-        let writer = Writer { access: AccessPermit::Write(permit), manager };
+        let writer = WriteContext { access: AccessPermit::Write(permit), manager };
         let (target, body) = self.target(cluster, draft).await?;
-        match &draft.onto {
-            Onto::Nothing => self.create(writer, &target, &body).await,
-            Onto::Version(version, Fields::Settled) => self.apply(writer, &target, body, version).await,
-            Onto::Version(version, fields @ (Fields::ToBeMoved | Fields::Written)) => {
-                let version = self.take_over(writer, &target, version, *fields).await?;
+        match &draft.precondition {
+            WritePrecondition::Absent => self.create(writer, &target, &body).await,
+            WritePrecondition::Version(version, FieldOwnership::Ours) => {
+                self.apply(writer, &target, body, version).await
+            }
+            WritePrecondition::Version(
+                version,
+                fields @ (FieldOwnership::ClientSideApplied | FieldOwnership::Updated),
+            ) => {
+                let version = self.migrate_fields(writer, &target, version, *fields).await?;
                 self.apply(writer, &target, body, &version).await
             }
-            Onto::Replaced(version) => {
+            WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version).await? {
                     404 => return Err(target.stale()),
                     _ => self.wait_until_gone(&target).await?,
@@ -81,25 +88,25 @@ impl Clusters {
         &self,
         cluster: &Cluster,
         manager: &str,
-        draft: &Draft,
+        draft: &ObjectDraft,
     ) -> Result<Rehearsal, KubernetesError> {
         if !self.connection(cluster)?.settings.rehearses {
-            return Ok(Rehearsal::NotAsked);
+            return Ok(Rehearsal::Disabled);
         }
         let (target, body) = match self.target(cluster, draft).await {
             Ok(target) => target,
             Err(error) => return Rehearsal::of(Err(error)),
         };
-        if !target.known.is_kept {
-            return Ok(Rehearsal::NotAsked);
+        if !target.served.is_stored {
+            return Ok(Rehearsal::Disabled);
         }
-        let writer = Writer { access: AccessPermit::Read(&self.permit), manager };
-        let attempt = match &draft.onto {
-            Onto::Nothing => self.create(writer, &target, &body).await,
+        let writer = WriteContext { access: AccessPermit::Read(&self.permit), manager };
+        let attempt = match &draft.precondition {
+            WritePrecondition::Absent => self.create(writer, &target, &body).await,
             // Fields are not migrated for a rehearsal: managers whose fields would move, including our own,
             // are overruled.
-            Onto::Version(version, _) => self.apply(writer, &target, body, version).await,
-            Onto::Replaced(_) => return Ok(Rehearsal::replaced()),
+            WritePrecondition::Version(version, _) => self.apply(writer, &target, body, version).await,
+            WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
         };
         Rehearsal::of(attempt)
     }
@@ -108,11 +115,11 @@ impl Clusters {
         &self,
         permit: &WritePermit,
         cluster: &Cluster,
-        address: &Address,
-        version: &Version,
+        address: &ObjectAddress,
+        version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
-        let known = self.find(cluster, &address.kind).await?;
-        let target = Target::new(cluster, address, known, None)?;
+        let known = self.find_kind(cluster, &address.kind).await?;
+        let target = WriteTarget::new(cluster, address, known, None)?;
         self.delete(permit, &target, version).await.map(drop)
     }
 
@@ -120,13 +127,13 @@ impl Clusters {
         &self,
         permit: &WritePermit,
         cluster: &Cluster,
-        restart: &Restart,
+        restart: &WorkloadRestart,
     ) -> Result<(), KubernetesError> {
-        let Restart { address, version, cause } = restart;
-        let known = self.find(cluster, &address.kind).await?;
-        let target = Target::new(cluster, address, known, None)?;
-        let Some(object) = self.get_one(cluster, address).await? else { return Err(target.stale()) };
-        if object.cause() == Some(cause) {
+        let WorkloadRestart { address, version, cause } = restart;
+        let known = self.find_kind(cluster, &address.kind).await?;
+        let target = WriteTarget::new(cluster, address, known, None)?;
+        let Some(object) = self.get_object(cluster, address).await? else { return Err(target.stale()) };
+        if object.restart_cause() == Some(cause) {
             return Ok(());
         }
         if object.version != *version {
@@ -140,21 +147,21 @@ impl Clusters {
         }
         let patch = json!({
             "metadata": {"resourceVersion": revision},
-            "spec": {"template": {"metadata": {"annotations": {RECYCLED: cause}}}},
+            "spec": {"template": {"metadata": {"annotations": {RECYCLED_ANNOTATION: cause}}}},
         });
-        let writer = Writer { access: AccessPermit::Write(permit), manager: RESTARTER };
+        let writer = WriteContext { access: AccessPermit::Write(permit), manager: RESTART_MANAGER };
         self.patch(writer, &target, PatchKind::Merge, &patch).await.map(drop)
     }
 
     async fn target<'a>(
         &self,
         cluster: &'a Cluster,
-        draft: &'a Draft,
-    ) -> Result<(Target<'a>, Value), KubernetesError> {
-        let known = self.find(cluster, &draft.address.kind).await?;
-        let body = complete(cluster, &draft.address, &known.served, &draft.body)?;
+        draft: &'a ObjectDraft,
+    ) -> Result<(WriteTarget<'a>, Value), KubernetesError> {
+        let known = self.find_kind(cluster, &draft.address.kind).await?;
+        let body = complete_body(cluster, &draft.address, &known.resource, &draft.body)?;
         let version = body["apiVersion"].as_str().map(str::to_owned);
-        let mut target = Target::new(cluster, &draft.address, known, version)?;
+        let mut target = WriteTarget::new(cluster, &draft.address, known, version)?;
         target.subject.is_secret |= draft.is_sensitive;
         Ok((target, body))
     }
@@ -162,27 +169,27 @@ impl Clusters {
     /// Patches the object.
     async fn patch(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
         kind: PatchKind,
         patch: &Value,
-    ) -> Result<Answer, KubernetesError> {
+    ) -> Result<ApiResponse, KubernetesError> {
         let request = ApiRequest::patch(&target.path, &target.address.name, writer.options(), kind, patch)?;
-        self.sent(writer.access, target, request).await
+        self.send_checked(writer.access, target, request).await
     }
 
     /// Sends a request; any answer but a success is an error.
-    async fn sent(
+    async fn send_checked(
         &self,
         access: AccessPermit<'_>,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         request: ApiRequest,
-    ) -> Result<Answer, KubernetesError> {
+    ) -> Result<ApiResponse, KubernetesError> {
         let answer = self.send(access, target.cluster, &target.subject, request).await?;
-        if answer.is_fine() {
+        if answer.is_success() {
             Ok(answer)
         } else {
-            Err(self.refused(target.cluster, &target.subject, &answer).await)
+            Err(self.refusal_error(target.cluster, &target.subject, &answer).await)
         }
     }
 
@@ -190,11 +197,11 @@ impl Clusters {
     /// server cannot apply it.
     async fn create(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
-        if target.known.is_kept {
+        if target.served.is_stored {
             match self.apply_new(writer, target, body).await {
                 // A server may accept by `POST` what it cannot apply: unknown fields, duplicate keys. And an
                 // account may be allowed to create but not to patch. An overloaded or unavailable server gets
@@ -211,8 +218,8 @@ impl Clusters {
     /// one is a conflict.
     async fn apply_new(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
         let mut body = body.clone();
@@ -223,28 +230,28 @@ impl Clusters {
 
     async fn post(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
         let request = ApiRequest::create(&target.path, writer.options(), body);
-        self.sent(writer.access, target, request).await.map(drop)
+        self.send_checked(writer.access, target, request).await.map(drop)
     }
 
     /// Applies, and again with force if all conflicting managers may be overruled.
     async fn apply(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
         mut body: Value,
-        version: &Version,
+        version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
         // Without the uid, an object that is gone would be created again.
         let (uid, revision) = target.parts(version)?;
         body["metadata"]["uid"] = uid.into();
         body["metadata"]["resourceVersion"] = revision.into();
         match self.patch(writer, target, PatchKind::Apply, &body).await {
-            Err(KubernetesError::Conflict { contenders, .. })
+            Err(KubernetesError::Conflict { conflicts: contenders, .. })
                 if contenders
                     .iter()
                     .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) =>
@@ -256,20 +263,20 @@ impl Clusters {
     }
 
     /// Migrates the fields of previous writers to us; returns the new version.
-    async fn take_over(
+    async fn migrate_fields(
         &self,
-        writer: Writer<'_>,
-        target: &Target<'_>,
-        version: &Version,
-        fields: Fields,
-    ) -> Result<Version, KubernetesError> {
-        let live = self.fetch(target.cluster, target.address, &target.known, &target.api_version).await?;
+        writer: WriteContext<'_>,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+        fields: FieldOwnership,
+    ) -> Result<ObjectVersion, KubernetesError> {
+        let live = self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
         let Some(live) = live.filter(|live| read::version(live).as_ref() == Some(version)) else {
             return Err(target.stale());
         };
         let (_, revision) = target.parts(version)?;
         let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
-        let managed = hand_over(&live, managed, manager, &target.api_version, fields);
+        let managed = migrate(&live, managed, manager, &target.api_version, fields);
         let Some(managed) = managed else { return Ok(version.clone()) };
         let patch = json!({"metadata": {"resourceVersion": revision, "managedFields": managed}});
         let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
@@ -281,24 +288,25 @@ impl Clusters {
     async fn delete(
         &self,
         permit: &WritePermit,
-        target: &Target<'_>,
-        version: &Version,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
     ) -> Result<u16, KubernetesError> {
         let (uid, revision) = target.parts(version)?;
         let request = ApiRequest::delete(&target.path, &target.address.name, uid, revision)?;
         let answer = self.send(AccessPermit::Write(permit), target.cluster, &target.subject, request).await?;
         match answer.status {
             404 => Ok(404),
-            status if answer.is_fine() => Ok(status),
-            _ => Err(self.refused(target.cluster, &target.subject, &answer).await),
+            status if answer.is_success() => Ok(status),
+            _ => Err(self.refusal_error(target.cluster, &target.subject, &answer).await),
         }
     }
 
-    async fn wait_until_gone(&self, target: &Target<'_>) -> Result<(), KubernetesError> {
-        let end = Instant::now() + self.connection(target.cluster)?.settings.gone_within;
-        let mut pause = FIRST_PAUSE;
+    async fn wait_until_gone(&self, target: &WriteTarget<'_>) -> Result<(), KubernetesError> {
+        let end = Instant::now() + self.connection(target.cluster)?.settings.removal_timeout;
+        let mut pause = FIRST_POLL_INTERVAL;
         loop {
-            let live = self.fetch(target.cluster, target.address, &target.known, &target.api_version).await?;
+            let live =
+                self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
             let Some(live) = live else { return Ok(()) };
             if live["metadata"]["deletionTimestamp"].is_null() {
                 // Another client created an object of this name.
@@ -309,28 +317,35 @@ impl Clusters {
                 let names = names.filter_map(Value::as_str).map(|name| format!("`{name}`"));
                 let names = names.collect::<Vec<_>>().join(", ");
                 let by = if names.is_empty() { names } else { format!(": it has the finalizers {names}") };
-                return Err(KubernetesError::Held { object: target.address.to_string(), by });
+                return Err(KubernetesError::RemovalPending { object: target.address.to_string(), by });
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
 }
 
-impl<'a> Target<'a> {
+impl<'a> WriteTarget<'a> {
     fn new(
         cluster: &'a Cluster,
-        address: &'a Address,
-        known: Known,
+        address: &'a ObjectAddress,
+        known: ServedKind,
         api_version: Option<String>,
     ) -> Result<Self, KubernetesError> {
-        let api_version = api_version.unwrap_or_else(|| known.served.api_version.clone());
-        let path = path(&known, &api_version, namespace(address, &known.served)?);
-        Ok(Self { cluster, address, known, subject: Subject::object(cluster, address), path, api_version })
+        let api_version = api_version.unwrap_or_else(|| known.resource.api_version.clone());
+        let path = collection_path(&known, &api_version, namespace(address, &known.resource)?);
+        Ok(Self {
+            cluster,
+            address,
+            served: known,
+            subject: RequestSubject::object(cluster, address),
+            path,
+            api_version,
+        })
     }
 
     /// Uid and revision of a version. A version without a uid was not read here.
-    fn parts<'v>(&self, version: &'v Version) -> Result<(&'v str, &'v str), KubernetesError> {
+    fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
     }

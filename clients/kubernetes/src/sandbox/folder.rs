@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::error::KubernetesError;
-use crate::object::{Cluster, checked};
+use crate::object::{Cluster, check_name};
 
 /// The directory of cluster-scoped objects.
-const OF_CLUSTER: &str = "_cluster";
+const CLUSTER_DIR: &str = "_cluster";
 
 /// Mode of directories.
 const FOLDER_MODE: u32 = 0o700;
@@ -24,115 +24,115 @@ const FILE_MODE: u32 = 0o600;
 
 /// The directory of a cluster.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ClusterDir {
     /// The root of all clusters: symbolic links above it are allowed.
     root: PathBuf,
     path: PathBuf,
 }
 
 /// A file that was read.
-pub(super) struct Found {
+pub(super) struct FileContent {
     pub bytes: Vec<u8>,
     pub age: Duration,
 }
 
-impl Folder {
+impl ClusterDir {
     /// The directory of this cluster.
     pub fn new(root: &Path, cluster: &Cluster) -> Result<Self, KubernetesError> {
         let folder =
-            Self { root: root.to_owned(), path: root.join("clusters").join(checked(&cluster.name)?) };
-        folder.own(&folder.path)?;
+            Self { root: root.to_owned(), path: root.join("clusters").join(check_name(&cluster.name)?) };
+        folder.refuse_links(&folder.path)?;
         Ok(folder)
     }
 
     /// The directory of the objects of a kind.
-    pub fn of_kind(&self, namespace: Option<&str>, kind: &str) -> Result<PathBuf, KubernetesError> {
-        let part = namespace.map_or(Ok(OF_CLUSTER), checked)?;
-        let folder = self.path.join(part).join(checked(kind)?);
-        self.own(&folder)?;
+    pub fn kind_dir(&self, namespace: Option<&str>, kind: &str) -> Result<PathBuf, KubernetesError> {
+        let part = namespace.map_or(Ok(CLUSTER_DIR), check_name)?;
+        let folder = self.path.join(part).join(check_name(kind)?);
+        self.refuse_links(&folder)?;
         Ok(folder)
     }
 
     /// The namespaces that have a directory.
     pub fn namespaces(&self) -> Result<Vec<String>, KubernetesError> {
         let mut names = entries(&self.path)?;
-        names.retain(|name| checked(name).is_ok());
+        names.retain(|name| check_name(name).is_ok());
         Ok(names)
     }
 
     /// The file of an object.
     pub fn file(&self, namespace: Option<&str>, kind: &str, name: &str) -> Result<PathBuf, KubernetesError> {
-        Ok(self.of_kind(namespace, kind)?.join(format!("{}.yaml", checked(name)?)))
+        Ok(self.kind_dir(namespace, kind)?.join(format!("{}.yaml", check_name(name)?)))
     }
 
     /// Removes the content of a namespace.
-    pub fn empty(&self, namespace: &str) -> Result<(), KubernetesError> {
-        self.drop(&self.path.join(checked(namespace)?))
+    pub fn remove_namespace(&self, namespace: &str) -> Result<(), KubernetesError> {
+        self.remove_dir(&self.path.join(check_name(namespace)?))
     }
 
     /// Removes a directory with its content.
-    pub fn drop(&self, folder: &Path) -> Result<(), KubernetesError> {
-        self.own(folder)?;
-        gone(fs::remove_dir_all(folder)).map_err(|error| failed("remove", folder, error))
+    pub fn remove_dir(&self, folder: &Path) -> Result<(), KubernetesError> {
+        self.refuse_links(folder)?;
+        ignore_missing(fs::remove_dir_all(folder)).map_err(|error| file_error("remove", folder, error))
     }
 
     /// Locks the cluster against other writers, in this process or another, as long as the file is open. The
     /// directory itself is locked, so that no lock file stays behind.
     pub fn lock(&self) -> Result<File, KubernetesError> {
-        self.make(&self.path)?;
+        self.create_dir(&self.path)?;
         let locked = File::open(&self.path).and_then(|opened| opened.lock().map(|()| opened));
-        locked.map_err(|error| failed("lock", &self.path, error))
+        locked.map_err(|error| file_error("lock", &self.path, error))
     }
 
     /// Reads a file, if it exists.
-    pub fn read(&self, file: &Path) -> Result<Option<Found>, KubernetesError> {
-        self.own(file)?;
+    pub fn read(&self, file: &Path) -> Result<Option<FileContent>, KubernetesError> {
+        self.refuse_links(file)?;
         let read = || {
             let modified = fs::metadata(file)?.modified()?;
             let age = SystemTime::now().duration_since(modified).unwrap_or_default();
-            io::Result::Ok(Found { bytes: fs::read(file)?, age })
+            io::Result::Ok(FileContent { bytes: fs::read(file)?, age })
         };
         match read() {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed("read", file, error)),
+            Err(error) => Err(file_error("read", file, error)),
         }
     }
 
     /// Replaces a file atomically.
     pub fn write(&self, file: &Path, text: &str) -> Result<(), KubernetesError> {
-        self.own(file)?;
+        self.refuse_links(file)?;
         let folder = file.parent().unwrap_or(&self.path);
-        self.make(folder)?;
+        self.create_dir(folder)?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // A temporary file that stays behind is harmless: its name begins with a dot.
         let draft = folder.join(format!(".{name}.{}", std::process::id()));
-        write_private(&draft, text).map_err(|error| failed("write", &draft, error))?;
-        fs::rename(&draft, file).map_err(|error| failed("write", file, error))
+        write_private(&draft, text).map_err(|error| file_error("write", &draft, error))?;
+        fs::rename(&draft, file).map_err(|error| file_error("write", file, error))
     }
 
     /// Creates a directory, and restricts it and its parents to the owner; an existing root keeps its mode.
-    fn make(&self, folder: &Path) -> Result<(), KubernetesError> {
+    fn create_dir(&self, folder: &Path) -> Result<(), KubernetesError> {
         let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
-        made.map_err(|error| failed("make", folder, error))?;
+        made.map_err(|error| file_error("make", folder, error))?;
         for part in folder.ancestors().take_while(|part| *part != self.root) {
-            close(part).map_err(|error| failed("make", part, error))?;
+            restrict(part).map_err(|error| file_error("make", part, error))?;
         }
         Ok(())
     }
 
     /// Removes a file; a missing file is not an error.
     pub fn remove(&self, file: &Path) -> Result<(), KubernetesError> {
-        self.own(file)?;
-        gone(fs::remove_file(file)).map_err(|error| failed("remove", file, error))
+        self.refuse_links(file)?;
+        ignore_missing(fs::remove_file(file)).map_err(|error| file_error("remove", file, error))
     }
 
     /// Refuses a path that contains a symbolic link: it may lead out of the sandbox.
-    fn own(&self, path: &Path) -> Result<(), KubernetesError> {
+    fn refuse_links(&self, path: &Path) -> Result<(), KubernetesError> {
         let below = path.ancestors().take_while(|part| *part != self.root);
         for part in below {
             if part.is_symlink() {
-                return Err(failed("use", part, io::Error::other("it is a link")));
+                return Err(file_error("use", part, io::Error::other("it is a link")));
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Folder {
 }
 
 /// Removes the permissions of others from a directory; those of its owner stay.
-fn close(folder: &Path) -> io::Result<()> {
+fn restrict(folder: &Path) -> io::Result<()> {
     let mode = fs::metadata(folder)?.permissions().mode();
     if mode & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(mode & FOLDER_MODE))?;
@@ -151,13 +151,13 @@ fn close(folder: &Path) -> io::Result<()> {
 /// Writes a new file. A leftover of that name, from a process with the same id, is removed first: it may be
 /// open to others.
 fn write_private(file: &Path, text: &str) -> io::Result<()> {
-    gone(fs::remove_file(file))?;
+    ignore_missing(fs::remove_file(file))?;
     let mut written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(file)?;
     written.write_all(text.as_bytes())
 }
 
 /// The names of the objects in a directory, sorted.
-pub(super) fn names(folder: &Path) -> Result<Vec<String>, KubernetesError> {
+pub(super) fn object_names(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     let names = entries(folder)?.into_iter();
     Ok(names.filter_map(|name| name.strip_suffix(".yaml").map(str::to_owned)).collect())
 }
@@ -168,7 +168,7 @@ fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     let entries = match read() {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(failed("list", folder, error)),
+        Err(error) => return Err(file_error("list", folder, error)),
     };
     let names = entries.into_iter().filter_map(|name| name.into_string().ok());
     let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
@@ -177,13 +177,13 @@ fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
 }
 
 /// Ignores that a file does not exist.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-fn failed(what: &str, path: &Path, source: io::Error) -> KubernetesError {
+fn file_error(what: &str, path: &Path, source: io::Error) -> KubernetesError {
     KubernetesError::File { what: format!("{what} `{}`", path.display()), source }
 }

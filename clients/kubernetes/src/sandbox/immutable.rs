@@ -4,11 +4,11 @@ use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fie
 use serde_json::Value;
 
 /// The first immutable field that differs.
-pub(super) fn changed(kind: &str, before: &Value, after: &Value) -> Option<String> {
+pub(super) fn immutable_change(kind: &str, before: &Value, after: &Value) -> Option<String> {
     let version = before["apiVersion"].as_str().or(after["apiVersion"].as_str()).unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let mut fields = immutable_fields(kind, group).iter();
-    let found = fields.find_map(|field| broken(*field, before, after));
+    let found = fields.find_map(|field| violation(*field, before, after));
     let is_sealed = can_be_sealed(kind, group) && before["immutable"] == true;
     found.or_else(|| {
         let mut fields = SEALED_FIELDS.into_iter().filter(|_| is_sealed);
@@ -16,7 +16,7 @@ pub(super) fn changed(kind: &str, before: &Value, after: &Value) -> Option<Strin
     })
 }
 
-fn broken(field: ImmutableField, before: &Value, after: &Value) -> Option<String> {
+fn violation(field: ImmutableField, before: &Value, after: &Value) -> Option<String> {
     let differs = |pointer: &str| value(before, pointer) != value(after, pointer);
     match field {
         ImmutableField::Fixed(pointer) | ImmutableField::FixedWhole(pointer) => {
@@ -56,7 +56,7 @@ fn dotted(pointer: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::changed;
+    use super::immutable_change;
 
     #[track_caller]
     fn check(kind: &str, before: &Value, after: &Value, expect: Option<&str>) {
@@ -73,8 +73,8 @@ mod tests {
             body
         };
         let (before, after) = (of_version(before), of_version(after));
-        assert_eq!(changed(kind, &before, &after).as_deref(), expect);
-        assert_eq!(changed(kind, &before, &before), None);
+        assert_eq!(immutable_change(kind, &before, &after).as_deref(), expect);
+        assert_eq!(immutable_change(kind, &before, &before), None);
     }
 
     #[test]
@@ -125,6 +125,6 @@ mod tests {
         check("ResourceQuota", &json!({"spec": {}}), &json!({"spec": {"scopes": []}}), None);
         // A kind of the same name in another group is another kind.
         let of = |host: &str| json!({"apiVersion": "example.com/v1", "spec": {"clusterIP": host}});
-        assert_eq!(changed("Service", &of("a"), &of("b")), None);
+        assert_eq!(immutable_change("Service", &of("a"), &of("b")), None);
     }
 }

@@ -2,11 +2,11 @@
 
 /// The kinds of one group: its name, its versions (preferred first), its namespaced kinds, its cluster-scoped
 /// kinds.
-pub(super) struct Group {
+pub(super) struct WellKnownGroup {
     pub name: &'static str,
     pub versions: &'static [&'static str],
     pub namespaced: &'static [&'static str],
-    pub of_cluster: &'static [&'static str],
+    pub cluster_scoped: &'static [&'static str],
 }
 
 const fn group(
@@ -14,15 +14,15 @@ const fn group(
     versions: &'static [&'static str],
     namespaced: &'static [&'static str],
     of_cluster: &'static [&'static str],
-) -> Group {
-    Group { name, versions, namespaced, of_cluster }
+) -> WellKnownGroup {
+    WellKnownGroup { name, versions, namespaced, cluster_scoped: of_cluster }
 }
 
 const NONE: &[&str] = &[];
 const V1: &[&str] = &["v1"];
 
 /// The well-known kinds.
-pub(super) const KNOWN: &[Group] = &[
+pub(super) const WELL_KNOWN_GROUPS: &[WellKnownGroup] = &[
     group(
         "",
         V1,

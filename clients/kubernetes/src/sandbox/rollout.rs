@@ -9,9 +9,9 @@ pub(super) const ROLLOUT: &str = "sandbox.qontract.dev/rollout";
 
 /// The progress of a roll-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum RolloutProgress {
     Done,
-    Going,
+    InProgress,
     Failed,
 }
 
@@ -19,7 +19,7 @@ enum Progress {
 pub(super) fn status(kind: &str, body: &Value, age: Duration) -> Option<Value> {
     let progress = progress(body["metadata"]["annotations"][ROLLOUT].as_str(), age);
     let replicas = body["spec"]["replicas"].as_u64().unwrap_or(1);
-    let ready = if progress == Progress::Done { replicas } else { 0 };
+    let ready = if progress == RolloutProgress::Done { replicas } else { 0 };
     let mut status = match kind {
         "Deployment" | "DeploymentConfig" => json!({
             "replicas": replicas, "updatedReplicas": ready, "readyReplicas": ready, "availableReplicas": ready,
@@ -28,10 +28,10 @@ pub(super) fn status(kind: &str, body: &Value, age: Duration) -> Option<Value> {
         "StatefulSet" => json!({
             "replicas": replicas, "updatedReplicas": ready, "readyReplicas": ready, "currentReplicas": ready,
             "availableReplicas": ready, "updateRevision": "new",
-            "currentRevision": if progress == Progress::Done { "new" } else { "old" },
+            "currentRevision": if progress == RolloutProgress::Done { "new" } else { "old" },
         }),
         "DaemonSet" => {
-            let ready = u8::from(progress == Progress::Done);
+            let ready = u8::from(progress == RolloutProgress::Done);
             json!({
                 "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": ready,
                 "numberReady": ready, "numberAvailable": ready, "numberUnavailable": 1 - ready, "numberMisscheduled": 0,
@@ -46,12 +46,12 @@ pub(super) fn status(kind: &str, body: &Value, age: Duration) -> Option<Value> {
     Some(status)
 }
 
-fn progress(setting: Option<&str>, age: Duration) -> Progress {
+fn progress(setting: Option<&str>, age: Duration) -> RolloutProgress {
     match setting {
-        Some("never") => Progress::Going,
-        Some("fails") => Progress::Failed,
-        Some(text) if duration(text).is_some_and(|needed| age < needed) => Progress::Going,
-        Some(_) | None => Progress::Done,
+        Some("never") => RolloutProgress::InProgress,
+        Some("fails") => RolloutProgress::Failed,
+        Some(text) if duration(text).is_some_and(|needed| age < needed) => RolloutProgress::InProgress,
+        Some(_) | None => RolloutProgress::Done,
     }
 }
 
@@ -67,11 +67,11 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-fn deployment(progress: Progress) -> Value {
+fn deployment(progress: RolloutProgress) -> Value {
     let (available, progressing, reason) = match progress {
-        Progress::Done => ("True", "True", "NewReplicaSetAvailable"),
-        Progress::Going => ("False", "True", "ReplicaSetUpdated"),
-        Progress::Failed => ("False", "False", "ProgressDeadlineExceeded"),
+        RolloutProgress::Done => ("True", "True", "NewReplicaSetAvailable"),
+        RolloutProgress::InProgress => ("False", "True", "ReplicaSetUpdated"),
+        RolloutProgress::Failed => ("False", "False", "ProgressDeadlineExceeded"),
     };
     json!([
         {"type": "Available", "status": available},
@@ -79,13 +79,13 @@ fn deployment(progress: Progress) -> Value {
     ])
 }
 
-fn job(progress: Progress, completions: u64) -> Value {
+fn job(progress: RolloutProgress, completions: u64) -> Value {
     match progress {
-        Progress::Done => {
+        RolloutProgress::Done => {
             json!({"succeeded": completions, "conditions": [{"type": "Complete", "status": "True"}]})
         }
-        Progress::Going => json!({"active": 1}),
-        Progress::Failed => {
+        RolloutProgress::InProgress => json!({"active": 1}),
+        RolloutProgress::Failed => {
             json!({"failed": 1, "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]})
         }
     }

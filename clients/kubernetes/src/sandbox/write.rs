@@ -6,22 +6,24 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::catalogue::{find, folder_of_custom};
-use super::folder::Folder;
-use super::record::Record;
-use super::{Sandbox, immutable, look};
-use crate::draft::{complete, namespace};
+use super::discovery::{custom_kind_dir, find_kind};
+use super::folder::ClusterDir;
+use super::record::ObjectFile;
+use super::{Sandbox, immutable, read_object};
+use crate::draft::{complete_body, namespace};
 use crate::error::KubernetesError;
-use crate::fields::{Entry, FieldSet, apply};
-use crate::object::{Address, Cluster, Kind, Object, Version};
-use crate::{Draft, Onto, RECYCLED, RESTARTER, Rehearsal, Restart};
+use crate::fields::{FieldSet, ManagedFieldsEntry, apply};
+use crate::object::{Cluster, Kind, Object, ObjectAddress, ObjectVersion};
+use crate::{
+    ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
+};
 
 impl Sandbox {
     pub(super) fn put_now(
         &self,
         cluster: &Cluster,
         manager: &str,
-        draft: &Draft,
+        draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
         // Checked before locking, so that an object without a namespace creates no directory.
@@ -35,10 +37,10 @@ impl Sandbox {
         &self,
         cluster: &Cluster,
         manager: &str,
-        draft: &Draft,
+        draft: &ObjectDraft,
     ) -> Result<Rehearsal, KubernetesError> {
-        if matches!(draft.onto, Onto::Replaced(_)) {
-            return Ok(Rehearsal::replaced());
+        if matches!(draft.precondition, WritePrecondition::Replace(_)) {
+            return Ok(Rehearsal::of_replacement());
         }
         Rehearsal::of(prepare(&self.folder(cluster)?, cluster, manager, draft).map(drop))
     }
@@ -46,35 +48,41 @@ impl Sandbox {
     pub(super) fn remove_now(
         &self,
         cluster: &Cluster,
-        address: &Address,
-        version: &Version,
+        address: &ObjectAddress,
+        version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find(&folder, cluster, &address.kind)?;
-        if look(&folder, &known, address)?.is_none() {
+        let known = find_kind(&folder, cluster, &address.kind)?;
+        if read_object(&folder, &known, address)?.is_none() {
             return Ok(());
         }
         let _locked = folder.lock()?;
-        let Some((object, record)) = look(&folder, &known, address)? else { return Ok(()) };
-        fresh(&object, version)?;
+        let Some((object, record)) = read_object(&folder, &known, address)? else { return Ok(()) };
+        check_version(&object, version)?;
         match known.kind.name.as_str() {
-            "Namespace" if known.kind == Kind::namespace() => folder.empty(&address.name)?,
-            "CustomResourceDefinition" => drop_custom(&folder, &record.body)?,
+            "Namespace" if known.kind == Kind::namespace() => folder.remove_namespace(&address.name)?,
+            "CustomResourceDefinition" => remove_custom_objects(&folder, &record.body)?,
             _ => {}
         }
-        folder.remove(&folder.file(namespace(address, &known.served)?, &known.folder, &address.name)?)
+        folder.remove(&folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?)
     }
 
-    pub(super) fn restart_now(&self, cluster: &Cluster, restart: &Restart) -> Result<(), KubernetesError> {
-        let Restart { address, version, cause } = restart;
+    pub(super) fn restart_now(
+        &self,
+        cluster: &Cluster,
+        restart: &WorkloadRestart,
+    ) -> Result<(), KubernetesError> {
+        let WorkloadRestart { address, version, cause } = restart;
         let folder = self.folder(cluster)?;
-        let known = find(&folder, cluster, &address.kind)?;
+        let known = find_kind(&folder, cluster, &address.kind)?;
         let _locked = folder.lock()?;
-        let Some((object, mut record)) = look(&folder, &known, address)? else { return Err(stale(address)) };
-        if object.cause() == Some(cause) {
+        let Some((object, mut record)) = read_object(&folder, &known, address)? else {
+            return Err(stale(address));
+        };
+        if object.restart_cause() == Some(cause) {
             return Ok(());
         }
-        fresh(&object, version)?;
+        check_version(&object, version)?;
         if !record.body["spec"]["template"].is_object() {
             let why = "it has no pod template".to_owned();
             return Err(invalid(cluster, address, why));
@@ -86,90 +94,96 @@ impl Sandbox {
             }
             level = &mut level[part];
         }
-        level[RECYCLED] = cause.clone().into();
-        let path = ["f:spec", "f:template", "f:metadata", "f:annotations", &format!("f:{RECYCLED}")];
+        level[RECYCLED_ANNOTATION] = cause.clone().into();
+        let path =
+            ["f:spec", "f:template", "f:metadata", "f:annotations", &format!("f:{RECYCLED_ANNOTATION}")];
         let path = path.map(str::to_owned).to_vec();
-        record.entries.retain(|entry| entry.manager != RESTARTER);
+        record.entries.retain(|entry| entry.manager != RESTART_MANAGER);
         record.entries.iter_mut().for_each(|entry| {
             entry.fields.0.remove(&path);
         });
         let fields = FieldSet([path].into());
-        record.entries.push(Entry { manager: RESTARTER.to_owned(), is_applied: false, fields });
+        record.entries.push(ManagedFieldsEntry {
+            manager: RESTART_MANAGER.to_owned(),
+            is_applied: false,
+            fields,
+        });
         record.entries.sort();
-        let file = folder.file(namespace(address, &known.served)?, &known.folder, &address.name)?;
+        let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
         folder.write(&file, &record.print())
     }
 }
 
 /// The file to write and its content; nothing is written yet.
 fn prepare(
-    folder: &Folder,
+    folder: &ClusterDir,
     cluster: &Cluster,
     manager: &str,
-    draft: &Draft,
-) -> Result<(PathBuf, Record), KubernetesError> {
+    draft: &ObjectDraft,
+) -> Result<(PathBuf, ObjectFile), KubernetesError> {
     let address = &draft.address;
-    let known = find(folder, cluster, &address.kind)?;
-    let declared = complete(cluster, address, &known.served, &draft.body)?;
-    let place = namespace(address, &known.served)?;
+    let known = find_kind(folder, cluster, &address.kind)?;
+    let declared = complete_body(cluster, address, &known.resource, &draft.body)?;
+    let place = namespace(address, &known.resource)?;
     let file = folder.file(place, &known.folder, &address.name)?;
     if let Some(place) = place
         && folder.read(&folder.file(None, "Namespace", place)?)?.is_none()
     {
         let what = format!("the namespace `{place}`");
-        return Err(KubernetesError::Homeless { object: address.to_string(), what });
+        return Err(KubernetesError::NamespaceMissing { object: address.to_string(), what });
     }
-    let record = match (&draft.onto, look(folder, &known, address)?) {
-        (Onto::Nothing, None) => created(manager, declared),
-        (Onto::Replaced(version), Some((object, _))) => {
-            fresh(&object, version)?;
-            created(manager, declared)
+    let record = match (&draft.precondition, read_object(folder, &known, address)?) {
+        (WritePrecondition::Absent, None) => new_object_file(manager, declared),
+        (WritePrecondition::Replace(version), Some((object, _))) => {
+            check_version(&object, version)?;
+            new_object_file(manager, declared)
         }
-        (Onto::Version(version, fields), Some((object, mut record))) => {
-            fresh(&object, version)?;
-            record.hand_over(manager, *fields);
+        (WritePrecondition::Version(version, fields), Some((object, mut record))) => {
+            check_version(&object, version)?;
+            record.migrate(manager, *fields);
             let (body, entries) =
                 apply(&record.body, &record.entries, manager, &declared).map_err(|contenders| {
-                    KubernetesError::Conflict { object: address.to_string(), contenders }
+                    KubernetesError::Conflict { object: address.to_string(), conflicts: contenders }
                 })?;
-            if let Some(field) = immutable::changed(&known.kind.name, &record.body, &body) {
+            if let Some(field) = immutable::immutable_change(&known.kind.name, &record.body, &body) {
                 return Err(invalid(cluster, address, format!("`{field}` is immutable")));
             }
-            Record { body, entries }
+            ObjectFile { body, entries }
         }
-        (Onto::Nothing, Some(_)) | (Onto::Version(..) | Onto::Replaced(_), None) => {
+        (WritePrecondition::Absent, Some(_))
+        | (WritePrecondition::Version(..) | WritePrecondition::Replace(_), None) => {
             return Err(stale(address));
         }
     };
     Ok((file, record))
 }
 
-fn created(manager: &str, declared: Value) -> Record {
+fn new_object_file(manager: &str, declared: Value) -> ObjectFile {
     let fields = FieldSet::of(&declared);
     // A manager without declared fields has no entry.
-    let entry = Entry { manager: manager.to_owned(), is_applied: true, fields };
+    let entry = ManagedFieldsEntry { manager: manager.to_owned(), is_applied: true, fields };
     let entries = if entry.fields.0.is_empty() { Vec::new() } else { vec![entry] };
-    Record { body: declared, entries }
+    ObjectFile { body: declared, entries }
 }
 
 /// Removes the objects of a kind whose definition is removed.
-fn drop_custom(folder: &Folder, definition: &Value) -> Result<(), KubernetesError> {
-    let Some(kind) = folder_of_custom(definition) else { return Ok(()) };
+fn remove_custom_objects(folder: &ClusterDir, definition: &Value) -> Result<(), KubernetesError> {
+    let Some(kind) = custom_kind_dir(definition) else { return Ok(()) };
     let namespaces = folder.namespaces()?;
     for place in namespaces.iter().map(|name| Some(name.as_str())).chain([None]) {
-        folder.drop(&folder.of_kind(place, &kind)?)?;
+        folder.remove_dir(&folder.kind_dir(place, &kind)?)?;
     }
     Ok(())
 }
 
-fn fresh(object: &Object, version: &Version) -> Result<(), KubernetesError> {
+fn check_version(object: &Object, version: &ObjectVersion) -> Result<(), KubernetesError> {
     if object.version == *version { Ok(()) } else { Err(stale(&object.address)) }
 }
 
-fn stale(address: &Address) -> KubernetesError {
+fn stale(address: &ObjectAddress) -> KubernetesError {
     KubernetesError::Stale { object: address.to_string() }
 }
 
-fn invalid(cluster: &Cluster, address: &Address, why: String) -> KubernetesError {
+fn invalid(cluster: &Cluster, address: &ObjectAddress, why: String) -> KubernetesError {
     KubernetesError::Invalid { cluster: cluster.name.clone(), object: address.to_string(), why }
 }

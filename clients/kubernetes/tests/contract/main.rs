@@ -18,7 +18,7 @@ macro_rules! contract {
             $($(
                 #[tokio::test]
                 async fn $name() {
-                    crate::$part::$name(&crate::world::World::sandbox().await).await;
+                    crate::$part::$name(&crate::world::ContractFixture::sandbox().await).await;
                 }
             )+)+
         }
@@ -27,7 +27,7 @@ macro_rules! contract {
             $($(
                 #[tokio::test]
                 async fn $name() {
-                    let world = crate::world::World::real_cluster().await;
+                    let world = crate::world::ContractFixture::real_cluster().await;
                     crate::$part::$name(&world).await;
                     world.clean().await;
                 }

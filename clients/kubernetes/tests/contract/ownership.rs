@@ -1,35 +1,40 @@
 //! Tests field ownership.
 
-use qontract_client_kubernetes::{Address, Fields, KubernetesError, MANAGER, Onto};
+use qontract_client_kubernetes::{
+    FieldOwnership, KubernetesError, MANAGER, ObjectAddress, WritePrecondition,
+};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::ContractFixture;
 
-pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(world: &World) {
+pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(world: &ContractFixture) {
     let address = world.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}});
-    world.put(&address, body.clone(), Onto::Nothing).await.unwrap();
+    world.put(&address, body.clone(), WritePrecondition::Absent).await.unwrap();
     world.apply(&address, body).await.unwrap();
     world.apply_as("helm", &address, json!({"data": {"h": "3"}, "metadata": {"labels": {"h": "i"}}})).await;
     world.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
     let live = world.get(&address).await;
     assert_eq!(live.body["data"], json!({"a": "0", "h": "3"}));
     assert_eq!(live.body["metadata"]["labels"], json!({"h": "i"}));
-    assert_eq!(live.fields, Fields::Settled);
+    assert_eq!(live.field_ownership, FieldOwnership::Ours);
 }
 
-pub async fn fields_that_we_created_are_ours(world: &World) {
+pub async fn fields_that_we_created_are_ours(world: &ContractFixture) {
     let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
+    world.put(&address, json!({"data": {"a": "1", "b": "2"}}), WritePrecondition::Absent).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1"}));
 }
 
-pub async fn fields_of_another_manager_are_not_taken(world: &World) {
+pub async fn fields_of_another_manager_are_not_taken(world: &ContractFixture) {
     let address = world.config_map("a");
-    world.put_as("helm", &address, json!({"data": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
+    world
+        .put_as("helm", &address, json!({"data": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
+        .await
+        .unwrap();
     let error = world.apply(&address, json!({"data": {"a": "0", "c": "3"}})).await.unwrap_err();
-    let KubernetesError::Conflict { contenders, .. } = &error else { panic!("{error}") };
+    let KubernetesError::Conflict { conflicts: contenders, .. } = &error else { panic!("{error}") };
     assert!(!error.is_transient());
     assert_eq!(contenders.len(), 1);
     assert_eq!(
@@ -45,11 +50,11 @@ pub async fn fields_of_another_manager_are_not_taken(world: &World) {
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2", "c": "3"}));
 }
 
-pub async fn client_side_applied_fields_are_taken_over(world: &World) {
+pub async fn client_side_applied_fields_are_taken_over(world: &ContractFixture) {
     let address = world.config_map("a");
     world.kubectl_apply("a", &json!({"data": {"a": "1", "b": "2"}}));
     let before = world.get(&address).await;
-    assert_eq!(before.fields, Fields::ToBeMoved);
+    assert_eq!(before.field_ownership, FieldOwnership::ClientSideApplied);
     world
         .apply(&address, json!({"data": {"a": "0"}, "metadata": {"annotations": {"mine": "yes"}}}))
         .await
@@ -57,17 +62,17 @@ pub async fn client_side_applied_fields_are_taken_over(world: &World) {
     let live = world.get(&address).await;
     assert_eq!(live.body["data"], json!({"a": "0"}));
     assert_eq!(live.body["metadata"]["annotations"], json!({"mine": "yes"}));
-    assert_eq!(live.fields, Fields::Settled);
+    assert_eq!(live.field_ownership, FieldOwnership::Ours);
 }
 
-pub async fn manual_changes_of_declared_fields_are_reverted(world: &World) {
+pub async fn manual_changes_of_declared_fields_are_reverted(world: &ContractFixture) {
     let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     // A manager that is not overruled sets one field, a manager that is overruled sets another.
     world.apply_as("helm", &address, json!({"data": {"h": "1"}})).await;
     let live = world.get(&address).await;
-    let onto = Onto::Version(live.version, Fields::Settled);
+    let onto = WritePrecondition::Version(live.version, FieldOwnership::Ours);
     let by_hand = json!({"data": {"b": "2", "c": "3"}});
     world.put_as("kubectl-edit", &address, by_hand, onto).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1", "b": "0"}})).await.unwrap();
@@ -75,19 +80,22 @@ pub async fn manual_changes_of_declared_fields_are_reverted(world: &World) {
     assert_eq!(world.get(&address).await.body["data"], expect);
 }
 
-pub async fn no_manager_is_overruled_if_another_one_conflicts(world: &World) {
+pub async fn no_manager_is_overruled_if_another_one_conflicts(world: &ContractFixture) {
     let address = world.config_map("a");
-    world.put_as("helm", &address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    world.put_as("helm", &address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
     world.apply_as("kubectl-edit", &address, json!({"data": {"b": "2"}})).await;
     let error = world.apply(&address, json!({"data": {"a": "0", "b": "0"}})).await.unwrap_err();
-    let KubernetesError::Conflict { contenders, .. } = &error else { panic!("{error}") };
+    let KubernetesError::Conflict { conflicts: contenders, .. } = &error else { panic!("{error}") };
     assert!(contenders.iter().any(|contender| contender.manager == "helm"), "{error}");
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2"}));
 }
 
-pub async fn undeclared_string_data_is_removed(world: &World) {
+pub async fn undeclared_string_data_is_removed(world: &ContractFixture) {
     let address = world.address("Secret", "a");
-    world.put(&address, json!({"stringData": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
+    world
+        .put(&address, json!({"stringData": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
+        .await
+        .unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "MQ==", "b": "Mg=="}));
     world.apply(&address, json!({"stringData": {"a": "1"}})).await.unwrap();
     world.apply(&address, json!({"stringData": {"a": "3"}})).await.unwrap();
@@ -95,15 +103,18 @@ pub async fn undeclared_string_data_is_removed(world: &World) {
 }
 
 /// Writes `declared` over the live object, and compares the result with the preview.
-async fn check_preview(world: &World, address: &Address, declared: Value) -> Value {
+async fn check_preview(world: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
     loop {
         let live = world.get(address).await;
         let mut whole = declared.clone();
         for field in ["apiVersion", "kind"] {
             whole[field] = live.body[field].clone();
         }
-        let preview = live.ownership.preview(&live.body, MANAGER, live.fields, &whole);
-        match world.put(address, declared.clone(), Onto::Version(live.version, live.fields)).await {
+        let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &whole);
+        match world
+            .put(address, declared.clone(), WritePrecondition::Version(live.version, live.field_ownership))
+            .await
+        {
             // The controllers of a real cluster write to it as well.
             Err(KubernetesError::Stale { .. }) => continue,
             other => other.unwrap(),
@@ -133,10 +144,10 @@ async fn check_preview(world: &World, address: &Address, declared: Value) -> Val
     }
 }
 
-pub async fn a_preview_equals_the_written_keys(world: &World) {
+pub async fn a_preview_equals_the_written_keys(world: &ContractFixture) {
     let address = world.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2", "c": "3"}, "metadata": {"labels": {"x": "y", "z": "1"}}});
-    world.put(&address, body, Onto::Nothing).await.unwrap();
+    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
     world.apply_as("helm", &address, json!({"data": {"h": "3"}})).await;
     let after = check_preview(
         world,
@@ -154,18 +165,24 @@ pub async fn a_preview_equals_the_written_keys(world: &World) {
     assert_eq!(after["data"], json!({"a": "0"}));
 
     let address = world.address("Secret", "a");
-    world.put(&address, json!({"stringData": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
+    world
+        .put(&address, json!({"stringData": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
+        .await
+        .unwrap();
     let after = check_preview(world, &address, json!({"stringData": {"b": "3"}})).await;
     assert_eq!(after["data"], json!({"b": "Mw=="}));
 
     let address = world.address("ResourceQuota", "a");
     let hard = |hard: Value| json!({"spec": {"hard": hard}});
-    world.put(&address, hard(json!({"limits.memory": "8Gi", "pods": "5"})), Onto::Nothing).await.unwrap();
+    world
+        .put(&address, hard(json!({"limits.memory": "8Gi", "pods": "5"})), WritePrecondition::Absent)
+        .await
+        .unwrap();
     let after = check_preview(world, &address, hard(json!({"pods": "5"}))).await;
     assert_eq!(after["spec"]["hard"], json!({"pods": "5"}));
 }
 
-pub async fn a_preview_equals_the_written_lists(world: &World) {
+pub async fn a_preview_equals_the_written_lists(world: &ContractFixture) {
     let address = world.address("Deployment", "a");
     let deployment = |containers: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
@@ -175,7 +192,7 @@ pub async fn a_preview_equals_the_written_lists(world: &World) {
         {"name": "web", "image": "example.com/i:1", "args": ["a", "b"], "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
             "ports": [{"containerPort": 80}, {"containerPort": 81, "name": "more"}]},
         {"name": "side", "image": "example.com/i:2"}]);
-    world.put(&address, deployment(first), Onto::Nothing).await.unwrap();
+    world.put(&address, deployment(first), WritePrecondition::Absent).await.unwrap();
     let second = json!([{"name": "web", "image": "example.com/i:3", "args": ["b"], "env": [{"name": "B", "value": "2"}],
         "ports": [{"containerPort": 80}]}]);
     let after = check_preview(world, &address, deployment(second)).await;
@@ -192,27 +209,27 @@ pub async fn a_preview_equals_the_written_lists(world: &World) {
     let address = world.address("Role", "a");
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]}]);
-    world.put(&address, json!({"rules": rules}), Onto::Nothing).await.unwrap();
+    world.put(&address, json!({"rules": rules}), WritePrecondition::Absent).await.unwrap();
     let after = check_preview(world, &address, json!({"rules": [rules[1]]})).await;
     assert_eq!(after["rules"], json!([rules[1]]));
 }
 
-pub async fn server_defaults_have_no_owner(world: &World) {
+pub async fn server_defaults_have_no_owner(world: &ContractFixture) {
     let address = world.address("Deployment", "a");
     let deployment = |container: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
             "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}}})
     };
     let tty = json!({"name": "web", "image": "example.com/i:1", "tty": true});
-    world.put(&address, deployment(tty), Onto::Nothing).await.unwrap();
+    world.put(&address, deployment(tty), WritePrecondition::Absent).await.unwrap();
     let live = world.get(&address).await;
-    assert_eq!(live.fields, Fields::Settled, "created fields need no migration");
+    assert_eq!(live.field_ownership, FieldOwnership::Ours, "created fields need no migration");
     let after =
         check_preview(world, &address, deployment(json!({"name": "web", "image": "example.com/i:1"}))).await;
     assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
 }
 
-pub async fn server_defaults_of_another_tool_stay(world: &World) {
+pub async fn server_defaults_of_another_tool_stay(world: &ContractFixture) {
     let address = world.address("Deployment", "by-kubectl");
     let body = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
         "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "web", "image": "example.com/i:1", "tty": true}]}}}});

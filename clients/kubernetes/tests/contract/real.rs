@@ -6,13 +6,13 @@ use std::sync::Arc;
 use qontract_access::Mode;
 use qontract_client_http::Secret;
 use qontract_client_kubernetes::{
-    Address, Cluster, Clusters, Draft, Kind, KubernetesError, MANAGER, Object, Onto, Reader as _, Rehearsal,
-    Token, Version, Writer as _,
+    Cluster, ClusterToken, Clusters, Kind, KubernetesError, MANAGER, Object, ObjectAddress, ObjectDraft,
+    ObjectReader as _, ObjectVersion, ObjectWriter as _, Rehearsal, WritePrecondition,
 };
 use qontract_testkit::permits;
 use serde_json::json;
 
-use crate::world::{Api, Fixed, World, http, unique};
+use crate::world::{ContractFixture, FixedToken, RealApiServer, http, unique};
 
 async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object>, KubernetesError> {
     clusters.list(&permits(Mode::DryRun).read, cluster, &Kind::namespace(), None).await
@@ -20,10 +20,11 @@ async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object
 
 #[tokio::test]
 async fn an_unreachable_real_cluster_does_not_affect_others() {
-    let api = Api::shared();
+    let api = RealApiServer::shared();
     let clusters = api.clusters(&permits(Mode::DryRun).read, &api.token);
-    let token = Token { secret: Secret::new(api.token.as_str()), server: None };
-    let others = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), BTreeMap::new());
+    let token = ClusterToken { secret: Secret::new(api.token.as_str()), server: None };
+    let others =
+        Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(FixedToken(token)), BTreeMap::new());
     let closed = Cluster { name: "closed".to_owned(), server: "https://127.0.0.1:1".to_owned(), token: None };
     // Its certificate is not trusted.
     let strange = Cluster { name: "strange".to_owned(), ..api.cluster() };
@@ -32,32 +33,38 @@ async fn an_unreachable_real_cluster_does_not_affect_others() {
         let error = namespaces(&others, &cluster).await.unwrap_err();
         let is_expected =
             matches!(error, KubernetesError::Unreachable { .. }) && error.is_transient() == may_pass;
-        assert!(is_expected, "{}", error.told());
-        assert!(!error.told().contains(&api.token));
+        assert!(is_expected, "{}", error.full_message());
+        assert!(!error.full_message().contains(&api.token));
     }
     assert!(!namespaces(&clusters, &api.cluster()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_real_cluster_rejects_wrong_credentials() {
-    let api = Api::shared();
+    let api = RealApiServer::shared();
     let plain = api.clusters(&permits(Mode::DryRun).read, &api.plain_token);
     let error = namespaces(&plain, &api.cluster()).await.unwrap_err();
-    assert!(matches!(error, KubernetesError::Denied { .. }) && !error.is_transient(), "{}", error.told());
+    assert!(
+        matches!(error, KubernetesError::Denied { .. }) && !error.is_transient(),
+        "{}",
+        error.full_message()
+    );
     let wrong = api.clusters(&permits(Mode::DryRun).read, "no-such-token");
     let error = namespaces(&wrong, &api.cluster()).await.unwrap_err();
-    assert!(matches!(error, KubernetesError::Credentials { .. }), "{}", error.told());
+    assert!(matches!(error, KubernetesError::Credentials { .. }), "{}", error.full_message());
     assert!(
-        !error.told().contains("no-such-token") && !format!("{wrong:?}{error:?}").contains("no-such-token")
+        !error.full_message().contains("no-such-token")
+            && !format!("{wrong:?}{error:?}").contains("no-such-token")
     );
 }
 
 #[tokio::test]
 async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
-    let api = Api::shared();
-    let token = Token { secret: Secret::new("t0ken"), server: Some("https://other.example.com".to_owned()) };
+    let api = RealApiServer::shared();
+    let token =
+        ClusterToken { secret: Secret::new("t0ken"), server: Some("https://other.example.com".to_owned()) };
     let settings = BTreeMap::from([("real".to_owned(), api.settings())]);
-    let clusters = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), settings);
+    let clusters = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(FixedToken(token)), settings);
     let error = namespaces(&clusters, &api.cluster()).await.unwrap_err();
     let expect =
         format!("its credentials are for the server `https://other.example.com`, not for `{}`", api.url);
@@ -66,14 +73,19 @@ async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
 
 #[tokio::test]
 async fn a_dry_run_writes_nothing_to_a_real_cluster() {
-    let api = Api::shared();
+    let api = RealApiServer::shared();
     let (dry, stolen) = (permits(Mode::DryRun).read, permits(Mode::Real).write.unwrap());
     // Not even with the connections of a real run.
     let clusters = api.clusters(&permits(Mode::Real).read, &api.token).for_run(&dry);
-    let address = Address::of_cluster(Kind::namespace(), unique("dry"));
-    let draft = Draft { address: address.clone(), body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let address = ObjectAddress::cluster_scoped(Kind::namespace(), unique("dry"));
+    let draft = ObjectDraft {
+        address: address.clone(),
+        body: json!({}),
+        precondition: WritePrecondition::Absent,
+        is_sensitive: false,
+    };
     let refused = |done: Result<(), KubernetesError>| {
-        let error = done.unwrap_err().told();
+        let error = done.unwrap_err().full_message();
         assert!(error.contains("is refused: this is a dry run"), "{error}");
     };
     refused(clusters.put(&stolen, &api.cluster(), MANAGER, &draft).await);
@@ -83,52 +95,57 @@ async fn a_dry_run_writes_nothing_to_a_real_cluster() {
                 &stolen,
                 &api.cluster(),
                 &address,
-                &Version { uid: Some("uid".to_owned()), resource_version: "1".to_owned() },
+                &ObjectVersion { uid: Some("uid".to_owned()), resource_version: "1".to_owned() },
             )
             .await,
     );
     let rehearsed = clusters.rehearse(&dry, &api.cluster(), MANAGER, &draft).await.unwrap();
-    assert_eq!(rehearsed, Rehearsal::Taken, "a rehearsal is sent");
+    assert_eq!(rehearsed, Rehearsal::Accepted, "a rehearsal is sent");
     assert_eq!(clusters.get(&dry, &api.cluster(), &address).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
-    let api = Api::shared();
-    let (read, token) = (permits(Mode::DryRun).read, Token { secret: Secret::new("t"), server: None });
-    let clusters = Clusters::new(&read, http(), Arc::new(Fixed(token)), BTreeMap::new());
-    let address = Address::of_cluster(Kind::namespace(), "a");
-    let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let api = RealApiServer::shared();
+    let (read, token) = (permits(Mode::DryRun).read, ClusterToken { secret: Secret::new("t"), server: None });
+    let clusters = Clusters::new(&read, http(), Arc::new(FixedToken(token)), BTreeMap::new());
+    let address = ObjectAddress::cluster_scoped(Kind::namespace(), "a");
+    let draft = ObjectDraft {
+        address,
+        body: json!({}),
+        precondition: WritePrecondition::Absent,
+        is_sensitive: false,
+    };
     let rehearsal = clusters.rehearse(&read, &api.cluster(), MANAGER, &draft).await.unwrap();
-    assert_eq!(rehearsal, Rehearsal::NotAsked);
+    assert_eq!(rehearsal, Rehearsal::Disabled);
 }
 
 #[tokio::test]
 async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
-    let world = World::real_cluster().await;
+    let world = ContractFixture::real_cluster().await;
     let address = world.config_map("held");
     let body = json!({"metadata": {"finalizers": ["example.com/hold"]}});
-    world.put(&address, body, Onto::Nothing).await.unwrap();
+    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
     let live = world.get(&address).await;
-    let error = world.put(&address, json!({}), Onto::Replaced(live.version)).await.unwrap_err();
-    assert!(matches!(error, KubernetesError::Held { .. }) && error.is_transient(), "{error}");
+    let error = world.put(&address, json!({}), WritePrecondition::Replace(live.version)).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::RemovalPending { .. }) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("`example.com/hold`"), "{error}");
-    assert!(world.get(&address).await.is_going());
+    assert!(world.get(&address).await.is_terminating());
     let free = json!({"metadata": {"finalizers": null}}).to_string();
     let patch = ["patch", "configmap", "held", "-n", &world.namespace, "--type=merge", "-p", &free];
-    Api::shared().kubectl(&patch, &json!(null));
+    RealApiServer::shared().kubectl(&patch, &json!(null));
     world.clean().await;
 }
 
 #[tokio::test]
 async fn kubectl_changes_on_a_real_cluster_stay_unless_declared() {
-    let world = World::real_cluster().await;
+    let world = ContractFixture::real_cluster().await;
     let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     let change = json!({"data": {"a": "2", "b": "3"}}).to_string();
     let patch = ["patch", "configmap", "a", "-n", &world.namespace, "--type=merge", "-p", &change];
-    Api::shared().kubectl(&patch, &json!(null));
+    RealApiServer::shared().kubectl(&patch, &json!(null));
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "3"}));
     world.clean().await;

@@ -4,28 +4,28 @@ use std::fs;
 
 use qontract_access::Mode;
 use qontract_client_kubernetes::{
-    Address, Cluster, Draft, Fields, Kind, KubernetesError, MANAGER, Onto, Reader as _, Sandbox, Version,
-    Writer as _,
+    Cluster, FieldOwnership, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectReader as _,
+    ObjectVersion, ObjectWriter as _, Sandbox, WritePrecondition,
 };
 use qontract_testkit::{Scratch, permits};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::ContractFixture;
 
 fn cluster(name: &str) -> Cluster {
     Cluster { name: name.to_owned(), server: "https://api.example.com".to_owned(), token: None }
 }
 
-fn namespace(name: &str) -> Draft {
-    let address = Address::of_cluster(Kind::namespace(), name);
-    Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false }
+fn namespace(name: &str) -> ObjectDraft {
+    let address = ObjectAddress::cluster_scoped(Kind::namespace(), name);
+    ObjectDraft { address, body: json!({}), precondition: WritePrecondition::Absent, is_sensitive: false }
 }
 
 #[tokio::test]
 async fn a_file_is_the_declared_object_followed_by_its_managed_fields() {
-    let world = World::sandbox().await;
+    let world = ContractFixture::sandbox().await;
     let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
     let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
     let scratch = world.scratch.as_ref().unwrap();
     let expect = "---\napiVersion: v1\ndata:\n  a: \"1\"\nkind: ConfigMap\nmetadata:\n  name: a\n\
@@ -43,15 +43,18 @@ async fn a_file_is_the_declared_object_followed_by_its_managed_fields() {
 
 #[tokio::test]
 async fn a_file_that_was_edited_by_hand_is_read() {
-    let world = World::sandbox().await;
+    let world = ContractFixture::sandbox().await;
     let (address, scratch) = (world.config_map("a"), world.scratch.as_ref().unwrap());
     let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
     scratch.write(&file, "data: {a: '1', b: '2'}\n");
     let live = world.get(&address).await;
-    assert_eq!(live.fields, Fields::Settled);
+    assert_eq!(live.field_ownership, FieldOwnership::Ours);
     assert_eq!(live.body["kind"], "ConfigMap");
     scratch.write(&file, "data: {a: '1', b: '3'}\n");
-    let stale = world.put(&address, json!({}), Onto::Version(live.version, live.fields)).await.unwrap_err();
+    let stale = world
+        .put(&address, json!({}), WritePrecondition::Version(live.version, live.field_ownership))
+        .await
+        .unwrap_err();
     assert!(matches!(stale, KubernetesError::Stale { .. }), "{stale}");
     world.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
     assert_eq!(
@@ -63,8 +66,8 @@ async fn a_file_that_was_edited_by_hand_is_read() {
 
 #[tokio::test]
 async fn objects_are_removed_with_their_namespace() {
-    let world = World::sandbox().await;
-    world.put(&world.config_map("a"), json!({}), Onto::Nothing).await.unwrap();
+    let world = ContractFixture::sandbox().await;
+    world.put(&world.config_map("a"), json!({}), WritePrecondition::Absent).await.unwrap();
     world.clean().await;
     assert!(!world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace).exists());
 }
@@ -84,9 +87,9 @@ async fn no_name_leads_out_of_the_sandbox() {
         let draft = namespace(name);
         named(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err(), name);
         named(sandbox.get(read, &cluster(name), &namespace("a").address).await.unwrap_err(), name);
-        let version = Version { uid: None, resource_version: "1".to_owned() };
+        let version = ObjectVersion { uid: None, resource_version: "1".to_owned() };
         named(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err(), name);
-        let inside = Address::in_namespace(Kind::named("ConfigMap"), name, "a");
+        let inside = ObjectAddress::in_namespace(Kind::named("ConfigMap"), name, "a");
         named(sandbox.get(read, &cluster("c1"), &inside).await.unwrap_err(), name);
     }
     assert!(!scratch.path().join("sandbox").exists());
@@ -108,12 +111,12 @@ async fn links_are_refused() {
         let (sandbox, permits) = (Sandbox::new(scratch.path().join("sandbox")), permits(Mode::Real));
         let write = permits.write.as_ref().unwrap();
         let refused = |error: KubernetesError| {
-            assert!(error.told().ends_with("it is a link"), "{link}: {}", error.told());
+            assert!(error.full_message().ends_with("it is a link"), "{link}: {}", error.full_message());
         };
         let draft = namespace("a");
         refused(sandbox.get(&permits.read, &cluster("c1"), &draft.address).await.unwrap_err());
         refused(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err());
-        let version = Version { uid: None, resource_version: "1".to_owned() };
+        let version = ObjectVersion { uid: None, resource_version: "1".to_owned() };
         refused(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err());
         assert_eq!(scratch.read("elsewhere/c1/_cluster/Namespace/a.yaml"), "kind: Namespace\n");
     }
@@ -131,10 +134,10 @@ async fn an_object_that_cannot_be_read_is_an_error_not_an_absence() {
 
 #[tokio::test]
 async fn the_rollout_status_is_not_in_the_file() {
-    let world = World::sandbox().await;
+    let world = ContractFixture::sandbox().await;
     let address = world.address("Deployment", "a");
     let rollout = |how: &str| json!({"metadata": {"annotations": {"sandbox.qontract.dev/rollout": how}}, "spec": {"replicas": 2}});
-    world.put(&address, rollout("never"), Onto::Nothing).await.unwrap();
+    world.put(&address, rollout("never"), WritePrecondition::Absent).await.unwrap();
     let ready = async || world.get(&address).await.body["status"]["readyReplicas"].clone();
     assert_eq!(ready().await, 0);
     world.apply(&address, rollout("0s")).await.unwrap();
@@ -145,7 +148,7 @@ async fn the_rollout_status_is_not_in_the_file() {
 
 #[tokio::test]
 async fn kinds_of_one_name_have_separate_directories() {
-    let world = World::sandbox().await;
+    let world = ContractFixture::sandbox().await;
     let folder = world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace);
     for (kind, expect) in [
         ("Event", "Event"),
@@ -153,7 +156,7 @@ async fn kinds_of_one_name_have_separate_directories() {
         ("Route.route.openshift.io", "Route"),
         ("PrometheusRule", "PrometheusRule"),
     ] {
-        world.put(&world.address(kind, "a"), json!({}), Onto::Nothing).await.unwrap();
+        world.put(&world.address(kind, "a"), json!({}), WritePrecondition::Absent).await.unwrap();
         assert!(folder.join(expect).join("a.yaml").exists(), "{kind}");
     }
 }
@@ -181,14 +184,19 @@ async fn add(
     sandbox: &Sandbox,
     read: &qontract_access::ReadPermit,
     write: &qontract_access::WritePermit,
-    address: &Address,
+    address: &ObjectAddress,
     number: usize,
 ) {
     let body: Value = json!({"metadata": {"labels": {format!("l{number}"): "x"}}});
     loop {
         let live = sandbox.get(read, &cluster("c1"), address).await.unwrap().unwrap();
-        let onto = Onto::Version(live.version, Fields::Settled);
-        let draft = Draft { address: address.clone(), body: body.clone(), onto, is_sensitive: false };
+        let onto = WritePrecondition::Version(live.version, FieldOwnership::Ours);
+        let draft = ObjectDraft {
+            address: address.clone(),
+            body: body.clone(),
+            precondition: onto,
+            is_sensitive: false,
+        };
         match sandbox.put(write, &cluster("c1"), &format!("m{number}"), &draft).await {
             Err(KubernetesError::Stale { .. }) => {}
             other => return other.unwrap(),

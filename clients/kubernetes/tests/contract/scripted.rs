@@ -9,20 +9,21 @@ use axum::http::{StatusCode, Uri};
 use qontract_access::Mode;
 use qontract_client_http::{Secret, Settings};
 use qontract_client_kubernetes::{
-    Address, Cluster, Clusters, Draft, Kind, KubernetesError, MANAGER, Onto, Reader as _, Token, Writer as _,
+    Cluster, ClusterToken, Clusters, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft,
+    ObjectReader as _, ObjectWriter as _, WritePrecondition,
 };
 use qontract_testkit::permits;
 use serde_json::{Value, json};
 
-use crate::world::{Fixed, http};
+use crate::world::{FixedToken, http};
 
 /// A server that records its requests.
-struct Server {
+struct ScriptedServer {
     cluster: Cluster,
-    seen: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Responds as `script` returns for the path with its query and the number of earlier requests for it;
     /// besides, it serves two kinds of the core group, and two groups with one kind each.
     async fn start(script: impl Fn(&str, usize) -> Option<(u16, Value)> + Send + Sync + 'static) -> Self {
@@ -40,11 +41,11 @@ impl Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
-        Self { cluster: Cluster { name: "scripted".to_owned(), server, token: None }, seen }
+        Self { cluster: Cluster { name: "scripted".to_owned(), server, token: None }, requests: seen }
     }
 
     fn count(&self, path: &str) -> usize {
-        self.seen.lock().unwrap().iter().filter(|one| one.starts_with(path)).count()
+        self.requests.lock().unwrap().iter().filter(|one| one.starts_with(path)).count()
     }
 
     async fn names(&self, clusters: &Clusters, kind: &str) -> Result<Vec<String>, KubernetesError> {
@@ -73,8 +74,8 @@ fn discovery(path: &str) -> Option<(u16, Value)> {
 }
 
 fn clusters(settings: Settings) -> Clusters {
-    let token = Token { secret: Secret::new("t0ken"), server: None };
-    Clusters::new(&permits(Mode::Real).read, settings, Arc::new(Fixed(token)), BTreeMap::new())
+    let token = ClusterToken { secret: Secret::new("t0ken"), server: None };
+    Clusters::new(&permits(Mode::Real).read, settings, Arc::new(FixedToken(token)), BTreeMap::new())
 }
 
 fn page(names: &[&str], next: &str) -> (u16, Value) {
@@ -86,7 +87,7 @@ const LIST: &str = "/api/v1/namespaces/ns/configmaps?limit=";
 
 #[tokio::test]
 async fn an_expired_list_is_restarted() {
-    let server = Server::start(|path, before| match (path.contains("continue="), before) {
+    let server = ScriptedServer::start(|path, before| match (path.contains("continue="), before) {
         _ if !path.starts_with(LIST) => None,
         (false, _) => Some(page(&["b"], "next")),
         (true, 0) => Some((410, json!({"reason": "Expired"}))),
@@ -104,7 +105,7 @@ async fn an_expired_list_is_restarted() {
 
 #[tokio::test]
 async fn a_list_that_always_expires_is_an_error() {
-    let server = Server::start(|path, _| match path.contains("continue=") {
+    let server = ScriptedServer::start(|path, _| match path.contains("continue=") {
         _ if !path.starts_with(LIST) => None,
         false => Some(page(&["b"], "next")),
         true => Some((410, json!({"reason": "Expired"}))),
@@ -116,11 +117,11 @@ async fn a_list_that_always_expires_is_an_error() {
 
 #[tokio::test]
 async fn pages_that_are_too_large_become_smaller() {
-    let server = Server::start(|path, _| {
+    let server = ScriptedServer::start(|path, _| {
         let limit: usize = path.strip_prefix(LIST)?.split('&').next()?.parse().ok()?;
         Some(page(&vec!["a"; limit], ""))
     });
-    let settings = Settings { largest_body: 8 << 10, ..http() };
+    let settings = Settings { max_body_bytes: 8 << 10, ..http() };
     let names = server.await.names(&clusters(settings), "ConfigMap").await.unwrap();
     assert_eq!(names.len(), 50);
 }
@@ -128,7 +129,8 @@ async fn pages_that_are_too_large_become_smaller() {
 #[tokio::test]
 async fn concurrent_callers_share_one_discovery() {
     let server =
-        Server::start(|path, _| if path.starts_with(LIST) { Some(page(&[], "")) } else { None }).await;
+        ScriptedServer::start(|path, _| if path.starts_with(LIST) { Some(page(&[], "")) } else { None })
+            .await;
     let clusters = clusters(http());
     let many = (0..20).map(|_| server.names(&clusters, "ConfigMap"));
     assert!(futures_util::future::join_all(many).await.iter().all(Result::is_ok));
@@ -138,7 +140,7 @@ async fn concurrent_callers_share_one_discovery() {
 
 #[tokio::test]
 async fn a_group_that_is_down_makes_only_its_kinds_unknown() {
-    let server = Server::start(|path, _| match path {
+    let server = ScriptedServer::start(|path, _| match path {
         "/apis/b.example.com/v1" => Some((503, json!({"message": "down"}))),
         _ if path.contains("/namespaces/ns/") => Some(page(&[], "")),
         _ => None,
@@ -157,27 +159,34 @@ async fn a_group_that_is_down_makes_only_its_kinds_unknown() {
 
 #[tokio::test]
 async fn a_transient_write_error_is_retried_and_has_no_secret() {
-    let server =
-        Server::start(|path, before| match (path.starts_with("/api/v1/namespaces/ns/secrets?"), before) {
+    let server = ScriptedServer::start(|path, before| {
+        match (path.starts_with("/api/v1/namespaces/ns/secrets?"), before) {
             (false, _) => None,
             (true, 1) => Some((409, json!({"reason": "AlreadyExists"}))),
             (true, _) => Some((503, json!({"message": "hunter2"}))),
-        });
+        }
+    });
     let (server, clusters) = (server.await, clusters(http()));
-    let address = Address::in_namespace(Kind::named("Secret"), "ns", "a");
-    let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let address = ObjectAddress::in_namespace(Kind::named("Secret"), "ns", "a");
+    let draft = ObjectDraft {
+        address,
+        body: json!({}),
+        precondition: WritePrecondition::Absent,
+        is_sensitive: false,
+    };
     let write = permits(Mode::Real).write.unwrap();
     let first = clusters.put(&write, &server.cluster, MANAGER, &draft).await.unwrap_err();
     assert!(matches!(first, KubernetesError::Stale { .. }), "{first}");
     let second = clusters.put(&write, &server.cluster, MANAGER, &draft).await.unwrap_err();
     assert!(
-        matches!(second, KubernetesError::Failed { status: 503, .. }) && !second.told().contains("hunter2")
+        matches!(second, KubernetesError::Failed { status: 503, .. })
+            && !second.full_message().contains("hunter2")
     );
 }
 
 #[tokio::test]
 async fn a_kind_that_is_no_longer_served_is_discovered_again() {
-    let server = Server::start(|path, before| match path {
+    let server = ScriptedServer::start(|path, before| match path {
         "/apis/a.example.com" => Some((
             200,
             json!({"name": "a.example.com", "versions": [
@@ -194,7 +203,7 @@ async fn a_kind_that_is_no_longer_served_is_discovered_again() {
 
 #[tokio::test]
 async fn a_list_whose_next_page_is_the_same_one_is_an_error() {
-    let server = Server::start(|path, _| path.starts_with(LIST).then(|| page(&["a"], "again"))).await;
+    let server = ScriptedServer::start(|path, _| path.starts_with(LIST).then(|| page(&["a"], "again"))).await;
     let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
     assert!(error.to_string().contains("the server names the same page as the next one"), "{error}");
     assert_eq!(server.count(LIST), 2);
@@ -203,7 +212,8 @@ async fn a_list_whose_next_page_is_the_same_one_is_an_error() {
 #[tokio::test]
 async fn an_invalid_name_in_a_list_is_an_error() {
     for name in ["a\u{1b}[2J", "a\nb", "../secrets", ""] {
-        let server = Server::start(move |path, _| path.starts_with(LIST).then(|| page(&[name], ""))).await;
+        let server =
+            ScriptedServer::start(move |path, _| path.starts_with(LIST).then(|| page(&[name], ""))).await;
         let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
         assert!(matches!(error, KubernetesError::Malformed { .. }), "{name:?}: {error}");
         assert!(!error.to_string().contains(|one: char| one.is_control()), "{error}");
@@ -218,7 +228,7 @@ async fn too_many_groups_are_an_error_and_not_requested() {
     };
     let many: Vec<Value> = (0..1000).map(group).collect();
     let server =
-        Server::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": many})))).await;
+        ScriptedServer::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": many})))).await;
     let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
     assert!(matches!(error, KubernetesError::Malformed { .. }), "{error}");
     assert_eq!(server.count("/apis/"), 0);
@@ -226,7 +236,8 @@ async fn too_many_groups_are_an_error_and_not_requested() {
         (0..21).map(|number| json!({"groupVersion": format!("g/v{number}")})).collect();
     let group = json!({"name": "g", "versions": versions});
     let server =
-        Server::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": [group]})))).await;
+        ScriptedServer::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": [group]}))))
+            .await;
     let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
     assert!(matches!(error, KubernetesError::Malformed { .. }), "{error}");
     assert_eq!(server.count("/apis/"), 0);
@@ -237,7 +248,8 @@ async fn an_object_of_another_namespace_in_a_list_is_an_error() {
     for namespace in [json!("other"), json!(null)] {
         let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1", "namespace": namespace});
         let body = json!({"items": [{"metadata": metadata}]});
-        let server = Server::start(move |path, _| path.starts_with(LIST).then(|| (200, body.clone()))).await;
+        let server =
+            ScriptedServer::start(move |path, _| path.starts_with(LIST).then(|| (200, body.clone()))).await;
         let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
         assert!(error.to_string().contains("an object of another namespace"), "{error}");
     }

@@ -13,14 +13,14 @@ use futures_util::future::BoxFuture;
 use qontract_access::{Mode, Permits, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
 use qontract_client_kubernetes::{
-    Address, Cluster, ClusterSettings, Clusters, Draft, Fields, Kind, Kubernetes, KubernetesError, MANAGER,
-    Object, Onto, Sandbox, Token, TokenError, Tokens,
+    Cluster, ClusterSettings, ClusterToken, Clusters, FieldOwnership, Kind, Kubernetes, KubernetesError,
+    MANAGER, Object, ObjectAddress, ObjectDraft, Sandbox, TokenError, TokenSource, WritePrecondition,
 };
 use qontract_testkit::{Scratch, permits};
 use serde_json::{Value, json};
 
 /// A cluster to test on.
-pub struct World {
+pub struct ContractFixture {
     pub kubernetes: Box<dyn Kubernetes>,
     pub permits: Permits,
     pub cluster: Cluster,
@@ -31,7 +31,7 @@ pub struct World {
 }
 
 /// The real API server, from environment variables.
-pub struct Api {
+pub struct RealApiServer {
     pub url: String,
     pub ca: Vec<u8>,
     pub token: String,
@@ -39,7 +39,7 @@ pub struct Api {
     pub kubectl: String,
 }
 
-impl Api {
+impl RealApiServer {
     pub fn shared() -> Self {
         let variable = |name: &str| {
             std::env::var(name)
@@ -63,16 +63,16 @@ impl Api {
             ca: Some(self.ca.clone()),
             per_second: NonZeroU32::new(1000).unwrap(),
             rehearses: true,
-            gone_within: Duration::from_secs(2),
+            removal_timeout: Duration::from_secs(2),
             ..ClusterSettings::default()
         }
     }
 
     /// The clusters of a run, with this token.
     pub fn clusters(&self, permit: &ReadPermit, token: &str) -> Clusters {
-        let token = Token { secret: Secret::new(token), server: Some(format!("{}/", self.url)) };
+        let token = ClusterToken { secret: Secret::new(token), server: Some(format!("{}/", self.url)) };
         let settings = BTreeMap::from([("real".to_owned(), self.settings())]);
-        Clusters::new(permit, http(), Arc::new(Fixed(token)), settings)
+        Clusters::new(permit, http(), Arc::new(FixedToken(token)), settings)
     }
 
     /// Runs kubectl and returns its output.
@@ -95,17 +95,26 @@ impl Api {
 }
 
 /// The same token for all clusters.
-pub struct Fixed(pub Token);
+pub struct FixedToken(pub ClusterToken);
 
-impl Tokens for Fixed {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
+impl TokenSource for FixedToken {
+    fn token<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a Cluster,
+    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
         async { Ok(self.0.clone()) }.boxed()
     }
 }
 
 /// HTTP settings with few and short retries.
 pub fn http() -> Settings {
-    Settings { retries: 1, pause: Duration::from_millis(10), proxies: Proxies::Never, ..Settings::default() }
+    Settings {
+        retries: 1,
+        initial_backoff: Duration::from_millis(10),
+        proxies: Proxies::Never,
+        ..Settings::default()
+    }
 }
 
 /// A unique name.
@@ -114,77 +123,84 @@ pub fn unique(prefix: &str) -> String {
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-impl World {
+impl ContractFixture {
     pub async fn sandbox() -> Self {
         let scratch = Scratch::new();
         let cluster =
             Cluster { name: "c1".to_owned(), server: "https://api.example.com".to_owned(), token: None };
-        Self::begin(Box::new(Sandbox::new(scratch.path())), cluster, Some(scratch)).await
+        Self::start(Box::new(Sandbox::new(scratch.path())), cluster, Some(scratch)).await
     }
 
     pub async fn real_cluster() -> Self {
-        let api = Api::shared();
+        let api = RealApiServer::shared();
         let clusters = api.clusters(&permits(Mode::Real).read, &api.token);
-        Self::begin(Box::new(clusters), api.cluster(), None).await
+        Self::start(Box::new(clusters), api.cluster(), None).await
     }
 
-    async fn begin(kubernetes: Box<dyn Kubernetes>, cluster: Cluster, scratch: Option<Scratch>) -> Self {
+    async fn start(kubernetes: Box<dyn Kubernetes>, cluster: Cluster, scratch: Option<Scratch>) -> Self {
         let world =
             Self { kubernetes, permits: permits(Mode::Real), cluster, namespace: unique("t"), scratch };
-        let namespace = Address::of_cluster(Kind::namespace(), world.namespace.clone());
-        world.put(&namespace, json!({}), Onto::Nothing).await.unwrap();
+        let namespace = ObjectAddress::cluster_scoped(Kind::namespace(), world.namespace.clone());
+        world.put(&namespace, json!({}), WritePrecondition::Absent).await.unwrap();
         world
     }
 
     /// Removes the namespace.
     pub async fn clean(&self) {
-        let namespace = Address::of_cluster(Kind::namespace(), self.namespace.clone());
+        let namespace = ObjectAddress::cluster_scoped(Kind::namespace(), self.namespace.clone());
         // The controllers of a real cluster write to it as well, so the removal may have to be retried.
         while let Err(error) = self.remove(&self.get(&namespace).await).await {
             assert!(matches!(error, KubernetesError::Stale { .. }), "{error}");
         }
     }
 
-    pub fn config_map(&self, name: &str) -> Address {
+    pub fn config_map(&self, name: &str) -> ObjectAddress {
         self.address("ConfigMap", name)
     }
 
-    pub fn address(&self, kind: &str, name: &str) -> Address {
-        Address::in_namespace(kind.parse().unwrap(), self.namespace.clone(), name)
+    pub fn address(&self, kind: &str, name: &str) -> ObjectAddress {
+        ObjectAddress::in_namespace(kind.parse().unwrap(), self.namespace.clone(), name)
     }
 
-    pub async fn put(&self, address: &Address, body: Value, onto: Onto) -> Result<(), KubernetesError> {
+    pub async fn put(
+        &self,
+        address: &ObjectAddress,
+        body: Value,
+        onto: WritePrecondition,
+    ) -> Result<(), KubernetesError> {
         self.put_as(MANAGER, address, body, onto).await
     }
 
     pub async fn put_as(
         &self,
         manager: &str,
-        address: &Address,
+        address: &ObjectAddress,
         body: Value,
-        onto: Onto,
+        onto: WritePrecondition,
     ) -> Result<(), KubernetesError> {
-        let draft = Draft { address: address.clone(), body, onto, is_sensitive: false };
+        let draft = ObjectDraft { address: address.clone(), body, precondition: onto, is_sensitive: false };
         self.kubernetes.put(self.permits.write.as_ref().unwrap(), &self.cluster, manager, &draft).await
     }
 
     /// Applies onto the current version.
-    pub async fn apply(&self, address: &Address, body: Value) -> Result<(), KubernetesError> {
+    pub async fn apply(&self, address: &ObjectAddress, body: Value) -> Result<(), KubernetesError> {
         let live = self.get(address).await;
-        self.put(address, body, Onto::Version(live.version, live.fields)).await
+        self.put(address, body, WritePrecondition::Version(live.version, live.field_ownership)).await
     }
 
     /// Applies onto the current version as another manager.
-    pub async fn apply_as(&self, manager: &str, address: &Address, body: Value) {
+    pub async fn apply_as(&self, manager: &str, address: &ObjectAddress, body: Value) {
         let live = self.get(address).await;
-        self.put_as(manager, address, body, Onto::Version(live.version, Fields::Settled)).await.unwrap();
+        self.put_as(manager, address, body, WritePrecondition::Version(live.version, FieldOwnership::Ours))
+            .await
+            .unwrap();
     }
 
-    pub async fn find(&self, address: &Address) -> Option<Object> {
+    pub async fn find(&self, address: &ObjectAddress) -> Option<Object> {
         self.kubernetes.get(&self.permits.read, &self.cluster, address).await.unwrap()
     }
 
-    pub async fn get(&self, address: &Address) -> Object {
+    pub async fn get(&self, address: &ObjectAddress) -> Object {
         self.find(address).await.unwrap()
     }
 
@@ -210,7 +226,7 @@ impl World {
         body["kind"] = kind.into();
         body["metadata"] = json!({"name": name, "namespace": self.namespace});
         let Some(scratch) = &self.scratch else {
-            Api::shared().kubectl(&["apply", "-f", "-"], &body);
+            RealApiServer::shared().kubectl(&["apply", "-f", "-"], &body);
             return;
         };
         let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": body.to_string()});
@@ -219,10 +235,10 @@ impl World {
     }
 
     /// Waits until a kind is served: a real cluster takes a moment.
-    pub async fn served(&self, kind: &str) {
+    pub async fn wait_until_served(&self, kind: &str) {
         let kind: Kind = kind.parse().unwrap();
         for _ in 0..200 {
-            if self.kubernetes.served(&self.permits.read, &self.cluster, &kind).await.is_ok() {
+            if self.kubernetes.api_resource(&self.permits.read, &self.cluster, &kind).await.is_ok() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -11,50 +11,50 @@ use futures_util::future::BoxFuture;
 use qontract_concurrency::OnceMap;
 use tokio::time::Instant;
 
-use super::Found;
+use super::FetchedSecret;
 use crate::error::SecretsError;
 
 /// Lifetimes and size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caching {
+pub struct CacheSettings {
     /// Lifetime of a latest version.
-    pub latest: Duration,
+    pub latest_ttl: Duration,
     /// Lifetime of a version that was requested by number, and of the KV version of a mount.
-    pub pinned: Duration,
+    pub pinned_ttl: Duration,
     /// Maximum number of cached secrets.
-    pub entries: usize,
+    pub max_entries: usize,
 }
 
-impl Default for Caching {
+impl Default for CacheSettings {
     fn default() -> Self {
-        Self { latest: Duration::from_mins(1), pinned: Duration::from_mins(10), entries: 2048 }
+        Self { latest_ttl: Duration::from_mins(1), pinned_ttl: Duration::from_mins(10), max_entries: 2048 }
     }
 }
 
 /// The key of a cache entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct CacheKey {
     pub path: String,
     pub version: Option<u64>,
 }
 
-type Outcome = Result<Arc<Found>, SecretsError>;
+type CacheResult = Result<Arc<FetchedSecret>, SecretsError>;
 
 /// The cache, with entries that are complete or being read.
-pub(super) struct Cache {
-    caching: Caching,
-    entries: OnceMap<Key, Result<CachedSecret, SecretsError>>,
+pub(super) struct SecretCache {
+    caching: CacheSettings,
+    entries: OnceMap<CacheKey, Result<CachedSecret, SecretsError>>,
 }
 
 /// A cached secret and its expiry.
 #[derive(Clone)]
 struct CachedSecret {
-    found: Arc<Found>,
+    secret: Arc<FetchedSecret>,
     expires: Instant,
 }
 
-impl Cache {
-    pub fn new(caching: Caching) -> Self {
+impl SecretCache {
+    pub fn new(caching: CacheSettings) -> Self {
         Self { caching, entries: OnceMap::default() }
     }
 
@@ -62,28 +62,28 @@ impl Cache {
     /// not cached.
     pub async fn get(
         &self,
-        key: Key,
-        load: impl FnOnce(Key) -> BoxFuture<'static, Result<Found, SecretsError>>,
-    ) -> Outcome {
-        let lifetime = if key.version.is_some() { self.caching.pinned } else { self.caching.latest };
+        key: CacheKey,
+        load: impl FnOnce(CacheKey) -> BoxFuture<'static, Result<FetchedSecret, SecretsError>>,
+    ) -> CacheResult {
+        let lifetime = if key.version.is_some() { self.caching.pinned_ttl } else { self.caching.latest_ttl };
         let entry = self.entries.valid_entry(key.clone(), is_fresh);
         let secret = entry.get_or_init_if(Result::is_ok, || async {
             let found = load(key).await?;
-            Ok(CachedSecret { found: Arc::new(found), expires: Instant::now() + lifetime })
+            Ok(CachedSecret { secret: Arc::new(found), expires: Instant::now() + lifetime })
         });
         let secret = secret.await?;
         self.evict();
-        Ok(secret.found)
+        Ok(secret.secret)
     }
 
     /// Removes expired entries and, if that is not enough, those that expire first. Entries being read stay.
     fn evict(&self) {
-        if self.entries.len() <= self.caching.entries {
+        if self.entries.len() <= self.caching.max_entries {
             return;
         }
         self.entries.retain(|_, secret| secret.is_none_or(is_fresh));
-        while self.entries.len() > self.caching.entries {
-            let mut first: Option<(Instant, Key)> = None;
+        while self.entries.len() > self.caching.max_entries {
+            let mut first: Option<(Instant, CacheKey)> = None;
             self.entries.retain(|key, secret| {
                 if let Some(Ok(secret)) = secret
                     && first.as_ref().is_none_or(|(expires, first)| (secret.expires, key) < (*expires, first))
@@ -98,7 +98,7 @@ impl Cache {
     }
 
     /// Removes all versions of a secret. A read in progress is not cached.
-    pub fn forget(&self, path: &str) {
+    pub fn invalidate(&self, path: &str) {
         self.entries.retain(|key, _| key.path != path);
     }
 }
@@ -107,7 +107,7 @@ fn is_fresh(secret: &Result<CachedSecret, SecretsError>) -> bool {
     secret.as_ref().is_ok_and(|secret| Instant::now() < secret.expires)
 }
 
-impl fmt::Debug for Cache {
+impl fmt::Debug for SecretCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cache({} secrets)", self.entries.len())
     }

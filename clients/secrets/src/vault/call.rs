@@ -21,19 +21,19 @@ impl Vault {
 
     /// Sends a request with the token of the session. If the response is 403 and the token is no longer
     /// valid, logs in and retries once. `failed` converts errors.
-    pub(super) async fn ask(
+    pub(super) async fn send_authenticated(
         &self,
         access: AccessPermit<'_>,
         request: Request,
         failed: impl Fn(HttpError) -> SecretsError,
     ) -> Result<Response, SecretsError> {
-        let request = request.also(StatusCode::FORBIDDEN);
+        let request = request.accept_status(StatusCode::FORBIDDEN);
         let session = self.shared.sessions.current(self, access).await?;
         let response = self.send(access, session.sign(request.clone())).await.map_err(&failed)?;
         if response.status != StatusCode::FORBIDDEN || self.is_live(access, &session).await? {
             return Ok(response);
         }
-        let session = self.shared.sessions.after(self, access, &session).await?;
+        let session = self.shared.sessions.replace(self, access, &session).await?;
         self.send(access, session.sign(request)).await.map_err(failed)
     }
 
@@ -41,20 +41,25 @@ impl Vault {
     pub async fn check_login(&self, permit: &ReadPermit) -> Result<(), SecretsError> {
         let access = AccessPermit::Read(permit);
         let session = self.shared.sessions.current(self, access).await?;
-        if self.is_live(access, &session).await? { Ok(()) } else { Err(self.refused(StatusCode::FORBIDDEN)) }
+        if self.is_live(access, &session).await? {
+            Ok(())
+        } else {
+            Err(self.login_error(StatusCode::FORBIDDEN))
+        }
     }
 
     /// Whether the token of a session is still valid.
     async fn is_live(&self, access: AccessPermit<'_>, session: &Session) -> Result<bool, SecretsError> {
-        let request = Request::get(self.at(&["auth", "token", "lookup-self"])).also(StatusCode::FORBIDDEN);
+        let request = Request::get(self.api_url(&["auth", "token", "lookup-self"]))
+            .accept_status(StatusCode::FORBIDDEN);
         let answer = self.send(access, session.sign(request)).await;
         let answer = answer.map_err(|error| self.unreachable(error, "our own token"))?;
         Ok(answer.status != StatusCode::FORBIDDEN)
     }
 
     /// The URL of a path below `/v1/`.
-    pub(super) fn at(&self, segments: &[&str]) -> Url {
-        address(&self.shared.server, segments)
+    pub(super) fn api_url(&self, segments: &[&str]) -> Url {
+        build_api_url(&self.shared.server, segments)
     }
 
     /// The error of a call that sent no secret but the token.
@@ -64,7 +69,7 @@ impl Vault {
 }
 
 /// The URL of a path below `/v1/`, with each segment escaped.
-pub(super) fn address(server: &Url, segments: &[&str]) -> Url {
+pub(super) fn build_api_url(server: &Url, segments: &[&str]) -> Url {
     let mut url = server.clone();
     url.set_query(None);
     if let Ok(mut path) = url.path_segments_mut() {
@@ -87,10 +92,10 @@ pub(super) fn malformed(what: &str, why: &'static str) -> SecretsError {
 mod tests {
     use qontract_client_http::Url;
 
-    use super::address;
+    use super::build_api_url;
 
     fn check(server: &str, segments: &[&str], expect: &str) {
-        assert_eq!(address(&Url::parse(server).unwrap(), segments).as_str(), expect);
+        assert_eq!(build_api_url(&Url::parse(server).unwrap(), segments).as_str(), expect);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::Vault;
 use super::call::{json as read, malformed};
-use super::lease::Lease;
 use super::session::Session;
+use super::token_lease::TokenLease;
 use crate::error::SecretsError;
 
 /// The login method.
@@ -41,7 +41,7 @@ pub enum Login {
 
 impl Login {
     /// The paths below `/v1/` that logins and renewals post to.
-    pub(super) fn posts(&self) -> Vec<String> {
+    pub(super) fn post_paths(&self) -> Vec<String> {
         let login = match self {
             Self::Token(_) => None,
             Self::AppRole { mount, .. } | Self::Kubernetes { mount, .. } => {
@@ -69,7 +69,7 @@ impl Vault {
         number: u64,
     ) -> Result<Session, SecretsError> {
         let (mount, body) = match &self.shared.login {
-            Login::Token(token) => return self.look_up(access, token, number).await,
+            Login::Token(token) => return self.look_up_token(access, token, number).await,
             Login::AppRole { mount, role_id, secret_id } => {
                 (mount, json!({"role_id": role_id.expose(), "secret_id": secret_id.expose()}))
             }
@@ -82,13 +82,13 @@ impl Vault {
             }
         };
         let path: Vec<&str> = ["auth"].into_iter().chain(mount.split('/')).chain(["login"]).collect();
-        let request = Request::post(self.at(&path), "application/json", body.to_string().into_bytes());
+        let request = Request::post(self.api_url(&path), "application/json", body.to_string().into_bytes());
         let response = self.send(access, request).await.map_err(|error| {
             SecretsError::of_secret_body(error, "our login", &self.shared.server, |status| {
-                self.refused(status)
+                self.login_error(status)
             })
         })?;
-        let (token, lease) = granted(&read(&response, "our login")?)?;
+        let (token, lease) = parse_auth(&read(&response, "our login")?)?;
         Ok(Session { token, number, lease })
     }
 
@@ -98,56 +98,58 @@ impl Vault {
         access: AccessPermit<'_>,
         session: &Session,
     ) -> Result<Session, SecretsError> {
-        let url = self.at(&["auth", "token", "renew-self"]);
+        let url = self.api_url(&["auth", "token", "renew-self"]);
         let request = session.sign(Request::post(url, "application/json", b"{}".to_vec()));
         let response =
             self.send(access, request).await.map_err(|error| self.unreachable(error, "our own token"))?;
-        let (token, lease) = granted(&read(&response, "our own token")?)?;
+        let (token, lease) = parse_auth(&read(&response, "our own token")?)?;
         let lease = match (lease, session.lease) {
-            (Some(new), Some(old)) => Some(new.unless_spent(&old, Instant::now())),
+            (Some(new), Some(old)) => Some(new.cap_renewal(&old, Instant::now())),
             (new, _) => new,
         };
         Ok(Session { token, number: session.number, lease })
     }
 
-    async fn look_up(
+    async fn look_up_token(
         &self,
         access: AccessPermit<'_>,
         token: &Secret,
         number: u64,
     ) -> Result<Session, SecretsError> {
         let session = Session { token: token.clone(), number, lease: None };
-        let request = Request::get(self.at(&["auth", "token", "lookup-self"]));
-        let request = session.sign(request.also(StatusCode::FORBIDDEN).also(StatusCode::NOT_FOUND));
+        let request = Request::get(self.api_url(&["auth", "token", "lookup-self"]));
+        let request =
+            session.sign(request.accept_status(StatusCode::FORBIDDEN).accept_status(StatusCode::NOT_FOUND));
         let response = self.send(access, request).await;
         let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
         match response.status {
-            StatusCode::FORBIDDEN => Err(self.refused(response.status)),
+            StatusCode::FORBIDDEN => Err(self.login_error(response.status)),
             // The server has no look-up: the token is used until it is refused.
             StatusCode::NOT_FOUND => Ok(session),
             _ => {
                 let data = &read(&response, "our own token")?["data"];
-                let lease = Lease::new(data["ttl"].as_u64(), data["renewable"].as_bool(), Instant::now());
+                let lease =
+                    TokenLease::new(data["ttl"].as_u64(), data["renewable"].as_bool(), Instant::now());
                 // A token that cannot be renewed is used until it is refused: there is no other.
-                Ok(Session { lease: lease.filter(Lease::is_renewable), ..session })
+                Ok(Session { lease: lease.filter(TokenLease::is_renewable), ..session })
             }
         }
     }
 
     /// The error of a failed login.
-    pub(super) fn refused(&self, status: StatusCode) -> SecretsError {
+    pub(super) fn login_error(&self, status: StatusCode) -> SecretsError {
         SecretsError::Login { how: self.shared.login.describe(), status }
     }
 }
 
 /// The token and its lifetime, from the response to a login.
-fn granted(answer: &Value) -> Result<(Secret, Option<Lease>), SecretsError> {
+fn parse_auth(answer: &Value) -> Result<(Secret, Option<TokenLease>), SecretsError> {
     let auth = &answer["auth"];
     let token = auth["client_token"].as_str().ok_or_else(|| malformed("our login", "it has no token"))?;
     // It is sent as a header.
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(malformed("our login", "its token is not printable"));
     }
-    let lease = Lease::new(auth["lease_duration"].as_u64(), auth["renewable"].as_bool(), Instant::now());
+    let lease = TokenLease::new(auth["lease_duration"].as_u64(), auth["renewable"].as_bool(), Instant::now());
     Ok((Secret::new(token), lease))
 }

@@ -12,86 +12,87 @@ use tokio::time::Instant;
 use super::Vault;
 use super::call::{json, malformed};
 use crate::error::SecretsError;
-use crate::place::{Place, segments};
+use crate::location::{SecretLocation, segments};
 
 /// The version of a KV engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kv {
+pub enum KvVersion {
     /// KV 1: one version of each secret, which is overwritten.
-    One,
+    V1,
     /// KV 2: versions, and writes with a precondition.
-    Two,
+    V2,
 }
 
 /// A mount: its path with a trailing slash, and its KV version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     pub path: String,
-    pub kv: Kv,
+    pub kv: KvVersion,
 }
 
 /// Configured and discovered mounts. Mounts are never nested, so at most one prefix of a path is a mount.
 #[derive(Debug)]
-pub(super) struct Mounts {
-    given: BTreeMap<String, Kv>,
-    found: Mutex<BTreeMap<String, (Kv, Instant)>>,
+pub(super) struct MountCache {
+    configured: BTreeMap<String, KvVersion>,
+    discovered: Mutex<BTreeMap<String, (KvVersion, Instant)>>,
     /// Lifetime of a discovered mount.
-    believed: Duration,
+    ttl: Duration,
 }
 
-impl Mounts {
-    pub fn new(given: BTreeMap<String, Kv>, believed: Duration) -> Self {
+impl MountCache {
+    pub fn new(given: BTreeMap<String, KvVersion>, ttl: Duration) -> Self {
         let given = given.into_iter().map(|(path, kv)| (format!("{}/", path.trim_matches('/')), kv));
-        Self { given: given.collect(), found: Mutex::default(), believed }
+        Self { configured: given.collect(), discovered: Mutex::default(), ttl }
     }
 
-    fn known(&self, path: &str, now: Instant) -> Option<Mount> {
-        let found = self.found.lock();
+    fn lookup(&self, path: &str, now: Instant) -> Option<Mount> {
+        let found = self.discovered.lock();
         path.match_indices('/').find_map(|(index, _)| {
             let prefix = &path[..=index];
             let fresh = found.get(prefix).filter(|(_, until)| now < *until);
-            let kv = self.given.get(prefix).copied().or(fresh.map(|(kv, _)| *kv))?;
+            let kv = self.configured.get(prefix).copied().or(fresh.map(|(kv, _)| *kv))?;
             Some(Mount { path: prefix.to_owned(), kv })
         })
     }
 
-    fn remember(&self, mount: &Mount, now: Instant) {
-        let mut found = self.found.lock();
-        found.insert(mount.path.clone(), (mount.kv, now + self.believed));
+    fn insert(&self, mount: &Mount, now: Instant) {
+        let mut found = self.discovered.lock();
+        found.insert(mount.path.clone(), (mount.kv, now + self.ttl));
     }
 }
 
 impl Vault {
     /// The mount of a secret.
     pub(super) async fn mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
-        if let Some(mount) = self.shared.mounts.known(path, Instant::now()) {
+        if let Some(mount) = self.shared.mounts.lookup(path, Instant::now()) {
             return Ok(mount);
         }
-        let mount = match self.told_mount(access, path).await? {
+        let mount = match self.query_mount(access, path).await? {
             Some(mount) => mount,
-            None => self.probed_mount(access, path).await?,
+            None => self.probe_mount(access, path).await?,
         };
-        self.shared.mounts.remember(&mount, Instant::now());
+        self.shared.mounts.insert(&mount, Instant::now());
         Ok(mount)
     }
 
     /// Queries the mount of a path. `None` if we may not access the path, or the server does not support the
     /// query.
-    async fn told_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
+    async fn query_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");
         let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
-        let mut request = Request::get(self.at(&place.collect::<Vec<_>>()));
+        let mut request = Request::get(self.api_url(&place.collect::<Vec<_>>()));
         // Servers without this endpoint respond with different statuses.
         for status in [400, 404, 405, 500, 501] {
-            request = request.also(StatusCode::from_u16(status).expect("an HTTP status"));
+            request = request.accept_status(StatusCode::from_u16(status).expect("an HTTP status"));
         }
-        let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
+        let response =
+            self.send_authenticated(access, request, |error| self.unreachable(error, what.clone())).await?;
         if response.status != StatusCode::OK {
             return Ok(None);
         }
         let data = &json(&response, &what)?["data"];
         let mount = data["path"].as_str().ok_or_else(|| malformed(&what, "it has no path"))?;
-        let kv = engine(data).map_err(|why| malformed(&what, why))?;
+        let kv = parse_engine(data).map_err(|why| malformed(&what, why))?;
         let mount = format!("{}/", mount.trim_matches('/'));
         if !format!("{path}/").starts_with(&mount) {
             return Err(malformed(&what, "the mount is not a prefix of the path"));
@@ -101,21 +102,22 @@ impl Vault {
 
     /// Detects the KV version of the mount at the first segment: only KV 2 has a configuration with
     /// `max_versions`.
-    async fn probed_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
+    async fn probe_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         let first = *segments(path)?.first().unwrap_or(&path);
         let what = format!("mount `{first}/`");
-        let request = Request::get(self.at(&[first, "config"])).also(StatusCode::NOT_FOUND);
-        let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
+        let request = Request::get(self.api_url(&[first, "config"])).accept_status(StatusCode::NOT_FOUND);
+        let response =
+            self.send_authenticated(access, request, |error| self.unreachable(error, what.clone())).await?;
         let kv = match response.status {
             // With a wrong guess of the version, an existing secret would seem absent.
             StatusCode::FORBIDDEN => {
-                return Err(SecretsError::Denied(Place::within(path, None, &format!("{first}/"))));
+                return Err(SecretsError::Denied(SecretLocation::in_mount(path, None, &format!("{first}/"))));
             }
-            StatusCode::NOT_FOUND => Kv::One,
+            StatusCode::NOT_FOUND => KvVersion::V1,
             _ => match &json(&response, &what)?["data"] {
-                data if data["max_versions"].is_u64() => Kv::Two,
+                data if data["max_versions"].is_u64() => KvVersion::V2,
                 // A secret named `config`.
-                data if data.is_object() && data.get("max_versions").is_none() => Kv::One,
+                data if data.is_object() && data.get("max_versions").is_none() => KvVersion::V1,
                 _ => return Err(malformed(&what, "its version is unknown")),
             },
         };
@@ -125,17 +127,17 @@ impl Vault {
 
 /// The KV version in the description of a mount. Unknown versions are errors: a wrong guess would make a
 /// secret seem absent.
-fn engine(data: &Value) -> Result<Kv, &'static str> {
+fn parse_engine(data: &Value) -> Result<KvVersion, &'static str> {
     if !matches!(data["type"].as_str(), Some("kv" | "generic")) {
         return Err("its engine is not KV");
     }
     match &data["options"] {
         // Mounts without options have version 1.
-        Value::Null => Ok(Kv::One),
+        Value::Null => Ok(KvVersion::V1),
         Value::Object(options) => match options.get("version") {
-            None => Ok(Kv::One),
-            Some(version) if version == "1" => Ok(Kv::One),
-            Some(version) if version == "2" => Ok(Kv::Two),
+            None => Ok(KvVersion::V1),
+            Some(version) if version == "1" => Ok(KvVersion::V1),
+            Some(version) if version == "2" => Ok(KvVersion::V2),
             Some(_) => Err("its version is unknown"),
         },
         _ => Err("its version is unknown"),
@@ -150,35 +152,36 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::time::Instant;
 
-    use super::{Kv, Mount, Mounts, engine};
+    use super::{KvVersion, Mount, MountCache, parse_engine};
 
     #[test]
     fn a_mount_is_a_configured_or_cached_prefix() {
         let start = Instant::now();
-        let mounts = Mounts::new(BTreeMap::from([("given".to_owned(), Kv::One)]), Duration::from_mins(1));
-        mounts.remember(&Mount { path: "a/b/".to_owned(), kv: Kv::Two }, start);
-        let check = |path: &str, after: u64, expect: Option<(&str, Kv)>| {
-            let known = mounts.known(path, start + Duration::from_secs(after));
+        let mounts =
+            MountCache::new(BTreeMap::from([("given".to_owned(), KvVersion::V1)]), Duration::from_mins(1));
+        mounts.insert(&Mount { path: "a/b/".to_owned(), kv: KvVersion::V2 }, start);
+        let check = |path: &str, after: u64, expect: Option<(&str, KvVersion)>| {
+            let known = mounts.lookup(path, start + Duration::from_secs(after));
             assert_eq!(known, expect.map(|(path, kv)| Mount { path: path.to_owned(), kv }), "{path}");
         };
-        check("a/b/c", 59, Some(("a/b/", Kv::Two)));
+        check("a/b/c", 59, Some(("a/b/", KvVersion::V2)));
         check("a/b/c", 60, None);
         check("a/bc/d", 0, None);
         check("a/b", 0, None);
-        check("given/x/y", 999, Some(("given/", Kv::One)));
+        check("given/x/y", 999, Some(("given/", KvVersion::V1)));
     }
 
     #[test]
     fn an_unknown_engine_is_an_error() {
-        let check = |kind: Value, options: Value, expect: Result<Kv, &'static str>| {
+        let check = |kind: Value, options: Value, expect: Result<KvVersion, &'static str>| {
             let data = json!({"type": kind, "options": options});
-            assert_eq!(engine(&data), expect, "{data}");
+            assert_eq!(parse_engine(&data), expect, "{data}");
         };
-        check("kv".into(), json!({"version": "2"}), Ok(Kv::Two));
-        check("kv".into(), json!({"version": "1"}), Ok(Kv::One));
-        check("kv".into(), json!(null), Ok(Kv::One));
-        check("kv".into(), json!({}), Ok(Kv::One));
-        check("generic".into(), json!(null), Ok(Kv::One));
+        check("kv".into(), json!({"version": "2"}), Ok(KvVersion::V2));
+        check("kv".into(), json!({"version": "1"}), Ok(KvVersion::V1));
+        check("kv".into(), json!(null), Ok(KvVersion::V1));
+        check("kv".into(), json!({}), Ok(KvVersion::V1));
+        check("generic".into(), json!(null), Ok(KvVersion::V1));
         for version in [json!("3"), json!(""), json!(2), json!(null), json!(["2"])] {
             check("kv".into(), json!({"version": version}), Err("its version is unknown"));
         }

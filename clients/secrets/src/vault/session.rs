@@ -12,8 +12,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::Vault;
-use super::lease::Lease;
 use super::login::Login;
+use super::token_lease::TokenLease;
 use crate::error::SecretsError;
 
 /// A token and its lifetime.
@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub token: Secret,
     /// The number of its login.
     pub number: u64,
-    pub lease: Option<Lease>,
+    pub lease: Option<TokenLease>,
 }
 
 impl Session {
@@ -31,12 +31,12 @@ impl Session {
         request.secret_header("x-vault-token", &self.token)
     }
 
-    fn is_due(&self, now: Instant) -> bool {
-        self.lease.is_some_and(|lease| lease.is_due(now))
+    fn needs_renewal(&self, now: Instant) -> bool {
+        self.lease.is_some_and(|lease| lease.needs_renewal(now))
     }
 
-    fn is_over(&self, now: Instant) -> bool {
-        self.lease.is_some_and(|lease| lease.is_over(now))
+    fn is_expired(&self, now: Instant) -> bool {
+        self.lease.is_some_and(|lease| lease.is_expired(now))
     }
 
     fn is_renewable(&self) -> bool {
@@ -46,83 +46,83 @@ impl Session {
 
 /// The session, shared by all callers.
 #[derive(Default)]
-pub(super) struct Sessions {
-    state: Mutex<State>,
+pub(super) struct SharedSession {
+    state: Mutex<SessionState>,
     /// Number of login attempts; read without the lock.
-    tries: AtomicU64,
+    attempts: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     session: Option<Session>,
     failure: Option<SecretsError>,
 }
 
-impl Sessions {
+impl SharedSession {
     /// A valid session, renewed or replaced if that is due.
     pub async fn current(&self, vault: &Vault, access: AccessPermit<'_>) -> Result<Session, SecretsError> {
-        let seen = self.tries.load(Ordering::SeqCst);
+        let seen = self.attempts.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;
         let Some(session) = state.session.clone() else {
-            return self.begin(&mut state, vault, access, seen).await;
+            return self.log_in_once(&mut state, vault, access, seen).await;
         };
         let now = Instant::now();
-        if !session.is_due(now) {
+        if !session.needs_renewal(now) {
             return Ok(session);
         }
         if session.is_renewable()
-            && !session.is_over(now)
+            && !session.is_expired(now)
             && let Ok(renewed) = vault.renew(access, &session).await
         {
             return Ok(state.session.insert(renewed).clone());
         }
-        match self.begin(&mut state, vault, access, seen).await {
+        match self.log_in_once(&mut state, vault, access, seen).await {
             // The old token is still valid; a later login may succeed before it expires.
-            Err(error) if error.is_transient() && !session.is_over(Instant::now()) => Ok(session),
+            Err(error) if error.is_transient() && !session.is_expired(Instant::now()) => Ok(session),
             other => other,
         }
     }
 
     /// Replaces a session that Vault no longer accepts.
-    pub async fn after(
+    pub async fn replace(
         &self,
         vault: &Vault,
         access: AccessPermit<'_>,
         ended: &Session,
     ) -> Result<Session, SecretsError> {
-        let seen = self.tries.load(Ordering::SeqCst);
+        let seen = self.attempts.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;
         match (&state.session, &vault.shared.login) {
             (Some(session), _) if session.number != ended.number => Ok(session.clone()),
-            (_, Login::Token(_)) => Err(vault.refused(StatusCode::FORBIDDEN)),
+            (_, Login::Token(_)) => Err(vault.login_error(StatusCode::FORBIDDEN)),
             (_, Login::AppRole { .. } | Login::Kubernetes { .. }) => {
                 state.session = None;
-                self.begin(&mut state, vault, access, seen).await
+                self.log_in_once(&mut state, vault, access, seen).await
             }
         }
     }
 
-    async fn begin(
+    async fn log_in_once(
         &self,
-        state: &mut State,
+        state: &mut SessionState,
         vault: &Vault,
         access: AccessPermit<'_>,
         seen: u64,
     ) -> Result<Session, SecretsError> {
-        let tries = self.tries.load(Ordering::SeqCst);
+        let tries = self.attempts.load(Ordering::SeqCst);
         if let Some(failure) = state.failure.as_ref().filter(|_| tries > seen) {
             return Err(failure.clone());
         }
         let session = vault.log_in(access, tries).await;
-        self.tries.fetch_add(1, Ordering::SeqCst);
+        self.attempts.fetch_add(1, Ordering::SeqCst);
         state.failure = session.as_ref().err().cloned();
         let session = session?;
         Ok(state.session.insert(session).clone())
     }
 }
 
-impl fmt::Debug for Sessions {
+impl fmt::Debug for SharedSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sessions({} logins)", self.tries.load(Ordering::SeqCst))
+        write!(f, "Sessions({} logins)", self.attempts.load(Ordering::SeqCst))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::desk::{Desk, pass, root};
+use crate::fixture::{VaultFixture, advance_clocks, root};
 use qontract_testkit::vault::TestVault;
 
 const READS: &str = "GET /v1/secret/data/";
@@ -14,7 +14,7 @@ const READS: &str = "GET /v1/secret/data/";
 async fn concurrent_reads_are_one_request() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value", "y": "other"}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     let fields = ["x", "y"].into_iter().cycle().take(100);
     let reads = join_all(fields.map(|field| desk.read("secret/a", field))).await;
     assert!(reads.iter().all(Result::is_ok), "{reads:?}");
@@ -25,11 +25,11 @@ async fn concurrent_reads_are_one_request() {
 async fn a_rotated_secret_is_read_after_a_bounded_time() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "old"}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "old");
     server.put("a", &json!({"x": "new"}));
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "old");
-    pass(&server, Duration::from_mins(1)).await;
+    advance_clocks(&server, Duration::from_mins(1)).await;
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "new");
 }
 
@@ -37,7 +37,7 @@ async fn a_rotated_secret_is_read_after_a_bounded_time() {
 async fn our_own_write_is_visible_immediately() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "old"}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "old");
     desk.write("secret/a", &[("x", "new")]).await.unwrap();
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "new");

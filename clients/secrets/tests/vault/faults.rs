@@ -6,17 +6,17 @@ use qontract_access::Mode;
 use qontract_client_http::{Http, Proxies, Settings};
 use qontract_client_secrets::{SecretsError, Vault, VaultSettings};
 use qontract_testkit::permits;
-use qontract_testkit::vault::{Fault, TestVault};
+use qontract_testkit::vault::{TestVault, VaultFault};
 use serde_json::json;
 
-use crate::desk::{Desk, app_role, root, told};
+use crate::fixture::{VaultFixture, app_role, error_chain, root};
 
 #[tokio::test]
 async fn a_sealed_vault_is_a_transient_error() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
-    let desk = Desk::new(&server.url(), root());
-    server.fail(Some(Fault::Sealed));
+    let desk = VaultFixture::new(&server.url(), root());
+    server.fail(Some(VaultFault::Sealed));
     let error = desk.failure("secret/a").await;
     assert!(matches!(error, SecretsError::Sealed(_)) && error.is_transient(), "{error:?}");
     assert_eq!(error.to_string(), format!("Vault at `{}` is sealed", server.url()));
@@ -28,8 +28,8 @@ async fn a_sealed_vault_is_a_transient_error() {
 async fn server_errors_are_transient_and_others_are_not() {
     let server = TestVault::start();
     for (status, transient) in [(500, true), (501, true), (502, true), (503, true), (418, false)] {
-        let desk = Desk::new(&server.url(), root());
-        server.fail(Some(Fault::Status(status)));
+        let desk = VaultFixture::new(&server.url(), root());
+        server.fail(Some(VaultFault::Status(status)));
         let error = desk.failure("secret/a").await;
         assert!(matches!(error, SecretsError::Unreachable { .. }), "{error:?}");
         assert_eq!(error.is_transient(), transient, "{status}");
@@ -41,7 +41,7 @@ async fn an_unreachable_vault_is_transient() {
     let server = TestVault::start();
     let url = server.url();
     drop(server);
-    let error = Desk::new(&url, root()).failure("secret/a").await;
+    let error = VaultFixture::new(&url, root()).failure("secret/a").await;
     assert!(matches!(error, SecretsError::Unreachable { .. }) && error.is_transient(), "{error:?}");
 }
 
@@ -50,7 +50,7 @@ async fn a_slow_vault_times_out() {
     let server = TestVault::start();
     let permits = permits(Mode::DryRun);
     let limits = Settings {
-        attempt: Duration::from_millis(50),
+        attempt_timeout: Duration::from_millis(50),
         retries: 0,
         proxies: Proxies::Never,
         ..Settings::default()
@@ -58,16 +58,20 @@ async fn a_slow_vault_times_out() {
     let http = Http::new(&permits.read, limits).unwrap();
     let vault = Vault::new(&http, VaultSettings::new(server.url().parse().unwrap(), root()));
     let held = server.hold();
-    let error = Desk { vault, permits }.failure("secret/a").await;
+    let error = VaultFixture { vault, permits }.failure("secret/a").await;
     drop(held);
-    assert!(told(&error).contains("timed out after 50 ms") && error.is_transient(), "{}", told(&error));
+    assert!(
+        error_chain(&error).contains("timed out after 50 ms") && error.is_transient(),
+        "{}",
+        error_chain(&error)
+    );
 }
 
 #[tokio::test]
 async fn no_error_contains_a_request_that_the_server_echoes() {
     let server = TestVault::start();
     let login = app_role(&server);
-    let desk = Desk::new(&server.url(), login.clone());
+    let desk = VaultFixture::new(&server.url(), login.clone());
     desk.write("secret/a", &[("x", "s3cret")]).await.unwrap();
     let silent = |text: String| {
         for word in ["pass-7", "role-7", "s3cret", "n3w", "hvs."] {
@@ -75,13 +79,13 @@ async fn no_error_contains_a_request_that_the_server_echoes() {
         }
     };
     for status in [400, 403, 418, 500, 503] {
-        server.fail(Some(Fault::Status(status)));
+        server.fail(Some(VaultFault::Status(status)));
         for error in [
-            Desk::new(&server.url(), login.clone()).failure("secret/a").await,
+            VaultFixture::new(&server.url(), login.clone()).failure("secret/a").await,
             desk.failure("secret/b").await,
             desk.write("secret/a", &[("x", "n3w")]).await.unwrap_err(),
         ] {
-            silent(told(&error));
+            silent(error_chain(&error));
             silent(format!("{error:?}"));
         }
         server.fail(None);

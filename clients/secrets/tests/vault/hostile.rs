@@ -8,29 +8,29 @@ use qontract_client_http::{Http, Proxies, Settings};
 use qontract_client_secrets::{Login, MAX_ANSWER_BYTES, Secret, SecretsError, Vault, VaultSettings};
 use qontract_testkit::{Loopback, Reply, Scratch, permits};
 
-use crate::desk::{Desk, root, told};
+use crate::fixture::{VaultFixture, error_chain, root};
 
 /// Maximum number of bytes a server can send before the client closes the connection: its limit plus socket
 /// buffers.
 const MAX_SENT: usize = 24 << 20;
 
-fn desk(url: &str, login: Login) -> Desk {
+fn desk(url: &str, login: Login) -> VaultFixture {
     desk_until(url, login, Duration::from_secs(20))
 }
 
 /// A client whose requests have this deadline, with all attempts.
-fn desk_until(url: &str, login: Login, deadline: Duration) -> Desk {
+fn desk_until(url: &str, login: Login, deadline: Duration) -> VaultFixture {
     let permits = permits(Mode::DryRun);
     let settings = Settings {
         deadline,
-        attempt: Duration::from_secs(20),
+        attempt_timeout: Duration::from_secs(20),
         retries: 1,
-        pause: Duration::from_millis(1),
+        initial_backoff: Duration::from_millis(1),
         proxies: Proxies::Never,
         ..Settings::default()
     };
     let http = Http::new(&permits.read, settings).unwrap();
-    Desk { vault: Vault::new(&http, VaultSettings::new(url.parse().unwrap(), login)), permits }
+    VaultFixture { vault: Vault::new(&http, VaultSettings::new(url.parse().unwrap(), login)), permits }
 }
 
 fn json(body: &str) -> Reply {
@@ -53,7 +53,7 @@ fn logins(scratch: &Scratch) -> [Login; 3] {
 async fn check(login: Login, reply: impl Fn() -> Reply + Send + Sync + 'static) -> (SecretsError, Loopback) {
     let server = Loopback::start(move |_| reply());
     let error = desk(server.url(), login).failure("secret/a").await;
-    let text = format!("{} {error:?}", told(&error));
+    let text = format!("{} {error:?}", error_chain(&error));
     for word in ["s3cret", "root", "hvs."] {
         assert!(!text.contains(word), "{text}");
     }
@@ -68,7 +68,7 @@ async fn an_endless_response_is_read_up_to_its_limit() {
         let endless = || Reply::Endless("200 OK", String::new(), "{".to_owned(), "\"a\":1,".to_owned());
         let (error, server) = check(login, endless).await;
         assert!(
-            told(&error).contains(&format!("the answer has more than {MAX_ANSWER_BYTES} bytes")),
+            error_chain(&error).contains(&format!("the answer has more than {MAX_ANSWER_BYTES} bytes")),
             "{error:?}"
         );
         assert!(!error.is_transient());
@@ -85,7 +85,7 @@ async fn a_slow_response_times_out_at_the_deadline() {
             let server = Loopback::start(move |_| Reply::Drip(status));
             let desk = desk_until(server.url(), login.clone(), Duration::from_millis(200));
             let error = desk.failure("secret/a").await;
-            assert!(told(&error).contains("timed out after 200 ms"), "{}", told(&error));
+            assert!(error_chain(&error).contains("timed out after 200 ms"), "{}", error_chain(&error));
             assert!(error.is_transient());
         }
     }

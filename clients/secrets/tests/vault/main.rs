@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod caching;
-mod desk;
 mod faults;
+mod fixture;
 mod hostile;
 mod kubernetes;
 mod real_vault;

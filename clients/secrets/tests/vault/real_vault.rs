@@ -1,11 +1,11 @@
 //! Tests against `RustyVault`, with KV 1.
 
 use qontract_access::Mode;
-use qontract_client_secrets::{Login, Secret, SecretsError, Written};
+use qontract_client_secrets::{Login, Secret, SecretsError, WriteOutcome};
 use qontract_testkit::vault::RealVault;
 use serde_json::json;
 
-use crate::desk::{Desk, forgetful};
+use crate::fixture::{VaultFixture, no_caching};
 
 fn token(text: &str) -> Login {
     Login::Token(Secret::new(text))
@@ -14,12 +14,12 @@ fn token(text: &str) -> Login {
 #[tokio::test]
 async fn a_secret_is_written_and_read() {
     let server = RealVault::start();
-    let desk = Desk::with(&server.url(), token(server.root()), Mode::Real, forgetful());
+    let desk = VaultFixture::with(&server.url(), token(server.root()), Mode::Real, no_caching());
     let missing = "secret `secret/creds/forge` of mount `secret/` not found";
     assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap_err(), missing);
     let values = [("token", "s3cret"), ("user", "ann")];
-    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Changed);
-    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Equal);
+    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), WriteOutcome::Changed);
+    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), WriteOutcome::Unchanged);
     assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap(), "s3cret");
     // Each secret has only one version, whichever is requested.
     assert_eq!(desk.read_version("secret/creds/forge", "user", Some(7)).await.unwrap(), "ann");
@@ -39,9 +39,9 @@ async fn a_role_logs_in_and_a_wrong_secret_id_does_not() {
         role_id: Secret::new(role_id.as_str()),
         secret_id: Secret::new(secret_id),
     };
-    let desk = Desk::with(&server.url(), login(&secret_id), Mode::DryRun, forgetful());
+    let desk = VaultFixture::with(&server.url(), login(&secret_id), Mode::DryRun, no_caching());
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
-    let error = Desk::new(&server.url(), login("wrong")).failure("secret/a").await;
+    let error = VaultFixture::new(&server.url(), login("wrong")).failure("secret/a").await;
     assert!(matches!(error, SecretsError::Login { .. }), "{error:?}");
 }
 
@@ -49,7 +49,7 @@ async fn a_role_logs_in_and_a_wrong_secret_id_does_not() {
 async fn a_wrong_token_is_refused() {
     let server = RealVault::start();
     server.put("secret/a", &json!({"x": "value"}));
-    let error = Desk::new(&server.url(), token("wrong")).failure("secret/a").await;
+    let error = VaultFixture::new(&server.url(), token("wrong")).failure("secret/a").await;
     assert!(matches!(error, SecretsError::Login { .. }), "{error:?}");
     assert!(!error.is_transient());
 }
@@ -58,7 +58,7 @@ async fn a_wrong_token_is_refused() {
 async fn a_sealed_vault_is_detected() {
     let server = RealVault::start();
     server.put("secret/a", &json!({"x": "value"}));
-    let desk = Desk::with(&server.url(), token(server.root()), Mode::DryRun, forgetful());
+    let desk = VaultFixture::with(&server.url(), token(server.root()), Mode::DryRun, no_caching());
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
     server.seal();
     let error = desk.failure("secret/a").await;

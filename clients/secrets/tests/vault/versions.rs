@@ -1,17 +1,17 @@
 //! Reads from KV 2: versions, formats, missing secrets.
 
-use qontract_client_secrets::{Format, Reader as _, SecretRef};
+use qontract_client_secrets::{SecretReader as _, SecretRef, ValueFormat};
 use qontract_testkit::vault::TestVault;
 use serde_json::json;
 
-use crate::desk::{Desk, app_role, root};
+use crate::fixture::{VaultFixture, app_role, root};
 
 #[tokio::test]
 async fn without_a_version_the_latest_is_read() {
     let server = TestVault::start();
     server.put("creds/forge", &json!({"token": "old"}));
     server.put("creds/forge", &json!({"token": "new", "port": 443, "on": true}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap(), "new");
     assert_eq!(desk.read_version("secret/creds/forge", "token", Some(1)).await.unwrap(), "old");
     assert_eq!(desk.read("secret/creds/forge", "port").await.unwrap(), "443");
@@ -23,7 +23,7 @@ async fn without_a_version_the_latest_is_read() {
 async fn errors_contain_path_field_and_mount() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     let check = async |path: &str, field: &str, version, expect: &str| {
         assert_eq!(desk.read_version(path, field, version).await.unwrap_err(), expect);
     };
@@ -46,8 +46,8 @@ async fn errors_contain_path_field_and_mount() {
 async fn base64_is_decoded() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "czNjcmV0"}));
-    let desk = Desk::new(&server.url(), root());
-    let reference = SecretRef { format: Format::Base64, ..SecretRef::new("secret/a", "x") };
+    let desk = VaultFixture::new(&server.url(), root());
+    let reference = SecretRef { format: ValueFormat::Base64, ..SecretRef::new("secret/a", "x") };
     let secret = desk.vault.read(&desk.permits.read, &reference).await.unwrap();
     assert_eq!(secret.expose(), "s3cret");
 }
@@ -56,7 +56,7 @@ async fn base64_is_decoded() {
 async fn special_characters_in_a_path_are_escaped() {
     let server = TestVault::start();
     server.put("a b/c?d#e%2f", &json!({"x": "odd"}));
-    let desk = Desk::new(&server.url(), root());
+    let desk = VaultFixture::new(&server.url(), root());
     assert_eq!(desk.read("secret/a b/c?d#e%2f", "x").await.unwrap(), "odd");
 }
 
@@ -65,7 +65,7 @@ async fn a_denied_secret_is_not_absent_and_causes_no_login() {
     let server = TestVault::start();
     server.put("hidden", &json!({"x": "s3cret"}));
     server.deny("secret/data/hidden");
-    let desk = Desk::new(&server.url(), app_role(&server));
+    let desk = VaultFixture::new(&server.url(), app_role(&server));
     let expect = "access to secret `secret/hidden` of mount `secret/` denied";
     for _ in 0..2 {
         assert_eq!(desk.read("secret/hidden", "x").await.unwrap_err(), expect);
@@ -78,7 +78,7 @@ async fn if_the_mount_query_is_denied_the_configuration_is_read() {
     let server = TestVault::start();
     server.put("a", &json!({"x": "value"}));
     server.deny("sys/internal/");
-    let desk = Desk::new(&server.url(), app_role(&server));
+    let desk = VaultFixture::new(&server.url(), app_role(&server));
     assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
     assert_eq!(server.requests("GET /v1/secret/config"), 1);
 }
@@ -89,7 +89,7 @@ async fn if_both_are_denied_the_version_is_not_guessed() {
     server.put("a", &json!({"x": "value"}));
     server.deny("sys/internal/");
     server.deny("secret/config");
-    let desk = Desk::new(&server.url(), app_role(&server));
+    let desk = VaultFixture::new(&server.url(), app_role(&server));
     let expect = "access to secret `secret/a` of mount `secret/` denied";
     assert_eq!(desk.read("secret/a", "x").await.unwrap_err(), expect);
 }

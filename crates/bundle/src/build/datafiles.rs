@@ -9,44 +9,44 @@ use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Node, Value as Yaml};
 use rayon::prelude::*;
 
-use super::Patches;
+use super::SchemaPatches;
+use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache, FileReadError};
 use super::convert::Converter;
-use super::encode::{Content, Named};
-use super::facts::{self, Facts};
-use super::memory::{self, Found, Kept, Known, News, Unread};
+use super::encode::{DocumentInput, DocumentSource};
+use super::facts::{self, DatafileFacts};
 use super::schemas::{Schema, SchemaId, Schemas};
 use crate::digest::Sha256;
 use crate::model::{Backref, Document};
-use crate::repo::{File, Listing};
+use crate::repo::{Listing, RepoFile};
 use crate::types::Types;
 use crate::value::{Map, Value};
-use crate::walk::{Guide, Tree as _};
+use crate::walk::{SchemaIndex, Tree as _};
 
 /// Context for reading datafiles.
 #[derive(Clone, Copy)]
-pub struct Ways<'a> {
+pub struct DatafileContext<'a> {
     /// The results of the last build.
-    pub known: &'a Known<Read>,
+    pub cache: &'a FileCache<ParsedDatafile>,
     /// When this build started, if its results are cached.
-    pub begun: Option<SystemTime>,
-    pub guide: &'a Guide<'a, Schema<'a>>,
+    pub started_at: Option<SystemTime>,
+    pub schema_index: &'a SchemaIndex<'a, Schema<'a>>,
     pub types: &'a Types,
 }
 
 /// The result of parsing one datafile: independent of all other datafiles, so it can be cached per file.
 #[derive(Debug)]
-pub struct Read {
-    pub(super) said: Option<Said>,
+pub struct ParsedDatafile {
+    pub(super) content: Option<DatafileContent>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 /// The content of a datafile that is not empty.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct DatafileContent {
     /// Its value. `None` if it was restored from disk: then one of `documents` has it.
     pub value: Option<Value>,
     pub schema: Option<String>,
-    pub facts: Facts,
+    pub facts: DatafileFacts,
     /// Its identifier when it is listed in another datafile, computed on demand; `None` if it cannot have
     /// one.
     pub identity: OnceLock<Option<Identity>>,
@@ -63,23 +63,27 @@ pub(super) struct Identity {
 }
 
 /// All datafiles of a build.
-pub struct Data {
+pub struct Datafiles {
     /// By path, ascending.
-    files: Vec<(Arc<str>, Kept<Read>)>,
+    files: Vec<(Arc<str>, CacheEntry<ParsedDatafile>)>,
 }
 
 /// Reads, parses, walks and converts all datafiles.
-pub fn read(listing: Listing, context: &Ways<'_>, findings: &mut Vec<Diagnostic>) -> Data {
+pub fn read_all(
+    listing: Listing,
+    context: &DatafileContext<'_>,
+    findings: &mut Vec<Diagnostic>,
+) -> Datafiles {
     findings.extend(listing.findings);
-    let files: Vec<File> =
+    let files: Vec<RepoFile> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
     let all: Vec<_> =
-        files.into_par_iter().enumerate().map(|(place, file)| one(place, &file, context)).collect();
-    let mut data = Data { files: Vec::with_capacity(all.len()) };
+        files.into_par_iter().enumerate().map(|(place, file)| read_one(place, &file, context)).collect();
+    let mut data = Datafiles { files: Vec::with_capacity(all.len()) };
     for read in all {
         match read {
             Ok((path, kept)) => {
-                findings.extend(kept.what.findings.iter().cloned());
+                findings.extend(kept.value.findings.iter().cloned());
                 data.files.push((path, kept));
             }
             Err(finding) => findings.push(*finding),
@@ -88,47 +92,53 @@ pub fn read(listing: Listing, context: &Ways<'_>, findings: &mut Vec<Diagnostic>
     data
 }
 
-fn one(place: usize, file: &File, context: &Ways<'_>) -> Result<(Arc<str>, Kept<Read>), Box<Diagnostic>> {
-    let known = context.known.about(place, &file.path);
-    let kept = look(file, known.map(|(_, kept)| kept), context);
+fn read_one(
+    place: usize,
+    file: &RepoFile,
+    context: &DatafileContext<'_>,
+) -> Result<(Arc<str>, CacheEntry<ParsedDatafile>), Box<Diagnostic>> {
+    let known = context.cache.find_near(place, &file.path);
+    let kept = read_cached(file, known.map(|(_, kept)| kept), context);
     let path = || known.map_or_else(|| Arc::from(file.path.as_str()), |(path, _)| Arc::clone(path));
-    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(super::unread_file(file, &unread)))
+    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(super::read_error_finding(file, &unread)))
 }
 
 /// Reads a datafile, or takes it from the cache if it is unchanged.
-pub(super) fn look(
-    file: &File,
-    known: Option<&Kept<Read>>,
-    context: &Ways<'_>,
-) -> Result<Kept<Read>, Unread> {
-    Ok(match memory::look(file, known, context.begun)? {
-        Found::Kept(kept) => kept,
-        Found::New(bytes, sum, sight) => {
-            Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, context)) }
-        }
+pub(super) fn read_cached(
+    file: &RepoFile,
+    known: Option<&CacheEntry<ParsedDatafile>>,
+    context: &DatafileContext<'_>,
+) -> Result<CacheEntry<ParsedDatafile>, FileReadError> {
+    Ok(match cache::lookup(file, known, context.started_at)? {
+        CacheLookup::Hit(kept) => kept,
+        CacheLookup::Miss(bytes, sum, sight) => CacheEntry {
+            file_stamp: sight,
+            content_sha: sum,
+            value: Arc::new(ParsedDatafile::parse(file, &bytes, sum, context)),
+        },
     })
 }
 
-impl Read {
-    fn of(file: &File, bytes: &[u8], sum: Sha256, context: &Ways<'_>) -> Self {
+impl ParsedDatafile {
+    fn parse(file: &RepoFile, bytes: &[u8], sum: Sha256, context: &DatafileContext<'_>) -> Self {
         let mut findings = Vec::new();
-        let said = Said::of(file, bytes, sum, context, &mut findings);
-        Self { said, findings }
+        let content = DatafileContent::parse(file, bytes, sum, context, &mut findings);
+        Self { content, findings }
     }
 }
 
-impl Said {
+impl DatafileContent {
     /// Whether the file itself has no `__identifier`. If it does, the value cannot be restored from its
     /// document.
     pub fn is_plain(&self) -> bool {
         self.value.as_ref().is_none_or(|value| value.get("__identifier").is_none())
     }
 
-    fn of(
-        file: &File,
+    fn parse(
+        file: &RepoFile,
         bytes: &[u8],
         sum: Sha256,
-        context: &Ways<'_>,
+        context: &DatafileContext<'_>,
         findings: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let document = super::parse_bytes(file, bytes, findings)?;
@@ -140,7 +150,8 @@ impl Said {
             Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
             _ => None,
         };
-        let (mut facts, mut additions) = facts::of(document.root(), schema, context.guide, context.types);
+        let (mut facts, mut additions) =
+            facts::collect(document.root(), schema, context.schema_index, context.types);
         additions.add(document.root().id(), "$file_sha256sum", Value::str(&sum.to_string()));
         let mut found = Vec::new();
         let mut converter = Converter { additions: &additions, findings: &mut found };
@@ -175,10 +186,10 @@ impl Said {
     }
 
     /// The source of its document, with the identifier if it has one.
-    pub fn content(&self, identity: Option<&Identity>) -> Content<'_> {
+    pub fn document_source(&self, identity: Option<&Identity>) -> DocumentSource<'_> {
         let made = &self.documents[usize::from(identity.is_some())];
         if let Some(document) = made.get() {
-            return Content::Made(document);
+            return DocumentSource::Cached(document);
         }
         let value = match (identity, self.value()) {
             (Some(Identity { identifier, .. }), Value::Map(map)) => {
@@ -186,37 +197,41 @@ impl Said {
             }
             (_, value) => value,
         };
-        Content::New(value, Some(made))
+        DocumentSource::New(value, Some(made))
     }
 }
 
-impl Data {
-    fn said(&self) -> impl Iterator<Item = (&str, &Said)> {
-        self.files.iter().filter_map(|(path, kept)| Some((&**path, kept.what.said.as_ref()?)))
+impl Datafiles {
+    fn contents(&self) -> impl Iterator<Item = (&str, &DatafileContent)> {
+        self.files.iter().filter_map(|(path, kept)| Some((&**path, kept.value.content.as_ref()?)))
     }
 
     /// Back-references by resource, sorted by datafile path.
     pub fn backrefs(&self) -> Backrefs<'_> {
-        backrefs(self.said(), |_| true)
+        backrefs(self.contents(), |_| true)
     }
 
     /// All documents by path, where listed datafiles have an `__identifier`; and the schemas that need that
     /// field.
-    pub fn identified(&self, schemas: &Schemas, types: &Types) -> (Vec<Named<'_>>, Patches) {
+    pub fn with_identifiers(
+        &self,
+        schemas: &Schemas,
+        types: &Types,
+    ) -> (Vec<DocumentInput<'_>>, SchemaPatches) {
         let listed: HashSet<&str, RandomState> =
-            self.said().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
+            self.contents().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
         let all: Vec<_> = self
             .files
             .par_iter()
             .filter_map(|(path, kept)| {
-                let said = kept.what.said.as_ref()?;
+                let said = kept.value.content.as_ref()?;
                 let identity = listed.contains(&**path).then(|| said.identity(schemas, types)).flatten();
                 let properties = identity.and_then(|identity| identity.properties);
-                Some((Named { path, content: said.content(identity) }, properties))
+                Some((DocumentInput { path, content: said.document_source(identity) }, properties))
             })
             .collect();
-        let mut patches = Patches::default();
-        for (_, said) in self.said() {
+        let mut patches = SchemaPatches::default();
+        for (_, said) in self.contents() {
             patches.merge(&said.facts.patches);
         }
         let (named, properties): (Vec<_>, Vec<_>) = all.into_iter().unzip();
@@ -230,17 +245,17 @@ impl Data {
     }
 
     /// Counts the datafiles that the cache could not answer.
-    pub fn news(&self, known: &Known<Read>, news: &mut News) {
+    pub fn count_changes(&self, known: &FileCache<ParsedDatafile>, news: &mut ChangeStats) {
         for (place, (path, kept)) in self.files.iter().enumerate() {
-            let known = known.about(place, path).map(|(_, known)| known);
-            let same = known.is_some_and(|known| Arc::ptr_eq(&known.what, &kept.what));
-            news.count(same, kept.sight, known.and_then(|known| known.sight));
+            let known = known.find_near(place, path).map(|(_, known)| known);
+            let same = known.is_some_and(|known| Arc::ptr_eq(&known.value, &kept.value));
+            news.count(same, kept.file_stamp, known.and_then(|known| known.file_stamp));
         }
     }
 
     /// Converts into the cache for the next build.
-    pub fn kept(self) -> Known<Read> {
-        Known::new(self.files)
+    pub fn into_cache(self) -> FileCache<ParsedDatafile> {
+        FileCache::new(self.files)
     }
 }
 
@@ -249,7 +264,7 @@ pub(super) type Backrefs<'a> = HashMap<&'a str, Vec<Backref>, RandomState>;
 
 /// Collects the back-references to the wanted resources, in the order of the datafiles.
 pub(super) fn backrefs<'a>(
-    said: impl Iterator<Item = (&'a str, &'a Said)>,
+    said: impl Iterator<Item = (&'a str, &'a DatafileContent)>,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Backrefs<'a> {
     let mut backrefs = Backrefs::default();

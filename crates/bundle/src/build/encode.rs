@@ -9,45 +9,45 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::resources::{RawResource, RawText};
+use super::resources::{ResourceSource, UnencodedResource};
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
-use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
-use crate::store::Draft;
+use crate::model::{Backref, Bundle, CommitStamp, Datafile, Document, PathIndex, Pool, Resource};
+use crate::store::AtomicFile;
 use crate::value::Value;
 
 /// Number of documents that one task encodes.
-const CHUNK: usize = 128;
+const CHUNK_DOCUMENTS: usize = 128;
 
 /// Number of tasks that run concurrently.
-const CHUNKS: usize = 16;
+const MAX_CHUNKS: usize = 16;
 
 /// A document and its path.
-pub struct Named<'a> {
+pub struct DocumentInput<'a> {
     pub path: &'a Arc<str>,
-    pub content: Content<'a>,
+    pub content: DocumentSource<'a>,
 }
 
 /// The source of a document.
-pub enum Content<'a> {
+pub enum DocumentSource<'a> {
     /// A cached document.
-    Made(&'a Arc<Document>),
+    Cached(&'a Arc<Document>),
     /// A new value, and the cell that caches the document made from it.
     New(Value, Option<&'a OnceLock<Arc<Document>>>),
 }
 
 /// The parts of a bundle, before they are encoded.
-pub struct Parts<'a> {
-    pub datafiles: Vec<Named<'a>>,
-    pub stamp: Stamp,
+pub struct BundleParts<'a> {
+    pub datafiles: Vec<DocumentInput<'a>>,
+    pub stamp: CommitStamp,
     pub graphql: Value,
-    pub resources: Vec<RawResource<'a>>,
+    pub resources: Vec<UnencodedResource<'a>>,
     pub schemas: Vec<(Arc<str>, Value)>,
 }
 
 /// A checkpoint of the hasher: the state of the hash after a prefix of the bundle.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub struct HashCheckpoint {
     /// Number of datafiles in the prefix; once it has all datafiles, plus the number of resources.
     written: usize,
     hasher: Hasher,
@@ -55,13 +55,17 @@ pub struct Mark {
 
 /// Encodes and hashes a bundle. A draft is written at the same time. Also returns hasher checkpoints, from
 /// which a bundle with the same prefix can be rehashed.
-pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bundle, Vec<Mark>) {
-    let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
+pub fn encode(
+    parts: BundleParts<'_>,
+    pool: &Pool,
+    draft: Option<&mut AtomicFile>,
+) -> (Bundle, Vec<HashCheckpoint>) {
+    let BundleParts { datafiles, stamp, graphql, resources, schemas } = parts;
     let (mut hasher, mut checkpoints) = (Hasher::default(), Vec::new());
-    let mut draft = draft.and_then(Draft::early);
+    let mut draft = draft.and_then(AtomicFile::stream);
     let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
-        checkpoints.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
+        checkpoints.extend(written.map(|written| HashCheckpoint { written, hasher: hasher.clone() }));
         // A failed write is repeated when the draft is finished, and reported then.
         if draft.as_mut().is_some_and(|(draft, _)| draft.write_all(text).is_err()) {
             draft = None;
@@ -69,41 +73,47 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
         true
     };
     out(OPENING, None);
-    let datafiles = documents(datafiles, pool, &mut out);
+    let datafiles = encode_documents(datafiles, pool, &mut out);
     let graphql = {
         let mut text = Vec::new();
         write_python(&graphql, &mut text);
         out(&middle(&stamp, &text), None);
         infallible(pool.document(Sha256::of(&text), || Ok(graphql)))
     };
-    let resources = in_order(resources, 0, datafiles.len(), &mut out, |index, raw: RawResource<'_>, text| {
-        key(index, raw.path(), text);
-        resource(raw.text, pool, text)
-    });
+    let resources = encode_in_order(
+        resources,
+        0,
+        datafiles.len(),
+        &mut out,
+        |index, raw: UnencodedResource<'_>, text| {
+            write_key(index, raw.path(), text);
+            encode_resource(raw.source, pool, text)
+        },
+    );
     let mut out = |text: &[u8], _: Option<usize>| out(text, None);
-    out(BEHIND_RESOURCES, None);
-    let schemas: Vec<Named<'_>> = schemas
+    out(AFTER_RESOURCES, None);
+    let schemas: Vec<DocumentInput<'_>> = schemas
         .iter()
-        .map(|(path, value)| Named { path, content: Content::New(value.clone(), None) })
+        .map(|(path, value)| DocumentInput { path, content: DocumentSource::New(value.clone(), None) })
         .collect();
-    let schemas = documents(schemas, pool, &mut out);
+    let schemas = encode_documents(schemas, pool, &mut out);
     out(CLOSING, None);
     if let Some((_, whole)) = draft {
         *whole = true;
     }
-    let (sha, places) = (hasher.finish(), ByPath::default());
-    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }, checkpoints)
+    let (sha, places) = (hasher.finish(), PathIndex::default());
+    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, path_index: places }, checkpoints)
 }
 
 /// Computes the digest of a resource; appends its JSON to `text`.
-pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resource> {
+pub fn encode_resource(raw: ResourceSource<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resource> {
     let start = text.len();
     let unnamed = match raw {
-        RawText::Kept(resource) => {
+        ResourceSource::Cached(resource) => {
             write_resource(resource, text);
             return Arc::clone(resource);
         }
-        RawText::New(unnamed) => unnamed,
+        ResourceSource::New(unnamed) => unnamed,
     };
     write_resource(&unnamed, text);
     let digest = Resource::digest_of(&unnamed.path, &text[start..]);
@@ -111,13 +121,13 @@ pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resour
 }
 
 /// Computes the digest of a document; appends its JSON to `text`.
-pub fn document(content: Content<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
+pub fn encode_document(content: DocumentSource<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
     let (value, made) = match content {
-        Content::Made(document) => {
+        DocumentSource::Cached(document) => {
             document.value.write(text);
             return Arc::clone(document);
         }
-        Content::New(value, made) => (value, made),
+        DocumentSource::New(value, made) => (value, made),
     };
     let start = text.len();
     write_python(&value, text);
@@ -130,7 +140,7 @@ pub fn document(content: Content<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Do
 
 /// Recomputes the SHA-256 of a bundle whose first `same` entries (datafiles, then resources) are unchanged.
 /// Starts from the last checkpoint in that prefix, drops the later checkpoints and adds new ones.
-pub fn rename(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<Mark>) {
+pub fn rehash(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<HashCheckpoint>) {
     let good = checkpoints.iter().take_while(|checkpoint| checkpoint.written <= same).count();
     checkpoints.truncate(good);
     let last = checkpoints.last().cloned();
@@ -138,18 +148,18 @@ pub fn rename(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<Mark>) {
         last.map_or_else(Default::default, |checkpoint| (checkpoint.written, checkpoint.hasher));
     bundle.write_from(start, &mut |text, written| {
         hasher.update(text);
-        checkpoints.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
+        checkpoints.extend(written.map(|written| HashCheckpoint { written, hasher: hasher.clone() }));
         true
     });
     bundle.sha = hasher.finish();
 }
 
 const OPENING: &[u8] = b"{\"data\":{";
-const BEHIND_RESOURCES: &[u8] = b"},\"schemas\":{";
+const AFTER_RESOURCES: &[u8] = b"},\"schemas\":{";
 const CLOSING: &[u8] = b"}}\n";
 
 /// The text between the datafiles and the resources.
-fn middle(stamp: &Stamp, graphql: &[u8]) -> Vec<u8> {
+fn middle(stamp: &CommitStamp, graphql: &[u8]) -> Vec<u8> {
     let mut middle = b"},\"git_commit\":".to_vec();
     write_python_str(&stamp.commit, &mut middle);
     middle.extend_from_slice(b",\"git_commit_timestamp\":");
@@ -183,9 +193,9 @@ impl Bundle {
     }
 
     /// Writes the text after the first `start` entries (datafiles, then resources).
-    fn write_from(&self, start: usize, out: &mut Out<'_>) {
+    fn write_from(&self, start: usize, out: &mut TextSink<'_>) {
         let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
-            key(index, &datafile.path, text);
+            write_key(index, &datafile.path, text);
             datafile.document.value.write(text);
         };
         let datafiles = self.datafiles.len();
@@ -193,20 +203,20 @@ impl Bundle {
             out(OPENING, None);
         }
         if start <= datafiles {
-            in_order(self.datafiles[start..].iter().collect(), start, 0, out, document);
+            encode_in_order(self.datafiles[start..].iter().collect(), start, 0, out, document);
             let mut graphql = Vec::new();
             self.graphql.value.write(&mut graphql);
             out(&middle(&self.stamp, &graphql), None);
         }
         let start = start.saturating_sub(datafiles);
         let resources = self.resources[start..].iter().collect();
-        in_order(resources, start, datafiles, out, |index, resource: &Arc<Resource>, text| {
-            key(index, &resource.path, text);
+        encode_in_order(resources, start, datafiles, out, |index, resource: &Arc<Resource>, text| {
+            write_key(index, &resource.path, text);
             write_resource(resource, text);
         });
         let mut out = |text: &[u8], _: Option<usize>| out(text, None);
-        out(BEHIND_RESOURCES, None);
-        in_order(self.schemas.iter().collect(), 0, 0, &mut out, document);
+        out(AFTER_RESOURCES, None);
+        encode_in_order(self.schemas.iter().collect(), 0, 0, &mut out, document);
         out(CLOSING, None);
     }
 }
@@ -218,25 +228,25 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
     }
 }
 
-fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
-    in_order(documents, 0, 0, out, |index, Named { path, content }, text| {
-        key(index, path, text);
-        Datafile { path: Arc::clone(path), document: document(content, pool, text) }
+fn encode_documents(documents: Vec<DocumentInput<'_>>, pool: &Pool, out: &mut TextSink<'_>) -> Vec<Datafile> {
+    encode_in_order(documents, 0, 0, out, |index, DocumentInput { path, content }, text| {
+        write_key(index, path, text);
+        Datafile { path: Arc::clone(path), document: encode_document(content, pool, text) }
     })
 }
 
 /// Receives text, and returns whether to continue. The number is the count of entries written so far, given
 /// where a checkpoint is possible.
-type Out<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
+type TextSink<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
 /// Encodes items in parallel and emits their texts in order. While one group of chunks is encoded, the
 /// previous one is emitted, so at most two groups are in memory. `first` is the index of the first item;
 /// `before` is the number of entries before index 0, for counting.
-fn in_order<T: Send, U: Send>(
+fn encode_in_order<T: Send, U: Send>(
     things: Vec<T>,
     first: usize,
     before: usize,
-    out: &mut Out<'_>,
+    out: &mut TextSink<'_>,
     encode: impl Fn(usize, T, &mut Vec<u8>) -> U + Sync,
 ) -> Vec<U> {
     let mut encoded = Vec::with_capacity(things.len());
@@ -246,10 +256,11 @@ fn in_order<T: Send, U: Send>(
     let mut used: Vec<Vec<u8>> = Vec::new();
     let mut written = first + before;
     loop {
-        let chunks: Vec<Vec<(usize, T)>> = std::iter::repeat_with(|| things.by_ref().take(CHUNK).collect())
-            .take(CHUNKS)
-            .take_while(|chunk: &Vec<_>| !chunk.is_empty())
-            .collect();
+        let chunks: Vec<Vec<(usize, T)>> =
+            std::iter::repeat_with(|| things.by_ref().take(CHUNK_DOCUMENTS).collect())
+                .take(MAX_CHUNKS)
+                .take_while(|chunk: &Vec<_>| !chunk.is_empty())
+                .collect();
         if chunks.is_empty() && texts.is_empty() {
             return encoded;
         }
@@ -280,7 +291,7 @@ fn in_order<T: Send, U: Send>(
     }
 }
 
-fn key(index: usize, path: &str, text: &mut Vec<u8>) {
+fn write_key(index: usize, path: &str, text: &mut Vec<u8>) {
     if index > 0 {
         text.push(b',');
     }
@@ -297,23 +308,23 @@ fn write_resource(resource: &Resource, text: &mut Vec<u8>) {
     text.extend_from_slice(b",\"backrefs\":[");
     for (index, Backref { path, datafile_schema, jsonpath }) in resource.backrefs.iter().enumerate() {
         text.extend_from_slice(if index > 0 { b",{" } else { b"{" });
-        field("datafileSchema", datafile_schema, text);
+        write_field("datafileSchema", datafile_schema, text);
         text.push(b',');
-        field("jsonpath", jsonpath, text);
+        write_field("jsonpath", jsonpath, text);
         text.push(b',');
-        field("path", path, text);
+        write_field("path", path, text);
         text.push(b'}');
     }
     text.extend_from_slice(b"],");
-    field("content", &resource.content, text);
+    write_field("content", &resource.content, text);
     text.push(b',');
-    field("path", &resource.path, text);
+    write_field("path", &resource.path, text);
     text.push(b',');
-    field("sha256sum", &resource.sha256sum, text);
+    write_field("sha256sum", &resource.sha256sum, text);
     text.push(b'}');
 }
 
-fn field(key: &str, value: &str, text: &mut Vec<u8>) {
+fn write_field(key: &str, value: &str, text: &mut Vec<u8>) {
     write_python_str(key, text);
     text.push(b':');
     write_python_str(value, text);

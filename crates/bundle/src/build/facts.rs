@@ -5,27 +5,29 @@ use std::sync::Arc;
 
 use qontract_yaml::Node;
 
-use super::Patches;
+use super::SchemaPatches;
 use super::convert::{Additions, Converter};
 use super::schemas::Schema;
 use crate::digest::Sha256;
 use crate::json;
 use crate::types::{Field, Types};
 use crate::value::{Map, Value};
-use crate::walk::{self, At, Child, Guide, Place, Shape, Tree, Visited, Visitor, jsonpath};
+use crate::walk::{
+    self, MapField, SchemaIndex, SchemaPosition, Shape, Tree, VisitedValue, Visitor, WalkPosition, jsonpath,
+};
 
 /// The facts about one datafile.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct DatafileFacts {
     /// Resources that the file names, each with the JSON path of the reference.
     pub backrefs: Vec<(String, String)>,
     /// Datafiles that are referred to from lists of the file.
     pub listed: Vec<Arc<str>>,
     /// Schemas of the list items that got an identifier.
-    pub patches: Patches,
+    pub patches: SchemaPatches,
 }
 
-impl Facts {
+impl DatafileFacts {
     /// Frees unused capacity, because facts stay in the cache.
     pub fn shrink(&mut self) {
         self.backrefs.shrink_to_fit();
@@ -35,28 +37,28 @@ impl Facts {
 
 /// Visitor that collects the facts.
 #[derive(Default)]
-struct Finder {
-    facts: Facts,
+struct FactCollector {
+    facts: DatafileFacts,
     additions: Additions,
 }
 
 /// Walks the datafile `root` that names `schema`; also returns the identifiers of its list items.
-pub fn of<'s, 'd: 's>(
+pub fn collect<'s, 'd: 's>(
     root: Node<'d>,
     schema: Option<&'d str>,
-    guide: &'s Guide<'s, Schema<'s>>,
+    guide: &'s SchemaIndex<'s, Schema<'s>>,
     types: &'s Types,
-) -> (Facts, Additions) {
-    let mut finder = Finder::default();
+) -> (DatafileFacts, Additions) {
+    let mut finder = FactCollector::default();
     walk::walk(root, schema, guide, types, &mut finder);
     (finder.facts, finder.additions)
 }
 
-impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Finder {
+impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
     fn item(
         &mut self,
-        item: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>,
-        fields: &[Child<'s, 'd, Schema<'s>, Node<'d>>],
+        item: VisitedValue<'_, 's, 'd, Schema<'s>, Node<'d>>,
+        fields: &[MapField<'s, 'd, Schema<'s>, Node<'d>>],
     ) {
         let mut identifying: Vec<&str> = Vec::new();
         for (key, value, at) in fields {
@@ -80,23 +82,27 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Finder {
         }
     }
 
-    fn leaf(&mut self, leaf: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>, _parent: Option<At<'s, Schema<'s>>>) {
+    fn leaf(
+        &mut self,
+        leaf: VisitedValue<'_, 's, 'd, Schema<'s>, Node<'d>>,
+        _parent: Option<WalkPosition<'s, Schema<'s>>>,
+    ) {
         if let Some(text) = leaf.value.text().filter(|text| !text.is_empty() && leaf.at.names_resource()) {
             self.facts.backrefs.push((text.to_owned(), jsonpath(leaf.path)));
         }
     }
 }
 
-impl Finder {
+impl FactCollector {
     /// Gives a list item its identifier, and its schema the field for it.
-    fn identify<'s>(&mut self, item: Node<'_>, at: At<'s, Schema<'s>>, fields: &[&str]) {
+    fn identify<'s>(&mut self, item: Node<'_>, at: WalkPosition<'s, Schema<'s>>, fields: &[&str]) {
         let (nothing, mut findings) = (Additions::default(), Vec::new());
         let mut converter = Converter { additions: &nothing, findings: &mut findings };
         let chosen = item.entries().filter(|(key, _)| fields.contains(key));
         let chosen = chosen.map(|(key, value)| (key, converter.value(value))).collect();
         let identifier = identifier(Map::new(chosen));
         self.additions.add(item.id(), "__identifier", Value::str(&identifier));
-        let Some(schema) = at.schema.map(Place::tree) else { return };
+        let Some(schema) = at.schema.map(SchemaPosition::tree) else { return };
         let patches = &mut self.facts.patches;
         if let Some(properties) = schema.get("properties") {
             patches.properties.insert(properties.id());
@@ -104,7 +110,7 @@ impl Finder {
             let branches = schema.get("oneOf").into_iter().flat_map(Tree::items);
             patches.properties.extend(branches.filter_map(|branch| Some(branch.get("properties")?.id())));
         }
-        if let Some(root) = at.one_of.map(Place::tree) {
+        if let Some(root) = at.one_of.map(SchemaPosition::tree) {
             match root.get("properties") {
                 Some(properties) => patches.properties.insert(properties.id()),
                 None => patches.roots.insert(root.id()),

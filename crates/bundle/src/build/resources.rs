@@ -6,51 +6,51 @@ use std::time::SystemTime;
 use qontract_diagnostics::{Diagnostic, code};
 use rayon::prelude::*;
 
+use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache, FileReadError};
 use super::datafiles::Backrefs;
-use super::memory::{self, Found, Kept, Known, News, Unread};
 use crate::digest::Sha256;
 use crate::model::{Backref, Bundle, Resource};
-use crate::repo::{File, Listing, MOST_BYTES, Sight, unreadable};
+use crate::repo::{FileStamp, Listing, MAX_FILE_BYTES, RepoFile, unreadable};
 
 /// A resource before it is encoded.
-pub struct RawResource<'a> {
-    pub text: RawText<'a>,
+pub struct UnencodedResource<'a> {
+    pub source: ResourceSource<'a>,
     /// The stamp of its file, and the SHA-256 of its bytes.
-    pub sight: Option<Sight>,
-    pub sum: Sha256,
+    pub file_stamp: Option<FileStamp>,
+    pub content_sha: Sha256,
 }
 
 /// The source of a resource.
-pub enum RawText<'a> {
+pub enum ResourceSource<'a> {
     /// The cached resource, unchanged.
-    Kept(&'a Arc<Resource>),
+    Cached(&'a Arc<Resource>),
     /// A new or changed resource, without a digest yet.
     New(Resource),
 }
 
-impl RawResource<'_> {
+impl UnencodedResource<'_> {
     /// Its path.
     pub fn path(&self) -> &str {
-        match &self.text {
-            RawText::Kept(resource) => &resource.path,
-            RawText::New(resource) => &resource.path,
+        match &self.source {
+            ResourceSource::Cached(resource) => &resource.path,
+            ResourceSource::New(resource) => &resource.path,
         }
     }
 }
 
 /// Reads all resources.
-pub fn read<'a>(
+pub fn read_all<'a>(
     listing: Listing,
-    known: &'a Known<Resource>,
+    known: &'a FileCache<Resource>,
     begun: Option<SystemTime>,
     backrefs: &Backrefs<'_>,
     findings: &mut Vec<Diagnostic>,
-) -> Vec<RawResource<'a>> {
+) -> Vec<UnencodedResource<'a>> {
     findings.extend(listing.findings);
-    let one = |(place, file): (usize, &File)| {
-        let known = known.about(place, &file.path).map(|(_, known)| known);
-        let found = memory::look(file, known, begun).map_err(|unread| unread_resource(file, &unread))?;
-        one(file, found, known, backrefs.get(file.path.as_str()).map_or(&[], Vec::as_slice))
+    let one = |(place, file): (usize, &RepoFile)| {
+        let known = known.find_near(place, &file.path).map(|(_, known)| known);
+        let found = cache::lookup(file, known, begun).map_err(|unread| read_error_finding(file, &unread))?;
+        make_resource(file, found, known, backrefs.get(file.path.as_str()).map_or(&[], Vec::as_slice))
     };
     let results: Vec<_> = listing.files.par_iter().enumerate().map(one).collect();
     let mut resources = Vec::with_capacity(results.len());
@@ -63,15 +63,15 @@ pub fn read<'a>(
     resources
 }
 
-pub(super) fn one<'a>(
-    file: &File,
-    found: Found<Resource>,
-    known: Option<&'a Kept<Resource>>,
+pub(super) fn make_resource<'a>(
+    file: &RepoFile,
+    found: CacheLookup<Resource>,
+    known: Option<&'a CacheEntry<Resource>>,
     backrefs: &[Backref],
-) -> Result<RawResource<'a>, Box<Diagnostic>> {
+) -> Result<UnencodedResource<'a>, Box<Diagnostic>> {
     let empty = Sha256::of(b"");
     let (text, sight, sum) = match (found, known) {
-        (Found::New(bytes, sum, sight), _) => {
+        (CacheLookup::Miss(bytes, sum, sight), _) => {
             let content = String::from_utf8(bytes).map_err(|error| {
                 let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
                 Box::new(Diagnostic::new(code::RESOURCE_ENCODING, message).in_file(&file.name))
@@ -81,12 +81,14 @@ pub(super) fn one<'a>(
             let backrefs = backrefs.to_vec();
             let resource =
                 Resource { path, content: content.into(), sha256sum, schema, backrefs, digest: empty };
-            (RawText::New(resource), sight, sum)
+            (ResourceSource::New(resource), sight, sum)
         }
-        (Found::Kept(Kept { sight, sum, .. }), Some(kept)) if kept.what.backrefs == backrefs => {
-            (RawText::Kept(&kept.what), sight, sum)
+        (CacheLookup::Hit(CacheEntry { file_stamp: sight, content_sha: sum, .. }), Some(kept))
+            if kept.value.backrefs == backrefs =>
+        {
+            (ResourceSource::Cached(&kept.value), sight, sum)
         }
-        (Found::Kept(Kept { sight, sum, what }), _) => {
+        (CacheLookup::Hit(CacheEntry { file_stamp: sight, content_sha: sum, value: what }), _) => {
             let Resource { path, content, sha256sum, schema, .. } = &*what;
             let resource = Resource {
                 path: path.clone(),
@@ -96,38 +98,45 @@ pub(super) fn one<'a>(
                 backrefs: backrefs.to_vec(),
                 digest: empty,
             };
-            (RawText::New(resource), sight, sum)
+            (ResourceSource::New(resource), sight, sum)
         }
     };
-    Ok(RawResource { text, sight, sum })
+    Ok(UnencodedResource { source: text, file_stamp: sight, content_sha: sum })
 }
 
-fn unread_resource(file: &File, unread: &Unread) -> Box<Diagnostic> {
+fn read_error_finding(file: &RepoFile, unread: &FileReadError) -> Box<Diagnostic> {
     Box::new(match unread {
-        Unread::TooLarge(size) => {
-            let message = format!("the resource has {size} bytes, more than the {MOST_BYTES} allowed");
+        FileReadError::TooLarge(size) => {
+            let message = format!("the resource has {size} bytes, more than the {MAX_FILE_BYTES} allowed");
             Diagnostic::new(code::RESOURCE_SIZE, message).in_file(&file.name)
         }
-        Unread::Failed(error) => unreadable(&file.name, &error.to_string()),
+        FileReadError::Failed(error) => unreadable(&file.name, &error.to_string()),
     })
 }
 
 /// Counts the resources that the cache could not answer.
-pub fn news(resources: &[RawResource<'_>], known: &Known<Resource>, news: &mut News) {
+pub fn count_changes(
+    resources: &[UnencodedResource<'_>],
+    known: &FileCache<Resource>,
+    news: &mut ChangeStats,
+) {
     for (place, resource) in resources.iter().enumerate() {
-        let same = matches!(resource.text, RawText::Kept(_));
-        let looked = known.about(place, resource.path()).and_then(|(_, known)| known.sight);
-        news.count(same, resource.sight, looked);
+        let same = matches!(resource.source, ResourceSource::Cached(_));
+        let looked = known.find_near(place, resource.path()).and_then(|(_, known)| known.file_stamp);
+        news.count(same, resource.file_stamp, looked);
     }
 }
 
 /// The cache entries of the resources of a bundle, with the stamps and hashes of their files.
-pub fn kept(bundle: &Bundle, looks: Vec<(Option<Sight>, Sha256)>) -> Known<Resource> {
+pub fn cache_entries(bundle: &Bundle, looks: Vec<(Option<FileStamp>, Sha256)>) -> FileCache<Resource> {
     let resources = bundle.resources.par_iter().zip(looks);
     let kept = resources.map(|(resource, (sight, sum))| {
-        (Arc::from(&*resource.path), Kept { sight, sum, what: Arc::clone(resource) })
+        (
+            Arc::from(&*resource.path),
+            CacheEntry { file_stamp: sight, content_sha: sum, value: Arc::clone(resource) },
+        )
     });
-    Known::new(kept.collect())
+    FileCache::new(kept.collect())
 }
 
 /// The schema that a YAML resource names: the first line `$schema: ….yml`, bare and not indented.

@@ -7,11 +7,11 @@ use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Document, Node, NodeId, Value as Yaml};
 use rayon::prelude::*;
 
-use super::Patches;
+use super::SchemaPatches;
 use super::convert::{Additions, Converter};
-use crate::repo::{File, Listing};
+use crate::repo::{Listing, RepoFile};
 use crate::value::{Map, Value};
-use crate::walk::{Guide, Shape, Tree};
+use crate::walk::{SchemaIndex, Shape, Tree};
 
 /// The schema of datafile schemas.
 const METASCHEMA: &str = "/metaschema-1.json";
@@ -19,10 +19,10 @@ const METASCHEMA: &str = "/metaschema-1.json";
 /// All schemas, by path.
 #[derive(Debug)]
 pub struct Schemas {
-    files: Vec<(File, Document)>,
-    places: HashMap<String, u32>,
+    files: Vec<(RepoFile, Document)>,
+    by_path: HashMap<String, u32>,
     /// Path and digest of each schema, concatenated.
-    sums: Vec<u8>,
+    digests: Vec<u8>,
 }
 
 /// A position within a schema.
@@ -81,7 +81,7 @@ impl<'s> Tree<'s> for Schema<'s> {
 /// Reads and parses all schemas.
 pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
     findings.extend(listing.findings);
-    let files: Vec<File> =
+    let files: Vec<RepoFile> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
     let parsed: Vec<_> = files
         .into_par_iter()
@@ -94,20 +94,20 @@ pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
             (parsed.map(|(document, sum)| (file, document, sum)), found)
         })
         .collect();
-    let mut schemas = Schemas { files: Vec::new(), places: HashMap::new(), sums: Vec::new() };
+    let mut schemas = Schemas { files: Vec::new(), by_path: HashMap::new(), digests: Vec::new() };
     for (file, found) in parsed {
         findings.extend(found);
         if let Some((file, document, sum)) = file {
             let place = u32::try_from(schemas.files.len()).expect("fewer schemas than 2^32");
-            schemas.sums.extend([file.path.as_bytes(), b"\0", sum.as_bytes()].concat());
-            schemas.places.insert(file.path.clone(), place);
+            schemas.digests.extend([file.path.as_bytes(), b"\0", sum.as_bytes()].concat());
+            schemas.by_path.insert(file.path.clone(), place);
             schemas.files.push((file, document));
         }
     }
     schemas
 }
 
-fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
+fn check(file: &RepoFile, document: &Document, findings: &mut Vec<Diagnostic>) {
     let Yaml::Map(map) = document.root().value() else {
         return findings.push(super::not_a_map(file, document));
     };
@@ -130,14 +130,14 @@ fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
 
 impl Schemas {
     /// Identifies the content of all schemas: part of the cache key.
-    pub fn sums(&self) -> &[u8] {
-        &self.sums
+    pub fn digests(&self) -> &[u8] {
+        &self.digests
     }
 
     /// The schemas, indexed for the walk.
-    pub fn guide(&self) -> Guide<'_, Schema<'_>> {
+    pub fn index(&self) -> SchemaIndex<'_, Schema<'_>> {
         let schemas = (0..).zip(&self.files);
-        Guide::new(
+        SchemaIndex::new(
             schemas.map(|(file, (listed, document))| {
                 (listed.path.as_str(), Schema { file, node: document.root() })
             }),
@@ -146,12 +146,12 @@ impl Schemas {
 
     /// The schema of datafiles that name `path`.
     pub fn get(&self, path: &str) -> Option<Schema<'_>> {
-        let file = *self.places.get(path)?;
+        let file = *self.by_path.get(path)?;
         Some(Schema { file, node: self.files[file as usize].1.root() })
     }
 
     /// The schemas as they are in the bundle: with the fields that bundling adds to datafiles.
-    pub(crate) fn patched(&self, patches: &Patches) -> Vec<(Arc<str>, Value)> {
+    pub(crate) fn patched(&self, patches: &SchemaPatches) -> Vec<(Arc<str>, Value)> {
         let identifier = || Value::Map(Map::new(vec![("type", Value::str("string"))]));
         let mut findings = Vec::new();
         let mut patched = Vec::with_capacity(self.files.len());

@@ -5,7 +5,7 @@ pub const MAX_PAIRS: usize = 250_000;
 
 /// The fate of an item, by its positions before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum AlignStep {
     /// It is unchanged, or replaced by another item at its position.
     Pair(usize, usize),
     /// It is removed.
@@ -22,12 +22,12 @@ pub fn align(
     after: usize,
     max_pairs: usize,
     is_same: impl Fn(usize, usize) -> bool,
-) -> Vec<Step> {
+) -> Vec<AlignStep> {
     let shorter = before.min(after);
     let head = (0..shorter).take_while(|index| is_same(*index, *index)).count();
     let tail = (0..shorter - head).take_while(|index| is_same(before - 1 - index, after - 1 - index)).count();
     let (rows, columns) = (before - head - tail, after - head - tail);
-    let mut steps: Vec<Step> = (0..head).map(|index| Step::Pair(index, index)).collect();
+    let mut steps: Vec<AlignStep> = (0..head).map(|index| AlignStep::Pair(index, index)).collect();
     let equal = if rows.saturating_mul(columns) > max_pairs {
         Vec::new()
     } else {
@@ -36,15 +36,15 @@ pub fn align(
     let (mut row, mut column) = (0, 0);
     for (next_row, next_column) in equal.into_iter().chain([(rows, columns)]) {
         let paired = (next_row - row).min(next_column - column);
-        steps.extend((0..paired).map(|index| Step::Pair(head + row + index, head + column + index)));
-        steps.extend((row + paired..next_row).map(|index| Step::Removed(head + index)));
-        steps.extend((column + paired..next_column).map(|index| Step::Added(head + index)));
+        steps.extend((0..paired).map(|index| AlignStep::Pair(head + row + index, head + column + index)));
+        steps.extend((row + paired..next_row).map(|index| AlignStep::Removed(head + index)));
+        steps.extend((column + paired..next_column).map(|index| AlignStep::Added(head + index)));
         if next_row < rows {
-            steps.push(Step::Pair(head + next_row, head + next_column));
+            steps.push(AlignStep::Pair(head + next_row, head + next_column));
         }
         (row, column) = (next_row + 1, next_column + 1);
     }
-    steps.extend((0..tail).map(|index| Step::Pair(before - tail + index, after - tail + index)));
+    steps.extend((0..tail).map(|index| AlignStep::Pair(before - tail + index, after - tail + index)));
     steps
 }
 
@@ -77,17 +77,17 @@ fn common(rows: usize, columns: usize, is_same: impl Fn(usize, usize) -> bool) -
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_PAIRS, Step, align};
+    use super::{AlignStep, MAX_PAIRS, align};
 
     /// `=` equal, `~` changed, `-` removed, `+` added.
     fn check(before: &str, after: &str, expect: &str) {
         let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
         let steps = align(before.len(), after.len(), MAX_PAIRS, |one, other| before[one] == after[other]);
-        let word = |step: &Step| match *step {
-            Step::Pair(one, other) if before[one] == after[other] => format!("={}", before[one]),
-            Step::Pair(one, other) => format!("~{}{}", before[one], after[other]),
-            Step::Removed(one) => format!("-{}", before[one]),
-            Step::Added(other) => format!("+{}", after[other]),
+        let word = |step: &AlignStep| match *step {
+            AlignStep::Pair(one, other) if before[one] == after[other] => format!("={}", before[one]),
+            AlignStep::Pair(one, other) => format!("~{}{}", before[one], after[other]),
+            AlignStep::Removed(one) => format!("-{}", before[one]),
+            AlignStep::Added(other) => format!("+{}", after[other]),
         };
         assert_eq!(steps.iter().map(word).collect::<Vec<_>>().join(" "), expect);
     }
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn very_long_lists_go_by_position() {
         let steps = align(501, 500, MAX_PAIRS, |one, other| one == other + 1);
-        assert_eq!(steps.iter().filter(|step| matches!(step, Step::Removed(_))).count(), 1);
+        assert_eq!(steps.iter().filter(|step| matches!(step, AlignStep::Removed(_))).count(), 1);
         let steps = align(502, 501, MAX_PAIRS, |_, _| false);
-        assert_eq!((steps.len(), steps[501]), (502, Step::Removed(501)));
+        assert_eq!((steps.len(), steps[501]), (502, AlignStep::Removed(501)));
     }
 }

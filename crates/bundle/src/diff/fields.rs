@@ -15,7 +15,7 @@ pub struct FieldChange<'a> {
 }
 
 /// Fields that bundling adds. They are derived from the others.
-const DERIVED: [&str; 2] = ["$file_sha256sum", "__identifier"];
+const DERIVED_FIELDS: [&str; 2] = ["$file_sha256sum", "__identifier"];
 
 /// Every field that differs between two documents, in document order.
 ///
@@ -47,9 +47,9 @@ impl<'a> Comparison<'a> {
         let mut keys: Vec<&str> = old.iter().chain(new.iter()).map(|(key, _)| key.as_str()).collect();
         keys.sort_unstable();
         keys.dedup();
-        for key in keys.into_iter().filter(|key| !DERIVED.contains(key)) {
+        for key in keys.into_iter().filter(|key| !DERIVED_FIELDS.contains(key)) {
             let step = key.replace('~', "~0").replace('/', "~1");
-            self.below(&step, |comparison| comparison.maybe(old.get(key), new.get(key)));
+            self.with_step(&step, |comparison| comparison.optional_values(old.get(key), new.get(key)));
         }
     }
 
@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
             kept[*partner] = true;
         }
         for index in 0..old.len().max(new.len()) {
-            self.below(&index.to_string(), |comparison| {
+            self.with_step(&index.to_string(), |comparison| {
                 if kept.get(index) == Some(&false) {
                     comparison.push(Change::Removed(&old[index]));
                 }
@@ -76,7 +76,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn maybe(&mut self, old: Option<&'a Value>, new: Option<&'a Value>) {
+    fn optional_values(&mut self, old: Option<&'a Value>, new: Option<&'a Value>) {
         match (old, new) {
             (Some(old), Some(new)) => self.values(old, new),
             (Some(old), None) => self.push(Change::Removed(old)),
@@ -85,7 +85,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn below(&mut self, step: &str, compare: impl FnOnce(&mut Self)) {
+    fn with_step(&mut self, step: &str, compare: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
         self.pointer.push_str(step);
@@ -141,10 +141,10 @@ fn identity(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Reader;
+    use crate::json::JsonParser;
 
     fn check(old: &str, new: &str, expect: &[&str]) {
-        let read = |text: &str| Reader::new(text).whole().expect("JSON");
+        let read = |text: &str| JsonParser::new(text).parse().expect("JSON");
         let (old, new) = (read(old), read(new));
         let shown = |value: &Value| {
             let mut text = Vec::new();
@@ -205,7 +205,7 @@ mod tests {
         let list = |word: &str| {
             format!("[{}]", (0..60_000).map(|n| format!("\"{word}{n}\"")).collect::<Vec<_>>().join(","))
         };
-        let read = |text: String| Reader::new(&text).whole().expect("JSON");
+        let read = |text: String| JsonParser::new(&text).parse().expect("JSON");
         let (old, new) = (read(list("a")), read(list("b")));
         assert_eq!(fields(&old, &new).len(), 120_000);
     }

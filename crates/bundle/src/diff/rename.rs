@@ -15,7 +15,7 @@ const MAX_LINE_PAIRS: usize = 50_000_000;
 /// Two files are a rename if they have at least this share of their content in common.
 const MIN_SIMILARITY: f64 = 0.6;
 /// Larger texts are a rename only if they are equal.
-const MAX_TEXT: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The renamed files of a diff.
 #[derive(Debug)]
@@ -80,13 +80,15 @@ pub fn renames(diff: &Diff, similarity: impl Fn(&str, &str) -> f64) -> Renames {
         datafiles: pair(
             datafiles,
             |old, new| content_digest(old) == content_digest(new) && old.schema() == new.schema(),
-            |old, new| if old.schema() == new.schema() { alike(&old.value, &new.value) } else { 0.0 },
+            |old, new| {
+                if old.schema() == new.schema() { value_similarity(&old.value, &new.value) } else { 0.0 }
+            },
         ),
         resources: pair(
             resources,
             |old, new| old.content == new.content,
             |old, new| {
-                if old.content.len().max(new.content.len()) > MAX_TEXT {
+                if old.content.len().max(new.content.len()) > MAX_TEXT_BYTES {
                     return 0.0;
                 }
                 let cost = old.content.lines().count().saturating_mul(new.content.lines().count());
@@ -154,7 +156,7 @@ fn pair<'d, T: 'd>(
 }
 
 /// The share of values that two documents have in common.
-fn alike(old: &Value, new: &Value) -> f64 {
+fn value_similarity(old: &Value, new: &Value) -> f64 {
     let total = leaves(old).max(leaves(new));
     let changed: usize = fields(old, new)
         .iter()

@@ -1,7 +1,7 @@
 //! Writes a diff in the format of the server's `/diff` endpoint.
 
 use super::{Change, DatafileChange, Diff, ResourceChange};
-use crate::json::JavaScript;
+use crate::json::JavaScriptWriter;
 use crate::model::{Backref, Document, Resource};
 use crate::value::Value;
 
@@ -9,7 +9,7 @@ impl Diff {
     /// The whole diff: `{"datafiles":{…},"resources":{…}}`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut json = JavaScript(&mut out);
+        let mut json = JavaScriptWriter(&mut out);
         json.raw("{\"datafiles\":{");
         for (index, change) in self.datafiles.iter().enumerate() {
             json.raw(if index > 0 { "," } else { "" });
@@ -31,7 +31,7 @@ impl Diff {
 
 impl DatafileChange {
     /// `{"datafilepath":…,"datafileschema":…,"old":…,"new":…}`
-    pub fn write(&self, json: &mut JavaScript<'_>) {
+    pub fn write(&self, json: &mut JavaScriptWriter<'_>) {
         json.raw("{\"datafilepath\":");
         json.str(&self.path);
         if let Some(schema) = self.schema() {
@@ -40,7 +40,7 @@ impl DatafileChange {
         }
         // For clients, the path is the last field of a datafile.
         let path = Value::str(&self.path);
-        let document = |json: &mut JavaScript<'_>, document: &Document| match &*document.value {
+        let document = |json: &mut JavaScriptWriter<'_>, document: &Document| match &*document.value {
             Value::Map(map) => json.map(map, &[("path", &path)]),
             other => json.value(other),
         };
@@ -51,7 +51,7 @@ impl DatafileChange {
 
 impl ResourceChange {
     /// `{"resourcepath":…,"old":…,"new":…}`
-    pub fn write(&self, json: &mut JavaScript<'_>) {
+    pub fn write(&self, json: &mut JavaScriptWriter<'_>) {
         json.raw("{\"resourcepath\":");
         json.str(&self.path);
         sides(json, &self.change, |json, side| resource(json, side));
@@ -59,7 +59,11 @@ impl ResourceChange {
     }
 }
 
-fn sides<T>(json: &mut JavaScript<'_>, change: &Change<T>, write: impl Fn(&mut JavaScript<'_>, &T)) {
+fn sides<T>(
+    json: &mut JavaScriptWriter<'_>,
+    change: &Change<T>,
+    write: impl Fn(&mut JavaScriptWriter<'_>, &T),
+) {
     if let Some(old) = change.before() {
         json.raw(",\"old\":");
         write(json, old);
@@ -70,7 +74,7 @@ fn sides<T>(json: &mut JavaScript<'_>, change: &Change<T>, write: impl Fn(&mut J
     }
 }
 
-fn resource(json: &mut JavaScript<'_>, resource: &Resource) {
+fn resource(json: &mut JavaScriptWriter<'_>, resource: &Resource) {
     json.raw("{\"$schema\":");
     match &resource.schema {
         Some(schema) => json.str(schema),

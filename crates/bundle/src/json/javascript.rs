@@ -15,13 +15,13 @@ use crate::value::{Map, Value};
 /// assert_eq!(out, "[1,\"é\"]".as_bytes());
 /// ```
 pub fn write_javascript(value: &Value, out: &mut Vec<u8>) {
-    JavaScript(out).value(value);
+    JavaScriptWriter(out).value(value);
 }
 
 /// A writer for building an object field by field.
-pub struct JavaScript<'o>(pub &'o mut Vec<u8>);
+pub struct JavaScriptWriter<'o>(pub &'o mut Vec<u8>);
 
-impl JavaScript<'_> {
+impl JavaScriptWriter<'_> {
     /// Appends a value.
     pub fn value(&mut self, value: &Value) {
         match value {

@@ -33,7 +33,7 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
         }
         Value::Map(map) if map.is_empty() => out.extend_from_slice(b"{}"),
         Value::Map(map) => {
-            if let Some(keys) = map.keys().written() {
+            if let Some(keys) = map.keys().prefixes() {
                 for (key, value) in keys.zip(map.values()) {
                     out.extend_from_slice(key);
                     write_python(value, out);

@@ -4,71 +4,72 @@
 //! follows the tree. If the next key is the one that came last time, which one byte comparison shows, it is
 //! not parsed; at the end of the map, its interned key set is known without a lookup.
 
-use crate::keys::Keys;
+use crate::keys::KeySet;
 
 /// The index of a node of the tree.
-pub type Place = usize;
+pub type ShapeId = usize;
 
 /// Maximum number of nodes. Maps with other keys are parsed without prediction.
-const MOST: usize = 4096;
+const MAX_SHAPES: usize = 4096;
 /// Longer keys are probably names of individual things, which no other map has.
-const LONGEST: usize = 64;
+const MAX_KEY_BYTES: usize = 64;
 /// Number of roots. Deeper levels share roots with outer ones.
 const LEVELS: usize = 16;
 
 /// The tree. Maps of different levels rarely have the same keys, so each level has its own root.
 #[derive(Default)]
-pub struct Shapes {
-    places: Vec<Shape>,
+pub struct ShapeTree {
+    nodes: Vec<ShapeNode>,
 }
 
 #[derive(Default)]
-struct Shape {
+struct ShapeNode {
     /// The key that leads to this node.
     key: Box<str>,
     /// The key in quotes with the colon; empty if it needs escapes.
-    written: Box<str>,
+    encoded: Box<str>,
     /// The parent; a root is its own parent.
-    from: Place,
+    parent: ShapeId,
     /// The children, sorted by key.
-    next: Vec<Place>,
+    children: Vec<ShapeId>,
     /// The child that was taken last; the node itself if none was.
-    last: Place,
+    last_child: ShapeId,
     /// The key set of the path from the root, computed on first use.
-    keys: Option<Keys>,
+    keys: Option<KeySet>,
 }
 
-impl Shapes {
+impl ShapeTree {
     /// Whether no other shape can be added.
     pub fn is_full(&self) -> bool {
-        self.places.len() >= MOST
+        self.nodes.len() >= MAX_SHAPES
     }
 
     /// The root for maps on a level.
-    pub fn root(&mut self, level: usize) -> Place {
-        if self.places.is_empty() {
-            let root = |from| Shape { from, last: from, ..Shape::default() };
-            self.places = (0..LEVELS).map(root).collect();
+    pub fn root(&mut self, level: usize) -> ShapeId {
+        if self.nodes.is_empty() {
+            let root = |from| ShapeNode { parent: from, last_child: from, ..ShapeNode::default() };
+            self.nodes = (0..LEVELS).map(root).collect();
         }
         level % LEVELS
     }
 
     /// Predicts that `text` starts with the key that came last time. Returns its node and the length of the
     /// key with its colon if that is so.
-    pub fn guess(&self, at: Place, text: &[u8]) -> Option<(Place, usize)> {
-        let last = self.places[at].last;
-        let written = self.places[last].written.as_bytes();
+    pub fn predict(&self, at: ShapeId, text: &[u8]) -> Option<(ShapeId, usize)> {
+        let last = self.nodes[at].last_child;
+        let written = self.nodes[last].encoded.as_bytes();
         (last != at && !written.is_empty() && text.starts_with(written)).then_some((last, written.len()))
     }
 
     /// The child for `key`, added if it is new. `None` if the keys are not sorted, the key is too long, or
     /// the tree is full.
-    pub fn next(&mut self, at: Place, key: &str) -> Option<Place> {
-        let place = match self.places[at].next.binary_search_by(|place| (*self.places[*place].key).cmp(key)) {
-            Ok(found) => self.places[at].next[found],
+    pub fn child(&mut self, at: ShapeId, key: &str) -> Option<ShapeId> {
+        let place = match self.nodes[at].children.binary_search_by(|place| (*self.nodes[*place].key).cmp(key))
+        {
+            Ok(found) => self.nodes[at].children[found],
             Err(found) => {
-                let ascends = at < LEVELS || *self.places[at].key < *key;
-                if !ascends || key.len() > LONGEST || self.places.len() >= MOST {
+                let ascends = at < LEVELS || *self.nodes[at].key < *key;
+                if !ascends || key.len() > MAX_KEY_BYTES || self.nodes.len() >= MAX_SHAPES {
                     return None;
                 }
                 let written = if qontract_python_json::escape::plain_prefix(key.as_bytes()) == key.len() {
@@ -76,29 +77,35 @@ impl Shapes {
                 } else {
                     String::new()
                 };
-                let place = self.places.len();
+                let place = self.nodes.len();
                 let (key, written) = (key.into(), written.into());
-                self.places.push(Shape { key, written, from: at, last: place, ..Shape::default() });
-                self.places[at].next.insert(found, place);
+                self.nodes.push(ShapeNode {
+                    key,
+                    encoded: written,
+                    parent: at,
+                    last_child: place,
+                    ..ShapeNode::default()
+                });
+                self.nodes[at].children.insert(found, place);
                 place
             }
         };
-        self.places[at].last = place;
+        self.nodes[at].last_child = place;
         Some(place)
     }
 
     /// The key set of the path to a node.
-    pub fn keys(&mut self, at: Place) -> &Keys {
-        let keys = self.places[at].keys.take().unwrap_or_else(|| Keys::of(self.path(at).into_iter()));
-        self.places[at].keys.insert(keys)
+    pub fn keys(&mut self, at: ShapeId) -> &KeySet {
+        let keys = self.nodes[at].keys.take().unwrap_or_else(|| KeySet::of(self.path(at).into_iter()));
+        self.nodes[at].keys.insert(keys)
     }
 
     /// The keys on the path to a node, sorted.
-    pub fn path(&self, mut at: Place) -> Vec<&str> {
+    pub fn path(&self, mut at: ShapeId) -> Vec<&str> {
         let mut path = Vec::new();
         while at >= LEVELS {
-            path.push(&*self.places[at].key);
-            at = self.places[at].from;
+            path.push(&*self.nodes[at].key);
+            at = self.nodes[at].parent;
         }
         path.reverse();
         path

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
-use super::folders::{Folder, Folders};
+use super::dir_cache::{CachedDir, DirCache};
 use super::{
-    Before, Content, DiskPath, File, Listing, MAX_DEPTH, Names, RepoError, Root, Sight, has_hidden_part,
-    is_hidden, link_broken, link_outside, too_deep, unreadable,
+    DiskPath, FileStamp, Listing, MAX_DEPTH, NameFilter, PreviousListing, RepoError, RepoFile,
+    RepoFileContent, RootDir, has_hidden_part, is_hidden, link_broken, link_outside, too_deep, unreadable,
 };
 
 /// Lists the files below `folder`, which messages call `name`. Links may point anywhere within `root`, or
@@ -19,20 +19,20 @@ pub fn list(
     folder: &Path,
     root: Option<&Path>,
     name: &str,
-    wanted: Wanted<'_>,
+    wanted: ListOptions<'_>,
 ) -> Result<Listing, RepoError> {
     let boundary = boundary(folder, root, name).unwrap_or_else(|| folder.to_owned());
     let boundary = boundary.canonicalize().map_err(|_| RepoError::Missing { name: name.to_owned() })?;
     let refused = |finding| Ok(Listing { findings: vec![finding], ..Listing::default() });
     match resolve(folder, name, &boundary) {
-        Resolved::Missing => Err(RepoError::Missing { name: name.to_owned() }),
-        Resolved::Refused(finding) => refused(finding),
-        Resolved::Real(real) if real.is_dir() => {
+        ResolvedPath::Missing => Err(RepoError::Missing { name: name.to_owned() }),
+        ResolvedPath::Refused(finding) => refused(finding),
+        ResolvedPath::Real(real) if real.is_dir() => {
             let (root, disk) = below(&boundary, &real, name)?;
-            let place = Place { disk, name: name.to_owned(), path: String::new() };
-            Ok(Found::together(Walk { root: &root, wanted }.all(place)?))
+            let place = DirLocation { disk, name: name.to_owned(), path: String::new() };
+            Ok(DirListing::merge(DirWalk { root: &root, options: wanted }.list_all(place)?))
         }
-        Resolved::Real(_) => refused(unreadable(name, "it is not a folder")),
+        ResolvedPath::Real(_) => refused(unreadable(name, "it is not a folder")),
     }
 }
 
@@ -41,22 +41,24 @@ pub fn file(
     path: &Path,
     root: Option<&Path>,
     name: &str,
-) -> Result<Result<Content, Box<Diagnostic>>, RepoError> {
+) -> Result<Result<RepoFileContent, Box<Diagnostic>>, RepoError> {
     let missing = || RepoError::Missing { name: name.to_owned() };
     let boundary =
         boundary(path, root, name).or_else(|| Some(path.canonicalize().ok()?.parent()?.to_owned()));
     let boundary = boundary.and_then(|boundary| boundary.canonicalize().ok()).ok_or_else(missing)?;
     match resolve(path, name, &boundary) {
-        Resolved::Missing => Err(missing()),
-        Resolved::Refused(finding) => Ok(Err(Box::new(finding))),
-        Resolved::Real(real) if real.is_file() => Ok(Ok(Content::OnDisk(below(&boundary, &real, name)?.1))),
-        Resolved::Real(_) => Ok(Err(Box::new(unreadable(name, "it is not a regular file")))),
+        ResolvedPath::Missing => Err(missing()),
+        ResolvedPath::Refused(finding) => Ok(Err(Box::new(finding))),
+        ResolvedPath::Real(real) if real.is_file() => {
+            Ok(Ok(RepoFileContent::OnDisk(below(&boundary, &real, name)?.1)))
+        }
+        ResolvedPath::Real(_) => Ok(Err(Box::new(unreadable(name, "it is not a regular file")))),
     }
 }
 
 /// Opens the boundary, and the path relative to it. `real` has no links.
-fn below(boundary: &Path, real: &Path, name: &str) -> Result<(Arc<Root>, DiskPath), RepoError> {
-    let root = Root::open(boundary).map_err(|source| RepoError::List { name: name.to_owned(), source })?;
+fn below(boundary: &Path, real: &Path, name: &str) -> Result<(Arc<RootDir>, DiskPath), RepoError> {
+    let root = RootDir::open(boundary).map_err(|source| RepoError::List { name: name.to_owned(), source })?;
     let disk = DiskPath::of(&root, real).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
     Ok((root, disk))
 }
@@ -69,100 +71,100 @@ fn boundary(path: &Path, root: Option<&Path>, name: &str) -> Option<PathBuf> {
 }
 
 /// The target of a path.
-enum Resolved {
+enum ResolvedPath {
     Missing,
     Refused(Diagnostic),
     Real(PathBuf),
 }
 
 /// Follows links as long as they stay within `boundary` and out of hidden directories.
-fn resolve(path: &Path, name: &str, boundary: &Path) -> Resolved {
-    let Ok(kind) = fs::symlink_metadata(path) else { return Resolved::Missing };
+fn resolve(path: &Path, name: &str, boundary: &Path) -> ResolvedPath {
+    let Ok(kind) = fs::symlink_metadata(path) else { return ResolvedPath::Missing };
     let target = || {
         fs::read_link(path).map_or_else(|_| name.to_owned(), |target| target.to_string_lossy().into_owned())
     };
     match path.canonicalize() {
         Err(_) if kind.is_symlink() => {
-            Resolved::Refused(link_broken(name, &target(), "which does not exist"))
+            ResolvedPath::Refused(link_broken(name, &target(), "which does not exist"))
         }
-        Err(_) => Resolved::Missing,
+        Err(_) => ResolvedPath::Missing,
         Ok(real) => match real.strip_prefix(boundary) {
-            Ok(inside) if !has_hidden_part(&inside.to_string_lossy()) => Resolved::Real(real),
-            _ => Resolved::Refused(link_outside(name, &target())),
+            Ok(inside) if !has_hidden_part(&inside.to_string_lossy()) => ResolvedPath::Real(real),
+            _ => ResolvedPath::Refused(link_outside(name, &target())),
         },
     }
 }
 
 /// Options for listing a directory.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    pub names: Names,
+pub struct ListOptions<'a> {
+    pub names: NameFilter,
     /// The previous listing, if listings are cached.
-    pub before: Option<Before<'a>>,
+    pub previous: Option<PreviousListing<'a>>,
 }
 
 /// Walks directories in parallel.
 #[derive(Clone, Copy)]
-struct Walk<'a> {
-    root: &'a Arc<Root>,
-    wanted: Wanted<'a>,
+struct DirWalk<'a> {
+    root: &'a Arc<RootDir>,
+    options: ListOptions<'a>,
 }
 
 /// The listing of one directory.
 #[derive(Default)]
-struct Found {
+struct DirListing {
     listing: Listing,
     /// Its cache entry, if it can be cached.
-    folder: Option<(Arc<str>, Folder)>,
+    folder: Option<(Arc<str>, CachedDir)>,
 }
 
-impl Found {
-    fn together(all: Vec<Self>) -> Listing {
+impl DirListing {
+    fn merge(all: Vec<Self>) -> Listing {
         let mut whole = Listing::default();
         whole.files.reserve(all.iter().map(|found| found.listing.files.len()).sum());
         let mut folders = Vec::new();
-        for Found { mut listing, folder } in all {
+        for DirListing { mut listing, folder } in all {
             whole.files.append(&mut listing.files);
             whole.findings.append(&mut listing.findings);
             whole.has_links |= listing.has_links;
             folders.extend(folder);
         }
-        Listing { folders: Folders::new(folders), ..whole }
+        Listing { dirs: DirCache::new(folders), ..whole }
     }
 }
 
 /// A directory: its location on disk, its name in messages, and its path in the bundle.
-struct Place {
+struct DirLocation {
     disk: DiskPath,
     name: String,
     path: String,
 }
 
-impl Place {
+impl DirLocation {
     fn folder(&self, entry: &str) -> Self {
         let Self { disk, name, path } = self;
         Self { disk: disk.join(entry), name: format!("{name}/{entry}"), path: format!("{path}/{entry}") }
     }
 
-    fn file(&self, entry: &str) -> File {
+    fn file(&self, entry: &str) -> RepoFile {
         let Self { disk, name, path } = self.folder(entry);
-        File { path, name, content: Content::OnDisk(disk) }
+        RepoFile { path, name, content: RepoFileContent::OnDisk(disk) }
     }
 }
 
-impl Walk<'_> {
+impl DirWalk<'_> {
     /// Lists a directory and everything below it, level by level, so that the stack does not grow with the
     /// depth.
-    fn all(self, top: Place) -> Result<Vec<Found>, RepoError> {
+    fn list_all(self, top: DirLocation) -> Result<Vec<DirListing>, RepoError> {
         let (mut all, mut level) = (Vec::new(), vec![top]);
         for depth in 0.. {
             if depth > MAX_DEPTH {
                 let findings = level.iter().map(|place| too_deep(&place.name)).collect();
-                all.push(Found { listing: Listing { findings, ..Listing::default() }, folder: None });
+                all.push(DirListing { listing: Listing { findings, ..Listing::default() }, folder: None });
                 break;
             }
-            let listed = level.par_iter().map(|place| self.folder(place));
-            let listed: Vec<(Found, Vec<Place>)> = listed.collect::<Result<_, _>>()?;
+            let listed = level.par_iter().map(|place| self.list_dir(place));
+            let listed: Vec<(DirListing, Vec<DirLocation>)> = listed.collect::<Result<_, _>>()?;
             level = Vec::new();
             for (found, folders) in listed {
                 all.push(found);
@@ -176,11 +178,11 @@ impl Walk<'_> {
     }
 
     /// Lists one directory. Also returns its subdirectories.
-    fn folder(self, place: &Place) -> Result<(Found, Vec<Place>), RepoError> {
-        let mut found = Found::default();
+    fn list_dir(self, place: &DirLocation) -> Result<(DirListing, Vec<DirLocation>), RepoError> {
+        let mut found = DirListing::default();
         // The stamp is taken before the directory is read, so that a later change gives another stamp.
-        let sight = self.wanted.before.and_then(|_| place.disk.sight());
-        let known = sight.and_then(|sight| self.wanted.before?.folders.find(&place.path, sight));
+        let sight = self.options.previous.and_then(|_| place.disk.file_stamp());
+        let known = sight.and_then(|sight| self.options.previous?.dirs.find(&place.path, sight));
         let folders = if let Some((path, known)) = known {
             let mut folders = Vec::new();
             for entry in known.entries.split_terminator('\0') {
@@ -192,7 +194,7 @@ impl Walk<'_> {
             found.folder = Some((path, known));
             folders
         } else {
-            self.read(place, sight, &mut found)?
+            self.read_dir(place, sight, &mut found)?
         };
         Ok((found, folders))
     }
@@ -200,22 +202,29 @@ impl Walk<'_> {
     /// Reads a directory, and returns its subdirectories. `sight` is its stamp before the read. A directory
     /// is cached only if the stamp is trustworthy and it has nothing but plain files and directories with
     /// UTF-8 names.
-    fn read(self, place: &Place, sight: Option<Sight>, found: &mut Found) -> Result<Vec<Place>, RepoError> {
+    fn read_dir(
+        self,
+        place: &DirLocation,
+        sight: Option<FileStamp>,
+        found: &mut DirListing,
+    ) -> Result<Vec<DirLocation>, RepoError> {
         let list = |source| RepoError::List { name: place.name.clone(), source };
-        let Found { listing, folder } = found;
-        let settled = |sight: &Sight| self.wanted.before.is_some_and(|before| sight.is_settled(before.begun));
+        let DirListing { listing, folder } = found;
+        let settled = |sight: &FileStamp| {
+            self.options.previous.is_some_and(|before| sight.is_trustworthy(before.started_at))
+        };
         let mut entries = sight.filter(settled).map(|sight| (sight, String::new()));
         let mut folders = Vec::new();
         for (file_name, kind) in place.disk.entries().map_err(list)? {
             let Some(file_name) = file_name.to_str() else {
                 let shown = format!("{}/{}", place.name, file_name.to_string_lossy());
-                if kind.is_dir() || self.wanted.names.wants(&shown) {
+                if kind.is_dir() || self.options.names.matches(&shown) {
                     listing.findings.push(unreadable(&shown, "its name is not UTF-8"));
                     entries = None;
                 }
                 continue;
             };
-            if is_hidden(file_name) || !kind.is_dir() && !self.wanted.names.wants(file_name) {
+            if is_hidden(file_name) || !kind.is_dir() && !self.options.names.matches(file_name) {
                 continue;
             }
             if kind.is_dir() {
@@ -223,8 +232,8 @@ impl Walk<'_> {
             } else if kind.is_file() {
                 listing.files.push(place.file(file_name));
             } else {
-                let File { path, name, .. } = place.file(file_name);
-                self.odd(&place.disk.join(file_name).path(), name, path, listing);
+                let RepoFile { path, name, .. } = place.file(file_name);
+                self.list_special(&place.disk.join(file_name).path(), name, path, listing);
                 entries = None;
             }
             if let Some((_, entries)) = &mut entries {
@@ -233,29 +242,33 @@ impl Walk<'_> {
             }
         }
         *folder = entries.map(|(sight, entries)| {
-            (Arc::from(place.path.as_str()), Folder { sight, entries: entries.into() })
+            (Arc::from(place.path.as_str()), CachedDir { file_stamp: sight, entries: entries.into() })
         });
         Ok(folders)
     }
 
     /// Handles a link, or an entry that is neither a file nor a directory.
-    fn odd(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
+    fn list_special(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
         let boundary = self.root.path();
         let finding = match resolve(entry, &name, boundary) {
-            Resolved::Real(real) if real.is_file() => match DiskPath::of(self.root, &real) {
+            ResolvedPath::Real(real) if real.is_file() => match DiskPath::of(self.root, &real) {
                 Some(disk) => {
                     listing.has_links = true;
-                    return listing.files.push(File { path, name, content: Content::OnDisk(disk) });
+                    return listing.files.push(RepoFile {
+                        path,
+                        name,
+                        content: RepoFileContent::OnDisk(disk),
+                    });
                 }
                 None => unreadable(&name, "it no longer exists"),
             },
-            Resolved::Real(real) if real.is_dir() => {
+            ResolvedPath::Real(real) if real.is_dir() => {
                 let target = real.strip_prefix(boundary).unwrap_or(&real).to_string_lossy().into_owned();
                 link_broken(&name, &target, "which is a folder")
             }
-            Resolved::Real(_) => unreadable(&name, "it is not a regular file"),
-            Resolved::Refused(finding) => finding,
-            Resolved::Missing => unreadable(&name, "it no longer exists"),
+            ResolvedPath::Real(_) => unreadable(&name, "it is not a regular file"),
+            ResolvedPath::Refused(finding) => finding,
+            ResolvedPath::Missing => unreadable(&name, "it no longer exists"),
         };
         listing.findings.push(finding);
     }

@@ -16,43 +16,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{MOST_BYTES, Sight};
+use super::{FileStamp, MAX_FILE_BYTES};
 
 /// Flags of every open.
-const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const OPEN_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Maximum total size of the files of one listing, measured as they are encoded in a bundle.
-const MAX_TOTAL: u64 = 1 << 30;
+const MAX_TOTAL_BYTES: u64 = 1 << 30;
 
 /// The directory below which everything is opened.
 #[derive(Debug)]
-pub struct Root {
+pub struct RootDir {
     folder: OwnedFd,
     path: PathBuf,
     /// Number of bytes read below it so far.
-    read: AtomicU64,
+    bytes_read: AtomicU64,
 }
 
 /// A file or directory below a root: a path without links.
 #[derive(Clone, Debug)]
 pub struct DiskPath {
-    root: Arc<Root>,
+    root: Arc<RootDir>,
     relative: PathBuf,
 }
 
 /// The result of reading a file.
-pub struct Opened {
+pub struct FileRead {
     /// Its stamp before it was read.
-    pub sight: Option<Sight>,
+    pub file_stamp: Option<FileStamp>,
     /// Its bytes, or its size if it is too large.
     pub bytes: Result<Vec<u8>, u64>,
 }
 
-impl Root {
+impl RootDir {
     /// Opens a directory whose path has no links.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
-        let folder = rustix::fs::open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(Arc::new(Self { folder, path: path.to_owned(), read: AtomicU64::new(0) }))
+        let folder = rustix::fs::open(path, OPEN_FLAGS | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Arc::new(Self { folder, path: path.to_owned(), bytes_read: AtomicU64::new(0) }))
     }
 
     /// Its path.
@@ -63,8 +64,8 @@ impl Root {
     /// Counts bytes that were read; fails once the total is too large.
     fn count(&self, bytes: &[u8]) -> io::Result<()> {
         let size = encoded_size(bytes);
-        if self.read.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_TOTAL {
-            let why = format!("the files have more than {} MiB in total", MAX_TOTAL >> 20);
+        if self.bytes_read.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_TOTAL_BYTES {
+            let why = format!("the files have more than {} MiB in total", MAX_TOTAL_BYTES >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
         Ok(())
@@ -100,7 +101,7 @@ impl Root {
         let mut folder: Option<OwnedFd> = None;
         while let Some(component) = components.next() {
             let Component::Normal(name) = component else { return Err(Errno::XDEV) };
-            let flags = if components.peek().is_some() { FLAGS | OFlags::DIRECTORY } else { flags };
+            let flags = if components.peek().is_some() { OPEN_FLAGS | OFlags::DIRECTORY } else { flags };
             let at = folder.as_ref().unwrap_or(&self.folder);
             folder = Some(rustix::fs::openat(at, name, flags, Mode::empty())?);
         }
@@ -116,12 +117,12 @@ fn encoded_size(bytes: &[u8]) -> u64 {
 
 impl DiskPath {
     /// Creates a path below a root.
-    pub fn new(root: &Arc<Root>, relative: impl Into<PathBuf>) -> Self {
+    pub fn new(root: &Arc<RootDir>, relative: impl Into<PathBuf>) -> Self {
         Self { root: Arc::clone(root), relative: relative.into() }
     }
 
     /// Creates the path for `path`, which has no links, if it is below the root.
-    pub fn of(root: &Arc<Root>, path: &Path) -> Option<Self> {
+    pub fn of(root: &Arc<RootDir>, path: &Path) -> Option<Self> {
         Some(Self::new(root, path.strip_prefix(root.path()).ok()?))
     }
 
@@ -142,13 +143,13 @@ impl DiskPath {
     }
 
     /// Its file stamp, if the platform has stamps.
-    pub fn sight(&self) -> Option<Sight> {
-        Sight::of(&self.metadata().ok()?)
+    pub fn file_stamp(&self) -> Option<FileStamp> {
+        FileStamp::of(&self.metadata().ok()?)
     }
 
     /// Reads the file, unless it is too large. Anything but a regular file is an error.
-    pub fn read(&self) -> io::Result<Opened> {
-        let file = self.root.open_below(&self.relative, FLAGS).map_err(|error| match error {
+    pub fn read(&self) -> io::Result<FileRead> {
+        let file = self.root.open_below(&self.relative, OPEN_FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),
             // The error of opening a FIFO or socket.
             Errno::NXIO => io::Error::other("it is not a regular file"),
@@ -159,27 +160,27 @@ impl DiskPath {
         if !about.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let (size, sight) = (about.len(), Sight::of(&about));
-        if size > MOST_BYTES {
-            return Ok(Opened { sight, bytes: Err(size) });
+        let (size, sight) = (about.len(), FileStamp::of(&about));
+        if size > MAX_FILE_BYTES {
+            return Ok(FileRead { file_stamp: sight, bytes: Err(size) });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         (&mut file).take(size).read_to_end(&mut bytes)?;
         // Some file systems report size 0 for files with content, and the file may have grown; the limit
         // holds for both.
         if bytes.is_empty() {
-            file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-            if bytes.len() as u64 > MOST_BYTES {
-                return Ok(Opened { sight, bytes: Err(bytes.len() as u64) });
+            file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > MAX_FILE_BYTES {
+                return Ok(FileRead { file_stamp: sight, bytes: Err(bytes.len() as u64) });
             }
         }
         self.root.count(&bytes)?;
-        Ok(Opened { sight, bytes: Ok(bytes) })
+        Ok(FileRead { file_stamp: sight, bytes: Ok(bytes) })
     }
 
     /// The names and kinds of the entries of this directory, in no particular order.
     pub fn entries(&self) -> io::Result<Vec<(OsString, FileType)>> {
-        let folder = self.root.open_below(&self.relative, FLAGS | OFlags::DIRECTORY)?;
+        let folder = self.root.open_below(&self.relative, OPEN_FLAGS | OFlags::DIRECTORY)?;
         let mut entries = Vec::new();
         for entry in Dir::read_from(&folder)? {
             let entry = entry?;
@@ -209,10 +210,10 @@ mod tests {
 
     /// Reads a path with `openat2` and with the fallback.
     fn check(scratch: &Scratch, path: &str, expect: Result<&str, Errno>) {
-        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
-        let ways = [Root::open_below, Root::open_step_by_step];
+        let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        let ways = [RootDir::open_below, RootDir::open_step_by_step];
         for open in ways {
-            let opened = open(&root, Path::new(path), FLAGS).map(|file| {
+            let opened = open(&root, Path::new(path), OPEN_FLAGS).map(|file| {
                 let mut text = String::new();
                 fs::File::from(file).read_to_string(&mut text).unwrap();
                 text
@@ -231,8 +232,8 @@ mod tests {
     fn files_above_the_total_size_limit_are_not_read() {
         let scratch = Scratch::new();
         scratch.write("a", "four");
-        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
-        root.read.store(MAX_TOTAL - 4, Ordering::Relaxed);
+        let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        root.bytes_read.store(MAX_TOTAL_BYTES - 4, Ordering::Relaxed);
         assert!(DiskPath::new(&root, "a").read().is_ok(), "exactly at the limit");
         let error = DiskPath::new(&root, "a").read().err().unwrap();
         assert_eq!(error.to_string(), "the files have more than 1024 MiB in total");
@@ -249,10 +250,10 @@ mod tests {
         check(&scratch, "a/link", Err(Errno::LOOP));
         check(&scratch, "outside", Err(Errno::LOOP));
         check(&scratch, "a/b/none", Err(Errno::NOENT));
-        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
         for path in ["folder/b/file", "../x", "/etc/passwd"] {
-            assert!(root.open_below(Path::new(path), FLAGS).is_err(), "{path}");
-            assert!(root.open_step_by_step(Path::new(path), FLAGS).is_err(), "{path}");
+            assert!(root.open_below(Path::new(path), OPEN_FLAGS).is_err(), "{path}");
+            assert!(root.open_step_by_step(Path::new(path), OPEN_FLAGS).is_err(), "{path}");
         }
     }
 
@@ -262,7 +263,7 @@ mod tests {
         scratch.write("folder/file", "text");
         let fifo = scratch.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
-        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
         for name in ["fifo", "folder"] {
             let error = DiskPath::new(&root, name).read().err().unwrap();
             assert_eq!(error.to_string(), "it is not a regular file", "{name}");
@@ -275,11 +276,11 @@ mod tests {
     #[test]
     fn a_file_above_the_size_limit_is_not_read() {
         let scratch = Scratch::new();
-        let size = usize::try_from(MOST_BYTES).unwrap();
+        let size = usize::try_from(MAX_FILE_BYTES).unwrap();
         scratch.write("most", vec![b'x'; size]);
         scratch.write("more", vec![b'x'; size + 1]);
-        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
         let read = |name| DiskPath::new(&root, name).read().unwrap().bytes.map(|bytes| bytes.len());
-        assert_eq!((read("most"), read("more")), (Ok(size), Err(MOST_BYTES + 1)));
+        assert_eq!((read("most"), read("more")), (Ok(size), Err(MAX_FILE_BYTES + 1)));
     }
 }

@@ -27,7 +27,7 @@ impl Default for Layout {
 impl Layout {
     /// The layout with paths as Git writes them: without a leading `./` and a trailing slash.
     #[must_use]
-    pub fn normal(self) -> Self {
+    pub fn normalized(self) -> Self {
         let normal = |path: String| {
             let path = path.trim_start_matches("./");
             if path.len() > 1 { path.trim_end_matches('/').to_owned() } else { path.to_owned() }

@@ -8,10 +8,10 @@ use qontract_diagnostics::{Diagnostic, code};
 use qontract_git::{EntryKind, ObjectId, Repository, TreeEntry};
 
 use super::{
-    Content, File, Listing, MAX_DEPTH, MOST_BYTES, Names, RepoError, has_hidden_part, link_broken,
-    link_outside, too_deep, unreadable,
+    Listing, MAX_DEPTH, MAX_FILE_BYTES, NameFilter, RepoError, RepoFile, RepoFileContent, has_hidden_part,
+    link_broken, link_outside, too_deep, unreadable,
 };
-use crate::model::Stamp;
+use crate::model::CommitStamp;
 
 pub use qontract_git::GitError;
 
@@ -19,30 +19,30 @@ pub use qontract_git::GitError;
 #[derive(Clone, Debug)]
 pub struct Revision {
     repository: Repository,
-    stamp: Stamp,
+    stamp: CommitStamp,
     /// The directory of the commit that is the data repo.
     tree: ObjectId,
-    entries: Arc<OnceLock<Entries>>,
+    entries: Arc<OnceLock<TreeIndex>>,
 }
 
 /// All files of the data repo, by path.
 #[derive(Debug, Default)]
-struct Entries {
+struct TreeIndex {
     files: BTreeMap<String, TreeEntry>,
     /// Names that are not UTF-8, converted lossily.
-    odd: Vec<String>,
+    non_utf8: Vec<String>,
     /// The targets of links, by the ids of their blobs. Targets that are too long are missing.
     targets: BTreeMap<ObjectId, String>,
 }
 
 /// The target of an entry.
-enum Resolved<'a> {
+enum ResolvedEntry<'a> {
     File(&'a TreeEntry),
     Refused(Diagnostic),
 }
 
 /// Maximum length of a chain of links.
-const MOST_LINKS: usize = 16;
+const MAX_LINK_HOPS: usize = 16;
 
 /// Maximum length of a link target, in bytes: file systems do not allow longer ones.
 const MAX_LINK_BYTES: u64 = 4096;
@@ -59,28 +59,28 @@ impl Revision {
         };
         let commit = repository.commit(revision)?;
         let tree = repository.tree(&commit, path, revision)?;
-        let stamp = Stamp { commit: commit.id.to_string(), timestamp: commit.time };
+        let stamp = CommitStamp { commit: commit.id.to_string(), timestamp: commit.time };
         Ok(Self { repository, stamp, tree, entries: Arc::default() })
     }
 
     /// The commit and its timestamp.
-    pub fn stamp(&self) -> &Stamp {
+    pub fn stamp(&self) -> &CommitStamp {
         &self.stamp
     }
 
     /// Lists the files of the directory `name` of the data repo.
-    pub(super) fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
+    pub(super) fn list(&self, name: &str, names: NameFilter) -> Result<Listing, RepoError> {
         let entries = self.entries()?;
         let mut listing = Listing::default();
-        let real = match entries.folder_of(name)? {
+        let real = match entries.resolve_folder(name)? {
             Ok(real) => format!("{real}/"),
             Err(finding) => {
                 listing.findings.push(finding);
                 return Ok(listing);
             }
         };
-        for odd in entries.odd.iter().filter_map(|odd| odd.strip_prefix(&real)) {
-            if names.wants(odd) && !has_hidden_part(odd) {
+        for odd in entries.non_utf8.iter().filter_map(|odd| odd.strip_prefix(&real)) {
+            if names.matches(odd) && !has_hidden_part(odd) {
                 listing.findings.push(unreadable(&format!("{name}/{odd}"), "its name is not UTF-8"));
             }
         }
@@ -95,55 +95,57 @@ impl Revision {
                 }
                 continue;
             }
-            let is_wanted = names.wants(below) || entry.kind == EntryKind::Submodule;
+            let is_wanted = names.matches(below) || entry.kind == EntryKind::Submodule;
             if has_hidden_part(below) || !is_wanted {
                 continue;
             }
             let shown = format!("{name}/{below}");
             match entries.resolve(full, &shown, entry) {
-                Resolved::File(entry) => wanted.push((below, shown, entry)),
-                Resolved::Refused(finding) => listing.findings.push(finding),
+                ResolvedEntry::File(entry) => wanted.push((below, shown, entry)),
+                ResolvedEntry::Refused(finding) => listing.findings.push(finding),
             }
         }
         listing.findings.extend(deep.iter().map(|folder| too_deep(&format!("{name}/{folder}"))));
-        let small = wanted.iter().filter(|(.., entry)| entry.size <= MOST_BYTES);
+        let small = wanted.iter().filter(|(.., entry)| entry.size <= MAX_FILE_BYTES);
         let small: Vec<&TreeEntry> = small.map(|(.., entry)| *entry).collect();
         let mut blobs = self.repository.blobs(&small)?.into_iter();
         for (below, name, entry) in wanted {
-            let content = if entry.size <= MOST_BYTES {
-                Content::InMemory(blobs.next().ok_or(GitError::Answer("cat-file"))?)
+            let content = if entry.size <= MAX_FILE_BYTES {
+                RepoFileContent::InMemory(blobs.next().ok_or(GitError::Answer("cat-file"))?)
             } else {
-                Content::TooLarge(entry.size)
+                RepoFileContent::TooLarge(entry.size)
             };
-            listing.files.push(File { path: format!("/{below}"), name, content });
+            listing.files.push(RepoFile { path: format!("/{below}"), name, content });
         }
         Ok(listing)
     }
 
     /// The content of the file `name` of the data repo.
-    pub(super) fn file(&self, name: &str) -> Result<Result<Content, Box<Diagnostic>>, RepoError> {
+    pub(super) fn file(&self, name: &str) -> Result<Result<RepoFileContent, Box<Diagnostic>>, RepoError> {
         let entries = self.entries()?;
         let entry = entries.files.get(name).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
         match entries.resolve(name, name, entry) {
-            Resolved::File(entry) if entry.size > MOST_BYTES => Ok(Ok(Content::TooLarge(entry.size))),
-            Resolved::File(entry) => {
-                let blob = self.repository.blobs(&[entry])?.pop().ok_or(GitError::Answer("cat-file"))?;
-                Ok(Ok(Content::InMemory(blob)))
+            ResolvedEntry::File(entry) if entry.size > MAX_FILE_BYTES => {
+                Ok(Ok(RepoFileContent::TooLarge(entry.size)))
             }
-            Resolved::Refused(finding) => Ok(Err(Box::new(finding))),
+            ResolvedEntry::File(entry) => {
+                let blob = self.repository.blobs(&[entry])?.pop().ok_or(GitError::Answer("cat-file"))?;
+                Ok(Ok(RepoFileContent::InMemory(blob)))
+            }
+            ResolvedEntry::Refused(finding) => Ok(Err(Box::new(finding))),
         }
     }
 
     /// All entries, listed on first use.
-    fn entries(&self) -> Result<&Entries, GitError> {
+    fn entries(&self) -> Result<&TreeIndex, GitError> {
         if let Some(entries) = self.entries.get() {
             return Ok(entries);
         }
-        let mut entries = Entries::default();
+        let mut entries = TreeIndex::default();
         for (path, entry) in self.repository.list(&self.tree)? {
             match path {
                 Ok(path) => drop(entries.files.insert(path, entry)),
-                Err(odd) => entries.odd.push(odd),
+                Err(odd) => entries.non_utf8.push(odd),
             }
         }
         entries.targets = self.link_targets(&entries)?;
@@ -151,7 +153,7 @@ impl Revision {
     }
 
     /// Reads the targets of all links in one call.
-    fn link_targets(&self, entries: &Entries) -> Result<BTreeMap<ObjectId, String>, GitError> {
+    fn link_targets(&self, entries: &TreeIndex) -> Result<BTreeMap<ObjectId, String>, GitError> {
         let is_link = |entry: &&TreeEntry| entry.kind == EntryKind::Link && entry.size <= MAX_LINK_BYTES;
         let links: BTreeMap<&ObjectId, &TreeEntry> =
             entries.files.values().filter(is_link).map(|entry| (&entry.id, entry)).collect();
@@ -161,11 +163,11 @@ impl Revision {
     }
 }
 
-impl Entries {
+impl TreeIndex {
     /// The path of the directory `name`: itself, or the target of a link.
-    fn folder_of(&self, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
+    fn resolve_folder(&self, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
         let mut at = name.to_owned();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINK_HOPS {
             if self.has_folder(&at) {
                 return Ok(Ok(at));
             }
@@ -187,14 +189,14 @@ impl Entries {
     }
 
     /// The file of an entry: itself, or the target of its link.
-    fn resolve<'a>(&'a self, full: &str, shown: &str, entry: &'a TreeEntry) -> Resolved<'a> {
+    fn resolve<'a>(&'a self, full: &str, shown: &str, entry: &'a TreeEntry) -> ResolvedEntry<'a> {
         let (mut at, mut entry) = (full.to_owned(), entry);
         let mut first_target = None;
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINK_HOPS {
             match entry.kind {
-                EntryKind::File => return Resolved::File(entry),
+                EntryKind::File => return ResolvedEntry::File(entry),
                 EntryKind::Submodule => {
-                    return Resolved::Refused(unreadable(
+                    return ResolvedEntry::Refused(unreadable(
                         shown,
                         "it is a submodule, and files of submodules are not part of a revision",
                     ));
@@ -202,20 +204,20 @@ impl Entries {
                 EntryKind::Link => {}
             }
             let Some(target) = self.targets.get(&entry.id) else {
-                return Resolved::Refused(link_too_long(shown, entry));
+                return ResolvedEntry::Refused(link_too_long(shown, entry));
             };
             let first = first_target.get_or_insert_with(|| target.clone()).clone();
             let Some(next) = join(&at, target).filter(|next| !has_hidden_part(next)) else {
-                return Resolved::Refused(link_outside(shown, &first));
+                return ResolvedEntry::Refused(link_outside(shown, &first));
             };
             let Some(found) = self.files.get(&next) else {
                 let why = if self.has_folder(&next) { "which is a folder" } else { "which does not exist" };
                 let target = if self.has_folder(&next) { next } else { first };
-                return Resolved::Refused(link_broken(shown, &target, why));
+                return ResolvedEntry::Refused(link_broken(shown, &target, why));
             };
             (at, entry) = (next, found);
         }
-        Resolved::Refused(link_broken(shown, &first_target.unwrap_or_default(), "which does not exist"))
+        ResolvedEntry::Refused(link_broken(shown, &first_target.unwrap_or_default(), "which does not exist"))
     }
 
     fn has_folder(&self, path: &str) -> bool {
@@ -264,11 +266,11 @@ pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String
 /// The commit of the work tree around `folder`; empty if it is not in a work tree or has no commit yet.
 ///
 /// Fails if the repository must not be used, so that a bundle does not lose its commit silently.
-pub fn head_stamp(folder: &Path) -> Result<Stamp, GitError> {
+pub fn head_stamp(folder: &Path) -> Result<CommitStamp, GitError> {
     match Repository::discover(folder).and_then(|repository| repository.commit("HEAD")) {
-        Ok(commit) => Ok(Stamp { commit: commit.id.to_string(), timestamp: commit.time }),
+        Ok(commit) => Ok(CommitStamp { commit: commit.id.to_string(), timestamp: commit.time }),
         Err(error @ (GitError::Refused { .. } | GitError::TimedOut { .. })) => Err(error),
-        Err(_) => Ok(Stamp::default()),
+        Err(_) => Ok(CommitStamp::default()),
     }
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_access::{Mode, ReadPermit};
-use qontract_client_blobs::{Credentials, Reader as _, S3, S3Endpoint, S3Settings};
-use qontract_client_secrets::Reader;
+use qontract_client_blobs::{BlobReader as _, S3, S3Credentials, S3Endpoint, S3Settings};
+use qontract_client_secrets::SecretReader;
 use tokio::time::timeout;
 
 use crate::clusters::DataAccount;
 
-use super::report::Report;
+use super::report::CheckReport;
 
 /// Time limit for listing a bucket.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// Checks buckets.
 pub struct BucketCheck<'a> {
     /// The secret store with the keys of accounts.
-    pub secrets: &'a dyn Reader,
+    pub secrets: &'a dyn SecretReader,
     /// The accounts of the data.
     pub accounts: &'a [DataAccount],
     /// An S3 server other than the vendor's.
@@ -27,7 +27,7 @@ pub struct BucketCheck<'a> {
 
 impl BucketCheck<'_> {
     /// Checks one bucket, named as `account/bucket`.
-    pub async fn run(&self, name: &str, report: &mut Report) {
+    pub async fn run(&self, name: &str, report: &mut CheckReport) {
         let title = format!("bucket {name}");
         let hint = "check `templates.allow_s3`, `automationToken` of the account in the data, and the permission `s3:ListBucket`";
         match timeout(DEADLINE, self.list(name)).await {
@@ -46,7 +46,7 @@ impl BucketCheck<'_> {
         let field = |field: &str| {
             fields.get(field).with_context(|| format!("`{}` has no field `{field}`", account.secret))
         };
-        let credentials = Credentials::Keys {
+        let credentials = S3Credentials::Keys {
             id: field("aws_access_key_id")?.expose().to_owned(),
             secret: field("aws_secret_access_key")?.clone(),
         };

@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::HttpError;
 use qontract_client_kubernetes::{
-    AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
+    AccessRequest, ApiResource, Cluster, Clusters, Kind, KubernetesError, ObjectReader as _,
 };
 
-use crate::clusters::{DataNamespace, KindsNeeded, Need, need};
+use crate::clusters::{ClusterPermissions, DataNamespace, ManagedKinds, permissions_of};
 use crate::targets::RealClusters;
 
-use super::limits;
-use super::report::Report;
+use super::report::CheckReport;
+use super::request_limits;
 
 /// Maximum clock skew: the validity of tokens and leases depends on the clocks.
 const MAX_SKEW: Duration = Duration::from_secs(30);
@@ -26,27 +26,32 @@ pub struct ClusterCheck<'a> {
     clusters: Clusters,
     permit: ReadPermit,
     namespaces: &'a [DataNamespace],
-    needs: Vec<&'static Need>,
+    permissions: Vec<&'static ClusterPermissions>,
 }
 
 impl<'a> ClusterCheck<'a> {
     /// Checks the permissions of the integrations that the data defines.
     pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
-        let clusters = Clusters::new(&permit, limits(), real.tokens, real.known);
-        Self { clusters, permit, namespaces, needs: defined.iter().filter_map(|name| need(name)).collect() }
+        let clusters = Clusters::new(&permit, request_limits(), real.tokens, real.settings);
+        Self {
+            clusters,
+            permit,
+            namespaces,
+            permissions: defined.iter().filter_map(|name| permissions_of(name)).collect(),
+        }
     }
 
     /// Checks one cluster.
-    pub async fn run(&self, cluster: &Cluster) -> Report {
-        let (mut report, title) = (Report::default(), format!("cluster {}", cluster.name));
+    pub async fn run(&self, cluster: &Cluster) -> CheckReport {
+        let (mut report, title) = (CheckReport::default(), format!("cluster {}", cluster.name));
         let probe = AccessRequest {
             verb: "list",
             group: String::new(),
             resource: "namespaces".to_owned(),
             namespace: None,
         };
-        match self.clusters.may(&self.permit, cluster, &probe).await {
+        match self.clusters.review_access(&self.permit, cluster, &probe).await {
             Ok(answer) => {
                 report.ok(&title, format!("{} reachable, credentials accepted", cluster.server));
                 if let Some((skew, direction)) = answer.date.and_then(|date| skew(date, SystemTime::now())) {
@@ -58,18 +63,18 @@ impl<'a> ClusterCheck<'a> {
                 }
             }
             Err(error) => {
-                report.failed(&title, error.told(), hint(&error));
+                report.failed(&title, error.full_message(), hint(&error));
                 return report;
             }
         }
-        for need in &self.needs {
+        for need in &self.permissions {
             self.integration(cluster, need, &mut report).await;
         }
         report
     }
 
     /// Checks the permissions of an integration.
-    async fn integration(&self, cluster: &Cluster, need: &Need, report: &mut Report) {
+    async fn integration(&self, cluster: &Cluster, need: &ClusterPermissions, report: &mut CheckReport) {
         let own: Vec<&DataNamespace> =
             self.namespaces.iter().filter(|namespace| namespace.cluster == cluster.name).collect();
         if own.is_empty() {
@@ -77,15 +82,15 @@ impl<'a> ClusterCheck<'a> {
         }
         let title = format!("cluster {}, {}", cluster.name, need.integration);
         let kinds: BTreeSet<&str> = match need.kinds {
-            KindsNeeded::Fixed(kind) => BTreeSet::from([kind]),
-            KindsNeeded::Managed => {
+            ManagedKinds::Fixed(kind) => BTreeSet::from([kind]),
+            ManagedKinds::Managed => {
                 own.iter().flat_map(|namespace| namespace.kinds.iter().map(String::as_str)).collect()
             }
         };
         let (mut denied, mut unserved) = (Vec::new(), Vec::new());
         for name in &kinds {
             let served = match name.parse::<Kind>() {
-                Ok(kind) => self.clusters.served(&self.permit, cluster, &kind).await,
+                Ok(kind) => self.clusters.api_resource(&self.permit, cluster, &kind).await,
                 Err(error) => Err(error),
             };
             let served = match served {
@@ -95,7 +100,7 @@ impl<'a> ClusterCheck<'a> {
                     continue;
                 }
                 Err(error) => {
-                    report.failed(&title, error.told(), hint(&error));
+                    report.failed(&title, error.full_message(), hint(&error));
                     return;
                 }
             };
@@ -103,7 +108,7 @@ impl<'a> ClusterCheck<'a> {
                 Ok(verbs) if verbs.is_empty() => {}
                 Ok(verbs) => denied.push(format!("{} {}", verbs.join("/"), served.plural)),
                 Err(error) => {
-                    report.failed(&title, error.told(), hint(&error));
+                    report.failed(&title, error.full_message(), hint(&error));
                     return;
                 }
             }
@@ -138,8 +143,8 @@ impl<'a> ClusterCheck<'a> {
     async fn denied(
         &self,
         cluster: &Cluster,
-        need: &Need,
-        served: &Served,
+        need: &ClusterPermissions,
+        served: &ApiResource,
         own: &[&DataNamespace],
     ) -> Result<Vec<&'static str>, KubernetesError> {
         let group = served.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -151,14 +156,14 @@ impl<'a> ClusterCheck<'a> {
                 resource: served.plural.clone(),
                 namespace: namespace.map(str::to_owned),
             };
-            if self.clusters.may(&self.permit, cluster, &request(None)).await?.is_allowed {
+            if self.clusters.review_access(&self.permit, cluster, &request(None)).await?.is_allowed {
                 continue;
             }
             let mut is_allowed = served.is_namespaced;
             for namespace in own.iter().take(MAX_NAMESPACES).filter(|_| served.is_namespaced) {
                 is_allowed &= self
                     .clusters
-                    .may(&self.permit, cluster, &request(Some(&namespace.name)))
+                    .review_access(&self.permit, cluster, &request(Some(&namespace.name)))
                     .await?
                     .is_allowed;
             }

@@ -10,18 +10,18 @@ use std::thread;
 use qontract_runtime::Fault;
 use qontract_runtime::process::Process;
 
-use qontract_config::{Config, Registered};
+use qontract_config::{Config, ProgramTable};
 
-use super::report::Report;
+use super::report::CheckReport;
 
 /// Checks all programs concurrently. `defined` are the integrations that the data defines, if there is data.
-pub fn check(config: &Config, defined: Option<&[String]>, report: &mut Report) {
+pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckReport) {
     let is_sandbox = config.sandbox.is_some();
     let checks = thread::scope(|scope| {
         let started: Vec<_> = config
             .integrations
             .iter()
-            .map(|(name, registered)| (name, scope.spawn(|| one(name, registered, is_sandbox))))
+            .map(|(name, registered)| (name, scope.spawn(|| check_program(name, registered, is_sandbox))))
             .collect();
         started.into_iter().map(|(name, check)| (name, check.join())).collect::<Vec<_>>()
     });
@@ -49,8 +49,8 @@ fn title(name: &str) -> String {
 }
 
 /// Checks one program.
-fn one(name: &str, registered: &Registered, is_sandbox: bool) -> Report {
-    let (mut report, title) = (Report::default(), title(name));
+fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> CheckReport {
+    let (mut report, title) = (CheckReport::default(), title(name));
     let key = format!("integrations.{name}");
     let Some(executable) = registered.command.first() else {
         report.failed(

@@ -1,12 +1,12 @@
 //! The checks and their results, as text and as JSON.
 
-use qontract_diagnostics::{counted, shown};
+use qontract_diagnostics::{pluralize, sanitize};
 use serde::Serialize;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CheckStatus {
     /// It works.
     Ok,
     /// It works, but perhaps not as intended.
@@ -15,7 +15,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl CheckStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -27,12 +27,12 @@ impl Status {
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct CheckResult {
     /// The subject of the check.
     #[serde(rename = "check")]
     pub name: String,
     /// The result.
-    pub status: Status,
+    pub status: CheckStatus,
     /// The observation.
     pub detail: String,
     /// How to fix it.
@@ -42,28 +42,28 @@ pub struct Check {
 
 /// All checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    checks: Vec<Check>,
+pub struct CheckReport {
+    checks: Vec<CheckResult>,
 }
 
-impl Report {
+impl CheckReport {
     /// Adds a check that succeeded.
     pub fn ok(&mut self, check: &str, detail: String) {
-        self.checks.push(Check { name: check.to_owned(), status: Status::Ok, detail, hint: None });
+        self.checks.push(CheckResult { name: check.to_owned(), status: CheckStatus::Ok, detail, hint: None });
     }
 
     /// Adds a check with a warning.
     pub fn warning(&mut self, check: &str, detail: String, hint: &str) {
-        self.push(check, Status::Warning, detail, hint);
+        self.push(check, CheckStatus::Warning, detail, hint);
     }
 
     /// Adds a check that failed.
     pub fn failed(&mut self, check: &str, detail: String, hint: &str) {
-        self.push(check, Status::Failed, detail, hint);
+        self.push(check, CheckStatus::Failed, detail, hint);
     }
 
-    fn push(&mut self, check: &str, status: Status, detail: String, hint: &str) {
-        self.checks.push(Check { name: check.to_owned(), status, detail, hint: Some(hint.to_owned()) });
+    fn push(&mut self, check: &str, status: CheckStatus, detail: String, hint: &str) {
+        self.checks.push(CheckResult { name: check.to_owned(), status, detail, hint: Some(hint.to_owned()) });
     }
 
     /// Adds the checks of another report.
@@ -73,24 +73,25 @@ impl Report {
 
     /// Whether a check failed.
     pub fn has_failed(&self) -> bool {
-        self.checks.iter().any(|check| check.status == Status::Failed)
+        self.checks.iter().any(|check| check.status == CheckStatus::Failed)
     }
 
     /// A table for people, with a summary.
     pub fn text(&self) -> String {
         let width =
-            self.checks.iter().map(|check| shown(&check.name).chars().count()).max().unwrap_or_default();
+            self.checks.iter().map(|check| sanitize(&check.name).chars().count()).max().unwrap_or_default();
         let mut text = String::new();
-        for Check { name, status, detail, hint } in &self.checks {
-            let (status, check) = (status.as_str(), shown(name));
-            text.push_str(&format!("{status:<8} {check:<width$}  {}\n", shown(detail)));
+        for CheckResult { name, status, detail, hint } in &self.checks {
+            let (status, check) = (status.as_str(), sanitize(name));
+            text.push_str(&format!("{status:<8} {check:<width$}  {}\n", sanitize(detail)));
             if let Some(hint) = hint {
-                text.push_str(&format!("{:8} {:width$}  hint: {}\n", "", "", shown(hint)));
+                text.push_str(&format!("{:8} {:width$}  hint: {}\n", "", "", sanitize(hint)));
             }
         }
         let count = |status| self.checks.iter().filter(|check| check.status == status).count();
-        let (ok, warnings, failed) = (count(Status::Ok), count(Status::Warning), count(Status::Failed));
-        text.push_str(&format!("{ok} ok, {}, {failed} failed\n", counted(warnings, "warning")));
+        let (ok, warnings, failed) =
+            (count(CheckStatus::Ok), count(CheckStatus::Warning), count(CheckStatus::Failed));
+        text.push_str(&format!("{ok} ok, {}, {failed} failed\n", pluralize(warnings, "warning")));
         text
     }
 
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table_with_hints_and_a_summary() {
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         report.ok("git", "commit abc".to_owned());
         assert!(!report.has_failed());
         report.warning("promtool", "not found".to_owned(), "install it");

@@ -1,6 +1,6 @@
 //! The number of connections that the limit of open files allows.
 
-use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::log::{Level, Log, LogLine};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Open files that are not connections: bundles, caches, watches, child processes.
@@ -19,7 +19,7 @@ pub fn connections(wanted: usize, log: &Log) -> usize {
     if allowed < wanted {
         let text =
             format!("allowing only {allowed} of {wanted} connections: the limit of open files is {files}");
-        log.write(&Line::new(Level::Warning, text));
+        log.write(&LogLine::new(Level::Warning, text));
     }
     allowed
 }

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use qontract_runtime::looping::{Event, Told as _};
-use qontract_runtime::{Ended, Record};
+use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver as _};
+use qontract_runtime::{RunEnd, RunRecord};
 use qontract_telemetry::activity::Activity;
-use qontract_telemetry::log::{Form, Level, Log};
-use qontract_telemetry::metrics::{Metrics, Process};
+use qontract_telemetry::log::{Level, LineFormat, Log};
+use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use serde_json::json;
 
 use super::{LoopReporter, RunObserver as _};
@@ -35,13 +35,14 @@ impl Write for Lines {
 
 fn reporter() -> (LoopReporter, Lines) {
     let lines = Lines::default();
-    let log = Arc::new(Log::new(Level::Info).to(Form::Levelled, lines.clone()));
-    let process = Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+    let log = Arc::new(Log::new(Level::Info).with_output(LineFormat::Levelled, lines.clone()));
+    let process =
+        ProcessLabels { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
     (LoopReporter::new(process, log, Arc::new(Metrics::default())), lines)
 }
 
 /// The record of a run with changes that are made, and changes that are held.
-fn record(ended: Ended, changes: usize, held: usize) -> Record {
+fn record(ended: RunEnd, changes: usize, held: usize) -> RunRecord {
     let planned = |count: usize| {
         vec![json!({"change": "remove", "text": "- remove x", "why": "too many", "approvable": true}); count]
     };
@@ -57,21 +58,24 @@ fn record(ended: Ended, changes: usize, held: usize) -> Record {
     .unwrap()
 }
 
-fn run(reporter: &LoopReporter, record: Option<&Record>, ended: Ended) {
-    reporter.tell(Event::Began);
+fn run(reporter: &LoopReporter, record: Option<&RunRecord>, ended: RunEnd) {
+    reporter.observe(LoopEvent::Started);
     if let Some(record) = record {
         reporter.ran("a", Ok(record));
     }
-    reporter.tell(Event::Ended(ended, Duration::from_millis(34)));
-    reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+    reporter.observe(LoopEvent::Ended(ended, Duration::from_millis(34)));
+    reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_wait_is_logged_and_again_when_it_has_doubled() {
     let (reporter, lines) = reporter();
     for seconds in (10..=130).step_by(10) {
-        let since = Duration::from_secs(seconds);
-        reporter.tell(Event::Beat(vec![Activity { what: "GET https://c1/".to_owned(), since }]));
+        let elapsed = Duration::from_secs(seconds);
+        reporter.observe(LoopEvent::Heartbeat(vec![Activity {
+            description: "GET https://c1/".to_owned(),
+            elapsed,
+        }]));
     }
     assert_eq!(
         lines.take(),
@@ -84,41 +88,41 @@ async fn a_long_wait_is_logged_and_again_when_it_has_doubled() {
 #[tokio::test(start_paused = true)]
 async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
     let (reporter, lines) = reporter();
-    run(&reporter, Some(&record(Ended::Ok, 2, 0)), Ended::Ok);
+    run(&reporter, Some(&record(RunEnd::Ok, 2, 0)), RunEnd::Ok);
     assert_eq!(
         lines.take(),
         "[INFO] run ended: ok changes=2 held=0 integration=a next_in=10m00s run=r1 took=34ms\n"
     );
-    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    run(&reporter, Some(&record(RunEnd::Ok, 0, 0)), RunEnd::Ok);
     assert_eq!(
         lines.take(),
         "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
     );
     // A run that stalled or panicked has no record, and shows nothing of the previous one.
-    run(&reporter, None, Ended::Transient);
+    run(&reporter, None, RunEnd::Transient);
     assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
     let reporter = reporter.with_run_level(Level::Debug);
-    run(&reporter, None, Ended::Ok);
+    run(&reporter, None, RunEnd::Ok);
     assert_eq!(lines.take(), "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     let (reporter, lines) = reporter();
-    let is_warned = |record: &Record, ended| {
+    let is_warned = |record: &RunRecord, ended| {
         run(&reporter, Some(record), ended);
         lines.take().contains("[WARNING] held: - remove x: too many; see `qontract explain run r1`")
     };
-    let held = record(Ended::Held, 0, 1);
-    assert!(is_warned(&held, Ended::Held));
-    assert!(!is_warned(&held, Ended::Held));
+    let held = record(RunEnd::Held, 0, 1);
+    assert!(is_warned(&held, RunEnd::Held));
+    assert!(!is_warned(&held, RunEnd::Held));
     tokio::time::advance(Duration::from_hours(1)).await;
-    assert!(is_warned(&held, Ended::Held));
+    assert!(is_warned(&held, RunEnd::Held));
     // A failed run may not have planned the change, so that it does not count as released.
-    assert!(!is_warned(&record(Ended::Failed, 0, 0), Ended::Failed));
-    assert!(!is_warned(&held, Ended::Held));
+    assert!(!is_warned(&record(RunEnd::Failed, 0, 0), RunEnd::Failed));
+    assert!(!is_warned(&held, RunEnd::Held));
     assert_eq!(reporter.status().held.len(), 1);
-    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    run(&reporter, Some(&record(RunEnd::Ok, 0, 0)), RunEnd::Ok);
     assert!(lines.take().starts_with("[INFO] no longer held: - remove x integration=a\n"));
-    assert!(is_warned(&held, Ended::Held));
+    assert!(is_warned(&held, RunEnd::Held));
 }

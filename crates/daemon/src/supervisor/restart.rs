@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use qontract_runtime::looping::{Finish, Stop};
+use qontract_runtime::reconcile_loop::{LoopExit, ShutdownSignal};
 use tokio::sync::{Notify, watch};
 
 /// Number of starts of a loop after which the process has to be restarted.
@@ -12,7 +12,7 @@ const MAX_STARTS: u32 = 3;
 
 /// The end of a supervised loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supervised {
+pub enum SuperviseResult {
     /// It was stopped, or ran once as requested.
     Ended,
     /// It stalled or panicked at every start.
@@ -20,26 +20,26 @@ pub enum Supervised {
 }
 
 /// Runs a loop. A loop that gives up or panics is restarted after `pause`; `report` gets the reason.
-pub async fn supervise<F: Future<Output = Finish>>(
+pub async fn supervise<F: Future<Output = LoopExit>>(
     pause: Duration,
     mut start: impl FnMut() -> F,
     report: impl Fn(&str),
-) -> Supervised {
+) -> SuperviseResult {
     for _ in 0..MAX_STARTS {
         let why = match AssertUnwindSafe(start()).catch_unwind().await {
-            Ok(Finish::GaveUp) => "the loop stalled too often",
-            Ok(Finish::Once(_) | Finish::Stopped) => return Supervised::Ended,
+            Ok(LoopExit::GaveUp) => "the loop stalled too often",
+            Ok(LoopExit::Once(_) | LoopExit::Stopped) => return SuperviseResult::Ended,
             Err(_) => "the loop panicked",
         };
         report(why);
         tokio::time::sleep(pause).await;
     }
-    Supervised::GaveUp
+    SuperviseResult::GaveUp
 }
 
 /// The reason for which the supervisor checks the list of integrations again, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
+pub enum SupervisorEvent {
     /// There is new data.
     NewData,
     /// An integration that could not be started is retried: a missing program or file may exist by now.
@@ -55,17 +55,17 @@ pub enum Wake {
 pub async fn wait(
     news: &mut watch::Receiver<u64>,
     retry: Option<Duration>,
-    stop: &Stop,
+    stop: &ShutdownSignal,
     gave_up: &Notify,
-) -> anyhow::Result<Wake> {
+) -> anyhow::Result<SupervisorEvent> {
     tokio::select! {
         changed = news.changed() => {
             changed?;
-            Ok(Wake::NewData)
+            Ok(SupervisorEvent::NewData)
         }
-        () = tokio::time::sleep(retry.unwrap_or_default()), if retry.is_some() => Ok(Wake::Retry),
-        () = stop.asked() => Ok(Wake::Stop),
-        () = gave_up.notified() => Ok(Wake::LoopGaveUp),
+        () = tokio::time::sleep(retry.unwrap_or_default()), if retry.is_some() => Ok(SupervisorEvent::Retry),
+        () = stop.requested() => Ok(SupervisorEvent::Stop),
+        () = gave_up.notified() => Ok(SupervisorEvent::LoopGaveUp),
     }
 }
 
@@ -73,14 +73,14 @@ pub async fn wait(
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use qontract_runtime::Ended;
+    use qontract_runtime::RunEnd;
     use tokio::time::Instant;
 
     use super::*;
 
     /// The times in seconds at which a loop is started if each start ends as given after a second, its end,
     /// and the reports.
-    async fn starts(finishes: &[Option<Finish>]) -> (Vec<u64>, Supervised, Vec<String>) {
+    async fn starts(finishes: &[Option<LoopExit>]) -> (Vec<u64>, SuperviseResult, Vec<String>) {
         let (begun, starts, reports) = (Instant::now(), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let start = || {
             let mut starts = starts.lock().unwrap();
@@ -98,8 +98,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_stalls_or_panics_is_restarted_after_a_pause_and_not_forever() {
-        let (times, supervised, reports) = starts(&[Some(Finish::GaveUp), None, Some(Finish::GaveUp)]).await;
-        assert_eq!((times, supervised), (vec![0, 11, 22], Supervised::GaveUp));
+        let (times, supervised, reports) =
+            starts(&[Some(LoopExit::GaveUp), None, Some(LoopExit::GaveUp)]).await;
+        assert_eq!((times, supervised), (vec![0, 11, 22], SuperviseResult::GaveUp));
         assert_eq!(
             reports,
             ["the loop stalled too often", "the loop panicked", "the loop stalled too often"]
@@ -108,32 +109,32 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_recovers_or_is_stopped_is_left_alone() {
-        let (times, supervised, reports) = starts(&[Some(Finish::GaveUp), Some(Finish::Stopped)]).await;
-        assert_eq!((times, supervised, reports.len()), (vec![0, 11], Supervised::Ended, 1));
-        let once = starts(&[Some(Finish::Once(Ended::Failed))]).await;
-        assert_eq!(once, (vec![0], Supervised::Ended, Vec::new()));
+        let (times, supervised, reports) = starts(&[Some(LoopExit::GaveUp), Some(LoopExit::Stopped)]).await;
+        assert_eq!((times, supervised, reports.len()), (vec![0, 11], SuperviseResult::Ended, 1));
+        let once = starts(&[Some(LoopExit::Once(RunEnd::Failed))]).await;
+        assert_eq!(once, (vec![0], SuperviseResult::Ended, Vec::new()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn missing_integrations_are_retried_and_a_loop_that_gave_up_ends_the_process() {
         let (sender, mut news) = watch::channel(0);
-        let ((stopper, stop), gave_up) = (Stop::pair(), Arc::new(Notify::new()));
+        let ((stopper, stop), gave_up) = (ShutdownSignal::pair(), Arc::new(Notify::new()));
         let begun = Instant::now();
         let retry = Some(Duration::from_mins(10));
-        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), Wake::Retry);
+        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::Retry);
         assert_eq!(begun.elapsed(), Duration::from_mins(10));
         sender.send_modify(|generation| *generation += 1);
-        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), Wake::NewData);
+        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::NewData);
         // Without missing integrations there is no retry.
         let nothing =
             tokio::time::timeout(Duration::from_hours(1), wait(&mut news, None, &stop, &gave_up)).await;
         assert!(nothing.is_err());
         gave_up.notify_one();
-        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), Wake::LoopGaveUp);
-        stopper.ask();
-        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), Wake::Stop);
+        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::LoopGaveUp);
+        stopper.request();
+        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::Stop);
         drop(sender);
-        let (_stopper, stop) = Stop::pair();
+        let (_stopper, stop) = ShutdownSignal::pair();
         assert!(wait(&mut news, None, &stop, &gave_up).await.is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use qontract_client_http::Secret;
 use qontract_client_kubernetes::ClientCertificate;
-use qontract_client_kubernetes::kubeconfig::{ContextLogin, Credentials, Pem, login as read_login};
+use qontract_client_kubernetes::kubeconfig::{ContextLogin, KubeconfigCredentials, Pem, login as read_login};
 use qontract_config::{ClusterTable, ConfigError};
 
 /// The login of a cluster, with the content of the files that its kubeconfig names.
@@ -71,9 +71,9 @@ pub fn login(cluster: &ClusterTable, key: &str) -> Result<Option<ClusterLogin>, 
     let ca = ca.map(text).transpose()?.map(String::into_bytes);
     let (mut certificate, mut token) = (None, None);
     match credentials {
-        Credentials::Token(secret) => token = Some(KubeconfigToken::Text(secret)),
-        Credentials::TokenFile(path) => token = Some(KubeconfigToken::File(folder.join(path))),
-        Credentials::Certificate { certificate: own, key } => {
+        KubeconfigCredentials::Token(secret) => token = Some(KubeconfigToken::Text(secret)),
+        KubeconfigCredentials::TokenFile(path) => token = Some(KubeconfigToken::File(folder.join(path))),
+        KubeconfigCredentials::Certificate { certificate: own, key } => {
             let pem = Secret::new(format!("{}\n{}\n", text(own)?.trim_end(), text(key)?.trim_end()));
             certificate = Some(ClientCertificate { pem, server: server.clone() });
         }

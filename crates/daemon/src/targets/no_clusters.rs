@@ -4,27 +4,27 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_kubernetes::{
-    Address, Cluster, Draft, Kind, KubernetesError, Object, Reader, Rehearsal, Restart, Served, Version,
-    Writer,
+    ApiResource, Cluster, Kind, KubernetesError, Object, ObjectAddress, ObjectDraft, ObjectReader,
+    ObjectVersion, ObjectWriter, Rehearsal, WorkloadRestart,
 };
 
 /// Answers every request with an error.
 pub struct NoClusters;
 
-fn answer<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {
+fn unsupported<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {
     let error =
         KubernetesError::Unsupported { what: "a cluster".to_owned(), by: "a command that only reads data" };
     std::future::ready(Err(error)).boxed()
 }
 
-impl Reader for NoClusters {
-    fn served<'a>(
+impl ObjectReader for NoClusters {
+    fn api_resource<'a>(
         &'a self,
         _: &'a ReadPermit,
         _: &'a Cluster,
         _: &'a Kind,
-    ) -> BoxFuture<'a, Result<Served, KubernetesError>> {
-        answer()
+    ) -> BoxFuture<'a, Result<ApiResource, KubernetesError>> {
+        unsupported()
     }
 
     fn list<'a>(
@@ -34,16 +34,16 @@ impl Reader for NoClusters {
         _: &'a Kind,
         _: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        answer()
+        unsupported()
     }
 
     fn get<'a>(
         &'a self,
         _: &'a ReadPermit,
         _: &'a Cluster,
-        _: &'a Address,
+        _: &'a ObjectAddress,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
-        answer()
+        unsupported()
     }
 
     fn rehearse<'a>(
@@ -51,39 +51,39 @@ impl Reader for NoClusters {
         _: &'a ReadPermit,
         _: &'a Cluster,
         _: &'a str,
-        _: &'a Draft,
+        _: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>> {
-        answer()
+        unsupported()
     }
 }
 
-impl Writer for NoClusters {
+impl ObjectWriter for NoClusters {
     fn put<'a>(
         &'a self,
         _: &'a WritePermit,
         _: &'a Cluster,
         _: &'a str,
-        _: &'a Draft,
+        _: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        answer()
+        unsupported()
     }
 
     fn remove<'a>(
         &'a self,
         _: &'a WritePermit,
         _: &'a Cluster,
-        _: &'a Address,
-        _: &'a Version,
+        _: &'a ObjectAddress,
+        _: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        answer()
+        unsupported()
     }
 
     fn restart<'a>(
         &'a self,
         _: &'a WritePermit,
         _: &'a Cluster,
-        _: &'a Restart,
+        _: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        answer()
+        unsupported()
     }
 }

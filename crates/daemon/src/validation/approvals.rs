@@ -7,19 +7,20 @@ use qontract_bundle::{Bundle, Layout};
 use qontract_diagnostics::{Diagnostic, code, suggest};
 use qontract_runtime::guard::Date;
 
-const APPROVAL: &str = "/app-interface/removal-approval-1.yml";
-const INTEGRATION: &str = "/app-sre/integration-1.yml";
+const APPROVAL_SCHEMA: &str = "/app-interface/removal-approval-1.yml";
+const INTEGRATION_SCHEMA: &str = "/app-sre/integration-1.yml";
 
 /// Warnings about the approvals of a bundle, on `today`.
 pub fn check(bundle: &Bundle, layout: &Layout, today: Date) -> Vec<Diagnostic> {
-    if bundle.schema(APPROVAL).is_none() {
+    if bundle.schema(APPROVAL_SCHEMA).is_none() {
         return Vec::new();
     }
-    let approvals: Vec<_> = bundle.datafiles().iter().filter(|file| file.document.is_of(APPROVAL)).collect();
+    let approvals: Vec<_> =
+        bundle.datafiles().iter().filter(|file| file.document.is_of(APPROVAL_SCHEMA)).collect();
     if approvals.is_empty() {
         return Vec::new();
     }
-    let integrations = bundle.datafiles().iter().filter(|file| file.document.is_of(INTEGRATION));
+    let integrations = bundle.datafiles().iter().filter(|file| file.document.is_of(INTEGRATION_SCHEMA));
     let defined: BTreeSet<&str> =
         integrations.filter_map(|file| file.document.value.get("name")?.as_str()).collect();
     let mut findings = Vec::new();
@@ -27,9 +28,9 @@ pub fn check(bundle: &Bundle, layout: &Layout, today: Date) -> Vec<Diagnostic> {
         let (value, name) = (&file.document.value, layout.datafile(&file.path));
         let text = |key: &str| value.get(key).and_then(|value| value.as_str());
         let expired = text("expiration").and_then(|last| expired(last, today));
-        findings.extend(expired.map(|finding| finding.in_file(&name).about("/expiration")));
+        findings.extend(expired.map(|finding| finding.in_file(&name).at_pointer("/expiration")));
         let unknown = text("integration").and_then(|integration| unknown(integration, &defined));
-        findings.extend(unknown.map(|finding| finding.in_file(&name).about("/integration")));
+        findings.extend(unknown.map(|finding| finding.in_file(&name).at_pointer("/integration")));
     }
     findings
 }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use qontract_bundle::{Bundle, Datafile, Layout, Value};
-use qontract_diagnostics::{Diagnostic, Place, code};
-use qontract_runtime::OneByOne;
+use qontract_diagnostics::{Diagnostic, DiagnosticLocation, code};
+use qontract_runtime::IndependentList;
 
-const NAMESPACE: &str = "/openshift/namespace-1.yml";
-const CLUSTER: &str = "/openshift/cluster-1.yml";
+const NAMESPACE_SCHEMA: &str = "/openshift/namespace-1.yml";
+const CLUSTER_SCHEMA: &str = "/openshift/cluster-1.yml";
 
 /// Errors about duplicate namespaces and clusters of a bundle.
 pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
@@ -21,7 +21,7 @@ pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     findings
 }
 
-fn of<'b>(bundle: &'b Bundle, schema: &str) -> impl Iterator<Item = &'b Datafile> {
+fn datafiles_of<'b>(bundle: &'b Bundle, schema: &str) -> impl Iterator<Item = &'b Datafile> {
     bundle.datafiles().iter().filter(move |file| file.document.is_of(schema))
 }
 
@@ -29,16 +29,17 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-fn place(layout: &Layout, path: &str, pointer: &str) -> Place {
-    Place { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
+fn place(layout: &Layout, path: &str, pointer: &str) -> DiagnosticLocation {
+    DiagnosticLocation { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }
 
 /// Clusters of different files with the same `serverUrl`. Clusters without a server are not compared.
 fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<String, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
-    for file in of(bundle, CLUSTER) {
-        let address = text(&file.document.value, "serverUrl").map(OneByOne::loosely).unwrap_or_default();
+    for file in datafiles_of(bundle, CLUSTER_SCHEMA) {
+        let address =
+            text(&file.document.value, "serverUrl").map(IndependentList::normalise_key).unwrap_or_default();
         if address.is_empty() {
             continue;
         }
@@ -54,7 +55,7 @@ fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
         findings.push(
             Diagnostic::new(code::SAME_SERVER, message)
                 .in_file(layout.datafile(&file.path))
-                .about("/serverUrl")
+                .at_pointer("/serverUrl")
                 .note_in("the other cluster is declared here", place(layout, &other.path, "/serverUrl"))
                 .hint("correct one of the addresses, or keep one of the files"),
         );
@@ -81,7 +82,7 @@ impl<'b> NamespaceKey<'b> {
 fn same_namespace(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<NamespaceKey<'_>, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
-    for file in of(bundle, NAMESPACE) {
+    for file in datafiles_of(bundle, NAMESPACE_SCHEMA) {
         // Dangling references and missing names are reported by other checks.
         let Some(key) = NamespaceKey::of(file, bundle) else { continue };
         let NamespaceKey { cluster, name } = key;
@@ -96,7 +97,7 @@ fn same_namespace(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
         findings.push(
             Diagnostic::new(code::DUPLICATE_NAMESPACE, message)
                 .in_file(layout.datafile(&file.path))
-                .about("/name")
+                .at_pointer("/name")
                 .note_in("it is also declared here", place(layout, &other.path, "/name"))
                 .hint("keep one of the files"),
         );

@@ -10,11 +10,11 @@ use crate::input::DEFAULT_REVISIONS;
 
 /// The subject of a validation.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ValidationSubject {
     /// A data repo.
     Folder(PathBuf),
     /// A data repo, of which only the findings of some files are shown.
-    Files(Selection),
+    Files(FileSelection),
     /// A file that holds a bundle.
     BundleFile(PathBuf),
     /// A Git revision of the data repo in a directory.
@@ -28,7 +28,7 @@ pub enum Subject {
 
 /// Files and directories of one data repo.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct FileSelection {
     /// The data repo.
     pub root: PathBuf,
     /// Their paths below it.
@@ -37,7 +37,7 @@ pub struct Selection {
     pub outside: Vec<String>,
 }
 
-impl Selection {
+impl FileSelection {
     /// Whether a file of the data repo is selected, by itself or with its directory.
     pub fn contains(&self, file: &str) -> bool {
         self.paths.iter().any(|path| {
@@ -46,7 +46,7 @@ impl Selection {
     }
 }
 
-impl Subject {
+impl ValidationSubject {
     /// The subject that `words` name; Git revisions are looked up in `repo`.
     pub fn of(words: &[String], repo: PathBuf, layout: &Layout) -> Result<Self, UsageError> {
         if let [word] = words {
@@ -67,7 +67,7 @@ impl Subject {
     }
 
     /// The files whose findings are shown; `None` means all.
-    pub fn selection(&self) -> Option<&Selection> {
+    pub fn selection(&self) -> Option<&FileSelection> {
         match self {
             Self::Files(selection) => Some(selection),
             Self::Folder(_) | Self::BundleFile(_) | Self::Revision { .. } => None,
@@ -75,13 +75,13 @@ impl Subject {
     }
 
     /// The files that `words` name, all in one data repo; `None` if a single word is not in a data repo.
-    fn files(words: &[String], layout: &Layout) -> Result<Option<Selection>, UsageError> {
-        let mut all = Selection::default();
+    fn files(words: &[String], layout: &Layout) -> Result<Option<FileSelection>, UsageError> {
+        let mut all = FileSelection::default();
         for word in words {
             if !Path::new(word).exists() {
                 return Err(UsageError(format!("`{word}` does not exist")));
             }
-            let Some((root, below)) = discovery::of_path(Path::new(word), layout) else {
+            let Some((root, below)) = discovery::repo_of_path(Path::new(word), layout) else {
                 if words.len() == 1 {
                     return Ok(None);
                 }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_selected_directory_has_all_its_files() {
         let paths = ["data/a", "data/b.yml"].map(str::to_owned).to_vec();
-        let selection = Selection { paths, ..Selection::default() };
+        let selection = FileSelection { paths, ..FileSelection::default() };
         for (file, expect) in [
             ("data/a/x.yml", true),
             ("data/b.yml", true),
@@ -154,11 +154,14 @@ mod tests {
         }
         scratch.write("plain.json", "{}");
         let at = |name: &str| scratch.path().join(name).display().to_string();
-        let of = |words: &[String]| Subject::of(words, PathBuf::from("."), &Layout::default());
-        assert_eq!(of(&[at("one")]).unwrap(), Subject::Folder(at("one").into()));
-        assert_eq!(of(&[at("one/bundle.json")]).unwrap(), Subject::BundleFile(at("one/bundle.json").into()));
-        assert_eq!(of(&[at("plain.json")]).unwrap(), Subject::BundleFile(at("plain.json").into()));
-        assert!(matches!(of(&["main".to_owned()]).unwrap(), Subject::Revision { .. }));
+        let of = |words: &[String]| ValidationSubject::of(words, PathBuf::from("."), &Layout::default());
+        assert_eq!(of(&[at("one")]).unwrap(), ValidationSubject::Folder(at("one").into()));
+        assert_eq!(
+            of(&[at("one/bundle.json")]).unwrap(),
+            ValidationSubject::BundleFile(at("one/bundle.json").into())
+        );
+        assert_eq!(of(&[at("plain.json")]).unwrap(), ValidationSubject::BundleFile(at("plain.json").into()));
+        assert!(matches!(of(&["main".to_owned()]).unwrap(), ValidationSubject::Revision { .. }));
         let files = of(&[at("one/data/a.yml"), at("one/bundle.json")]).unwrap();
         let selection = files.selection().expect("files");
         assert!(selection.contains("data/a.yml") && !selection.contains("bundle.json"));

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Layout};
-use qontract_diagnostics::{Diagnostic, Place, Span, code};
+use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
 use qontract_objects::resources::ProviderGroup;
-use qontract_objects::resources::check::{Problem, TextError, text_errors};
-use qontract_runtime::{Data, Loaded, Place as DataPlace, Terms};
+use qontract_objects::resources::check::{ResourceTextError, TextErrorKind, text_errors};
+use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
 
 /// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
 /// not reported.
@@ -19,17 +19,17 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
     let wrong: BTreeSet<&str> = found
         .iter()
         .filter(|finding| finding.is_error())
-        .map(|finding| finding.place.file.as_str())
+        .map(|finding| finding.location.file.as_str())
         .collect();
     // Invalid GraphQL types are reported by their own check.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
-    let terms = Terms::of(&ProviderGroup::Files.about(""));
-    let data = Data::new(Arc::new(Loaded::new(Arc::new(engine))), terms);
+    let terms = QueryPolicy::of(&ProviderGroup::Files.about(""));
+    let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
     // The GraphQL types of a data repo may have no namespaces, or other fields.
     let errors = text_errors(&data).unwrap_or_default();
     let mut findings = Vec::new();
     for (error, entries) in errors {
-        let entries: Vec<Place> = entries.iter().map(|place| located(place, layout)).collect();
+        let entries: Vec<DiagnosticLocation> = entries.iter().map(|place| located(place, layout)).collect();
         let file = layout.resource(&error.resource);
         let is_known = |file: &str| wrong.contains(file);
         if is_known(&file) || entries.iter().any(|entry| is_known(&entry.file)) {
@@ -42,27 +42,32 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
 }
 
 /// The place of a finding for a place in the data.
-fn located(place: &DataPlace, layout: &Layout) -> Place {
+fn located(place: &DataPlace, layout: &Layout) -> DiagnosticLocation {
     let file = if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) };
-    Place { file, span: None, pointer: Some(place.pointer.to_string()) }
+    DiagnosticLocation { file, span: None, pointer: Some(place.pointer.to_string()) }
 }
 
-fn finding(error: &TextError, file: String, entries: Vec<Place>, text: &str) -> Diagnostic {
-    let TextError { resource, line, problem, message } = error;
+fn finding(
+    error: &ResourceTextError,
+    file: String,
+    entries: Vec<DiagnosticLocation>,
+    text: &str,
+) -> Diagnostic {
+    let ResourceTextError { resource, line, kind: problem, message } = error;
     let rest = message.strip_prefix(&format!("`{resource}` is not an object")).unwrap_or(message);
     let (diagnostic, hint) = match problem {
-        Problem::NotRendered => (
+        TextErrorKind::NotRendered => (
             Diagnostic::new(code::TEMPLATE_FAILS, format!("the template cannot be rendered: {message}")),
             "define it in `variables` of the entry, or correct the template",
         ),
-        Problem::OutputNotAnObject => (
+        TextErrorKind::OutputNotAnObject => (
             Diagnostic::new(
                 code::NOT_AN_OBJECT,
                 format!("the output of the template is not a Kubernetes object{rest}"),
             ),
             "lines are those of the rendered text",
         ),
-        Problem::FileNotAnObject => (
+        TextErrorKind::FileNotAnObject => (
             Diagnostic::new(code::NOT_AN_OBJECT, format!("the file is not a Kubernetes object{rest}")),
             "if it is a template, use `provider: resource-template`",
         ),

@@ -9,7 +9,7 @@ mod fragments;
 mod introspection;
 mod overlap;
 mod print;
-mod suggest;
+mod suggestions;
 mod types;
 mod values;
 mod variables;
@@ -19,17 +19,17 @@ use std::collections::{HashMap, HashSet};
 
 use super::syntax::tree::{Definition, Document, Fragment};
 use crate::failure::{Code, Failure};
-use crate::location::Lines;
+use crate::location::RequestLines;
 use crate::schema::{ArgumentDef, Schema, Shape};
-use fragments::Recursion;
+use fragments::FragmentUsages;
 use overlap::Overlap;
-pub use suggest::enum_hint;
+pub use suggestions::enum_hint;
 use types::InputType;
 
 /// Maximum number of reported errors.
-const MOST: usize = 100;
+const MAX_ERRORS: usize = 100;
 /// Maximum length of a chain of fragments.
-const DEEPEST: usize = 400;
+const MAX_FRAGMENT_DEPTH: usize = 400;
 
 type Fragments<'c, 't> = HashMap<&'t str, &'c Fragment<'t>>;
 
@@ -38,7 +38,11 @@ type Fragments<'c, 't> = HashMap<&'t str, &'c Fragment<'t>>;
 pub struct TooDeep;
 
 /// All validation errors of a request.
-pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<Vec<Failure>, TooDeep> {
+pub fn check(
+    schema: &Schema,
+    lines: &RequestLines,
+    document: &Document<'_>,
+) -> Result<Vec<Failure>, TooDeep> {
     let mut fragments = Fragments::new();
     for definition in &document.definitions {
         if let Definition::Fragment(fragment) = definition {
@@ -60,7 +64,7 @@ pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<
         fragments: &fragments,
         type_arguments: &type_arguments,
         entries: Vec::new(),
-        told: 0,
+        reported: 0,
         operations: document.operations().count(),
         aborted: false,
         too_deep: false,
@@ -69,7 +73,7 @@ pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<
         fragment_names: HashMap::new(),
         visited: HashSet::new(),
         seen_on_types: HashMap::new(),
-        introspection: introspection::State::default(),
+        introspection: introspection::IntrospectionState::default(),
         overlap: Overlap::new(schema, &fragments),
     };
     checker.walk();
@@ -80,15 +84,15 @@ pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let mut report = Told { list: Vec::new(), lines };
-    let end = Ending { schema, document, recursion: Recursion::new(&fragments), usages };
+    let mut report = ErrorReport { list: Vec::new(), lines };
+    let end = DeferredChecks { schema, document, recursion: FragmentUsages::new(&fragments), usages };
     // That the limit was reached is in the report as an error of its own.
-    let _ = end.tell(entries, &mut report);
+    let _ = end.report(entries, &mut report);
     Ok(report.list)
 }
 
 /// A result of the walk, in order.
-enum Entry {
+enum WalkEntry {
     /// An error and its locations.
     Mistake(String, Vec<usize>),
     /// The end of an operation: the index of its definition.
@@ -104,7 +108,7 @@ struct Usage<'t> {
     name: &'t str,
     at: usize,
     /// The expected type of value, and whether there is a default.
-    wanted: Option<(InputType, bool)>,
+    expected: Option<(InputType, bool)>,
 }
 
 struct Checker<'c, 't> {
@@ -113,8 +117,8 @@ struct Checker<'c, 't> {
     fragments: &'c Fragments<'c, 't>,
     /// The arguments of `__type`.
     type_arguments: &'c [ArgumentDef],
-    entries: Vec<Entry>,
-    told: usize,
+    entries: Vec<WalkEntry>,
+    reported: usize,
     /// Number of operations.
     operations: usize,
     aborted: bool,
@@ -127,46 +131,46 @@ struct Checker<'c, 't> {
     visited: HashSet<&'t str>,
     /// Directives by the schema type that they were seen on; the schema itself has no name.
     seen_on_types: HashMap<&'t str, HashMap<&'t str, usize>>,
-    introspection: introspection::State<'t>,
+    introspection: introspection::IntrospectionState<'t>,
     overlap: Overlap<'c, 't>,
 }
 
 impl Checker<'_, '_> {
     fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
         // One more than the limit, so that it is known that there are more.
-        if !self.aborted && self.told <= MOST {
-            self.told += 1;
-            self.entries.push(Entry::Mistake(message, places.into()));
+        if !self.aborted && self.reported <= MAX_ERRORS {
+            self.reported += 1;
+            self.entries.push(WalkEntry::Mistake(message, places.into()));
         }
     }
 
-    fn mark(&mut self, entry: Entry) {
+    fn mark(&mut self, entry: WalkEntry) {
         if !self.aborted {
             self.entries.push(entry);
         }
     }
 
     fn abort(&mut self) {
-        self.mark(Entry::Aborted);
+        self.mark(WalkEntry::Aborted);
         self.aborted = true;
     }
 }
 
 /// The errors as they are reported.
-struct Told<'t> {
+struct ErrorReport<'t> {
     list: Vec<Failure>,
-    lines: &'t Lines,
+    lines: &'t RequestLines,
 }
 
 /// The report has ended: the error limit is reached, or validation was aborted.
-struct Stop;
+struct ReportEnded;
 
-impl Told<'_> {
-    fn add(&mut self, message: impl Into<String>, places: &[usize]) -> Result<(), Stop> {
-        if self.list.len() >= MOST {
+impl ErrorReport<'_> {
+    fn add(&mut self, message: impl Into<String>, places: &[usize]) -> Result<(), ReportEnded> {
+        if self.list.len() >= MAX_ERRORS {
             let message = "Too many validation errors, error limit reached. Validation aborted.";
             self.list.push(Failure::new(Code::ValidationFailed, message));
-            return Err(Stop);
+            return Err(ReportEnded);
         }
         let mut failure = Failure::new(Code::ValidationFailed, message);
         failure.locations = places.iter().map(|place| self.lines.location(*place)).collect();
@@ -174,28 +178,28 @@ impl Told<'_> {
         Ok(())
     }
 
-    fn aborted(&mut self) -> Stop {
+    fn aborted(&mut self) -> ReportEnded {
         self.list.push(Failure::new(Code::ValidationFailed, "Validation aborted."));
-        Stop
+        ReportEnded
     }
 }
 
 /// The checks that run when the walk has ended.
-struct Ending<'c, 't> {
+struct DeferredChecks<'c, 't> {
     schema: &'c Schema,
     document: &'c Document<'t>,
-    recursion: Recursion<'c, 't>,
+    recursion: FragmentUsages<'c, 't>,
     usages: Vec<Vec<Usage<'t>>>,
 }
 
-impl Ending<'_, '_> {
-    fn tell(mut self, entries: Vec<Entry>, report: &mut Told<'_>) -> Result<(), Stop> {
+impl DeferredChecks<'_, '_> {
+    fn report(mut self, entries: Vec<WalkEntry>, report: &mut ErrorReport<'_>) -> Result<(), ReportEnded> {
         for entry in entries {
             match entry {
-                Entry::Mistake(message, places) => report.add(message, &places)?,
-                Entry::Operation(index) => self.variables(index, report)?,
-                Entry::End => self.unused_fragments(report)?,
-                Entry::Aborted => return Err(report.aborted()),
+                WalkEntry::Mistake(message, places) => report.add(message, &places)?,
+                WalkEntry::Operation(index) => self.variables(index, report)?,
+                WalkEntry::End => self.unused_fragments(report)?,
+                WalkEntry::Aborted => return Err(report.aborted()),
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ pub use parser::parse;
 
 /// Why a text is not a document.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum QuerySyntaxError {
     /// It violates the grammar.
     Mistake {
         /// The message.
@@ -28,8 +28,8 @@ pub enum Fault {
     TooDeep,
 }
 
-impl Fault {
+impl QuerySyntaxError {
     fn new(at: usize, message: impl std::fmt::Display) -> Self {
-        Fault::Mistake { message: format!("Syntax Error: {message}"), at }
+        QuerySyntaxError::Mistake { message: format!("Syntax Error: {message}"), at }
     }
 }

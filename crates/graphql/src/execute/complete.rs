@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::trail::{Origin, Place};
-use super::{Executor, Stop, Written};
+use super::position::{DataOrigin, ExecutionPosition};
+use super::{Executor, WriteAbort, WrittenValue};
 use crate::failure::{Code, Failure};
-use crate::plan::{FieldPlan, Form, What};
+use crate::plan::{FieldPlan, FieldTarget, ValueForm};
 use crate::schema::{Dispatch, Kind, TypeId};
 use crate::sink::Sink;
-use crate::source::{Many, Raw, Resolved, Source};
+use crate::source::{ListSource, RawValue, ResolvedValue, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
@@ -17,26 +17,28 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        resolved: Resolved<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
+        resolved: ResolvedValue<'a>,
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
         match resolved {
-            Resolved::Null if field.shape.required => Err(self.null(type_, field, place)),
-            Resolved::Null => {
+            ResolvedValue::Null if field.shape.required => Err(self.null(type_, field, place)),
+            ResolvedValue::Null => {
                 self.out.null();
-                Ok(Written::Something)
+                Ok(WrittenValue::Value)
             }
-            Resolved::Many(many) if field.shape.list => self.list(type_, field, &many, place),
+            ResolvedValue::Many(many) if field.shape.list => self.list(type_, field, &many, place),
             _ if field.shape.list => {
                 let name = self.name(type_, field);
                 let message = format!("Expected Iterable, but did not find one for field \"{name}\".");
                 Err(self.fail_at(message, field, place))
             }
-            Resolved::One(source) => self.one(type_, field, source, place),
-            Resolved::Many(many) => match field.form {
-                Form::Scalar(scalar) => self.scalar_field(field, scalar, &Resolved::Many(many), place),
-                Form::Enum | Form::Object(_) | Form::Abstract(_) => {
-                    self.one(type_, field, Source::Opaque, place)
+            ResolvedValue::One(source) => self.single_value(type_, field, source, place),
+            ResolvedValue::Many(many) => match field.form {
+                ValueForm::Scalar(scalar) => {
+                    self.scalar_field(field, scalar, &ResolvedValue::Many(many), place)
+                }
+                ValueForm::Enum | ValueForm::Object(_) | ValueForm::Abstract(_) => {
+                    self.single_value(type_, field, Source::Opaque, place)
                 }
             },
         }
@@ -46,16 +48,17 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        many: &Many<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
+        many: &ListSource<'a>,
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
         self.out.begin_list();
-        if let (Form::Object(selection), Many::Files(files), Some(_)) = (&field.form, many, self.out.offset())
+        if let (ValueForm::Object(selection), ListSource::Files(files), Some(_)) =
+            (&field.form, many, self.out.offset())
         {
-            self.rows.open(self.task.plan, *selection, self.task.view, files);
+            self.column_cursors.open(self.task.plan, *selection, self.task.view, files);
         }
-        let has_entities = self.record.entities.is_some() && self.has_entities(type_);
-        if let Some(lists) = self.record.entities.as_mut().filter(|_| has_entities) {
+        let has_entities = self.record.elements.is_some() && self.has_elements(type_);
+        if let Some(lists) = self.record.elements.as_mut().filter(|_| has_entities) {
             lists.push((field.key.as_ref().into(), Vec::new()));
         }
         let mut kept = 0;
@@ -63,50 +66,55 @@ impl<'a, S: Sink> Executor<'a, S> {
             let (mark, start) = (self.out.mark(), self.out.offset());
             let recorded = self.recorded();
             let path = place.path.map(|path| path.index(index, kept));
-            let element = Place { path: path.as_ref(), origin: Origin::Index(&place.origin, index) };
+            let element =
+                ExecutionPosition { path: path.as_ref(), origin: DataOrigin::Index(&place.origin, index) };
             let Some(source) = many.element(index) else {
                 return Err(self.null(type_, field, element));
             };
             self.out.element();
-            if self.one(type_, field, source, element)? == Written::EmptyObject {
+            if self.single_value(type_, field, source, element)? == WrittenValue::EmptyObject {
                 self.rewind(mark, recorded);
             } else {
                 kept += 1;
                 if let (true, Source::File(file), Some(start), Some(end)) =
                     (has_entities, source, start, self.out.offset())
-                    && let Some((_, parts)) = self.record.entities.as_mut().and_then(|lists| lists.last_mut())
+                    && let Some((_, parts)) = self.record.elements.as_mut().and_then(|lists| lists.last_mut())
                 {
                     parts.push((file, start..end));
                 }
             }
         }
         self.out.end_list();
-        Ok(Written::Something)
+        Ok(WrittenValue::Value)
     }
 
     /// Writes a single value: that of a field, or an element of it.
-    fn one(
+    fn single_value(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
         source: Source<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
         let place = match source {
-            Source::File(file) => Place { origin: Origin::File(file), ..place },
-            Source::Resource(resource) => Place { origin: Origin::Resource(resource), ..place },
+            Source::File(file) => ExecutionPosition { origin: DataOrigin::File(file), ..place },
+            Source::Resource(resource) => {
+                ExecutionPosition { origin: DataOrigin::Resource(resource), ..place }
+            }
             _ => place,
         };
         match &field.form {
-            Form::Scalar(scalar) => self.scalar_field(field, *scalar, &Resolved::One(source), place),
-            Form::Enum => {
+            ValueForm::Scalar(scalar) => {
+                self.scalar_field(field, *scalar, &ResolvedValue::One(source), place)
+            }
+            ValueForm::Enum => {
                 if let Source::Text(text) = source {
                     self.out.text(text);
                 }
-                Ok(Written::Something)
+                Ok(WrittenValue::Value)
             }
-            Form::Object(selection) => self.object(*selection, source, place),
-            Form::Abstract(selections) => {
+            ValueForm::Object(selection) => self.object(*selection, source, place),
+            ValueForm::Abstract(selections) => {
                 let found = self.concrete(field.shape.named, source, &|| self.name(type_, field));
                 let found = match found {
                     Ok(id) => id,
@@ -172,41 +180,46 @@ impl<'a, S: Sink> Executor<'a, S> {
         Err(format!("Abstract type \"{name}\" was resolved to a non-object type \"{found}\"."))
     }
 
-    fn null(&mut self, type_: TypeId, field: &FieldPlan, place: Place<'_>) -> Stop {
+    fn null(&mut self, type_: TypeId, field: &FieldPlan, place: ExecutionPosition<'_>) -> WriteAbort {
         let name = self.name(type_, field);
         self.fail_at(format!("Cannot return null for non-nullable field {name}."), field, place)
     }
 
-    pub(super) fn fail_at(&mut self, message: String, field: &FieldPlan, place: Place<'_>) -> Stop {
+    pub(super) fn fail_at(
+        &mut self,
+        message: String,
+        field: &FieldPlan,
+        place: ExecutionPosition<'_>,
+    ) -> WriteAbort {
         match place.path {
             Some(path) => self.fail(Failure::new(Code::Internal, message), field, path),
-            None => Stop::Null,
+            None => WriteAbort::NullPropagation,
         }
     }
 
     /// The name of a field in messages: `Type.field`.
     fn name(&self, type_: TypeId, field: &FieldPlan) -> String {
         let type_ = self.task.schema.type_(type_);
-        let name = match field.what {
-            What::Field(number) => &type_.fields[number].name,
-            What::TypeName => "__typename",
-            What::Schema => "__schema",
-            What::Type => "__type",
+        let name = match field.target {
+            FieldTarget::Field(number) => &type_.fields[number].name,
+            FieldTarget::TypeName => "__typename",
+            FieldTarget::Schema => "__schema",
+            FieldTarget::Type => "__type",
         };
         format!("{}.{name}", type_.name)
     }
 }
 
 /// A value as the name of a key.
-fn text_of(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+fn text_of(raw: RawValue<'_>) -> Option<Cow<'_, str>> {
     match raw {
-        Raw::Text(text) => Some(text.into()),
-        Raw::Value(Value::Str(text)) => Some((&**text).into()),
-        Raw::Value(Value::Bool(value)) => Some(value.to_string().into()),
-        Raw::Value(Value::Null) => Some("null".into()),
-        Raw::Value(value) => {
+        RawValue::Text(text) => Some(text.into()),
+        RawValue::Value(Value::Str(text)) => Some((&**text).into()),
+        RawValue::Value(Value::Bool(value)) => Some(value.to_string().into()),
+        RawValue::Value(Value::Null) => Some("null".into()),
+        RawValue::Value(value) => {
             crate::input::as_number(value).map(|number| crate::input::show_number(number).into())
         }
-        Raw::Absent | Raw::Backrefs(_) => None,
+        RawValue::Absent | RawValue::Backrefs(_) => None,
     }
 }

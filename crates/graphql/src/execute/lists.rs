@@ -7,23 +7,23 @@ use qontract_bundle::Value;
 use super::Executor;
 use crate::arguments::Arguments;
 use crate::failure::{Code, Failure};
-use crate::filter::FilterFault;
+use crate::filter::FilterError;
 use crate::index::FileId;
-use crate::plan::{FieldPlan, What};
+use crate::plan::{FieldPlan, FieldTarget};
 use crate::schema::TypeId;
 use crate::sink::Sink;
-use crate::source::{Many, Raw, Source};
+use crate::source::{ListSource, RawValue, Source};
 
 /// Number of datafiles that are scanned between two checks for cancellation.
-const SCANNED: usize = 256;
+const CANCEL_CHECK_INTERVAL: usize = 256;
 
 impl<'a, S: Sink> Executor<'a, S> {
     /// The arguments of a field, read on first use.
     pub(super) fn arguments(&mut self, type_: TypeId, field: &FieldPlan) -> Option<Rc<Arguments>> {
         let (number, given) = field.arguments.as_ref()?;
         let schema = self.task.schema;
-        let type_name = match field.what {
-            What::Field(number) => &*schema.type_(schema.type_(type_).fields[number].shape.named).name,
+        let type_name = match field.target {
+            FieldTarget::Field(number) => &*schema.type_(schema.type_(type_).fields[number].shape.named).name,
             _ => "",
         };
         let variables = self.task.variables;
@@ -33,7 +33,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 
     /// Whether the elements of a field's list are root elements of the request.
-    pub(super) fn has_entities(&self, type_: TypeId) -> bool {
+    pub(super) fn has_elements(&self, type_: TypeId) -> bool {
         let plan = self.task.plan;
         plan.selections[plan.root].type_ == type_
     }
@@ -44,43 +44,52 @@ impl<'a, S: Sink> Executor<'a, S> {
         type_: TypeId,
         field: &FieldPlan,
         schema: &str,
-    ) -> Result<Many<'a>, Failure> {
+    ) -> Result<ListSource<'a>, Failure> {
         let many = self.datafiles_of(type_, field, schema)?;
-        let only = self.task.only.filter(|_| self.has_entities(type_)).and_then(|only| only.get(&field.key));
+        let only = self
+            .task
+            .only_elements
+            .filter(|_| self.has_elements(type_))
+            .and_then(|only| only.get(&field.key));
         let Some(only) = only else { return Ok(many) };
         let files = match &many {
-            Many::Files(files) => files,
-            Many::Chosen(files) => files.as_slice(),
+            ListSource::Files(files) => files,
+            ListSource::Chosen(files) => files.as_slice(),
             _ => &[],
         };
         let wanted = only.iter().filter_map(|path| self.task.view.file(path));
         let mut chosen: Vec<FileId> = wanted.filter(|file| files.binary_search(file).is_ok()).collect();
         chosen.sort_unstable();
-        Ok(Many::Chosen(chosen))
+        Ok(ListSource::Chosen(chosen))
     }
 
-    fn datafiles_of(&mut self, type_: TypeId, field: &FieldPlan, schema: &str) -> Result<Many<'a>, Failure> {
+    fn datafiles_of(
+        &mut self,
+        type_: TypeId,
+        field: &FieldPlan,
+        schema: &str,
+    ) -> Result<ListSource<'a>, Failure> {
         let view = self.task.view;
         let files = view.index.files_of(schema);
         if files.is_empty() {
-            return Ok(Many::Files(files));
+            return Ok(ListSource::Files(files));
         }
-        let Some(arguments) = self.arguments(type_, field) else { return Ok(Many::Files(files)) };
+        let Some(arguments) = self.arguments(type_, field) else { return Ok(ListSource::Files(files)) };
         if let Some(Err(fault)) = &arguments.filter {
             return Err(fault.to_failure());
         }
         if arguments.texts.is_empty() && arguments.filter.is_none() {
-            return Ok(Many::Files(files));
+            return Ok(ListSource::Files(files));
         }
         let mut chosen = Vec::new();
-        let mut consider = |file: FileId| -> Result<(), FilterFault> {
+        let mut consider = |file: FileId| -> Result<(), FilterError> {
             if let Some(touched) = &mut self.record.touched {
                 touched.note(Source::File(file));
             }
             let source = Source::File(file);
             let found = arguments.texts.iter().all(|(name, text)| match view.raw(source, name) {
-                Raw::Text(raw) => raw == &**text,
-                Raw::Value(Value::Str(raw)) => raw == text,
+                RawValue::Text(raw) => raw == &**text,
+                RawValue::Value(Value::Str(raw)) => raw == text,
                 _ => false,
             });
             if found && arguments.filter().map_or(Ok(true), |filter| filter.passes(view, source))? {
@@ -94,7 +103,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             file.into_iter().collect::<Vec<_>>()
         });
         let mut considered = Ok(());
-        for files in named.as_deref().unwrap_or(files).chunks(SCANNED) {
+        for files in named.as_deref().unwrap_or(files).chunks(CANCEL_CHECK_INTERVAL) {
             if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
                 let text = "The request was cancelled before its answer was complete.";
                 return Err(Failure::new(Code::Cancelled, text));
@@ -102,25 +111,25 @@ impl<'a, S: Sink> Executor<'a, S> {
             considered = considered.and_then(|()| files.iter().copied().try_for_each(&mut consider));
         }
         considered.map_err(|fault| fault.to_failure())?;
-        Ok(Many::Chosen(chosen))
+        Ok(ListSource::Chosen(chosen))
     }
 
     /// The resources that the arguments let through; a requested path that does not exist is a missing
     /// element.
-    pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> Many<'a> {
+    pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> ListSource<'a> {
         let view = self.task.view;
         let arguments = self.arguments(type_, field);
         let given = |name| arguments.as_ref().and_then(|given| given.text(name));
         if let Some(path) = given("path").filter(|path| !path.is_empty()) {
             return match view.index.resource(path) {
-                Some(id) => Many::Resources(vec![id]),
-                None => Many::Missing,
+                Some(id) => ListSource::Resources(vec![id]),
+                None => ListSource::Missing,
             };
         }
         let wanted = given("schema").filter(|schema| !schema.is_empty());
         let resources = (0..).zip(view.bundle.resources());
         let chosen = resources
             .filter(|(_, resource)| wanted.is_none_or(|schema| resource.schema.as_deref() == Some(schema)));
-        Many::Resources(chosen.map(|(id, _)| id).collect())
+        ListSource::Resources(chosen.map(|(id, _)| id).collect())
     }
 }

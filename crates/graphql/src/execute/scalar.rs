@@ -1,12 +1,12 @@
 //! Serializes values as scalars, by the rules of graphql-js.
 
-use super::trail::Place;
-use super::{Executor, Stop, Written};
+use super::position::ExecutionPosition;
+use super::{Executor, WriteAbort, WrittenValue};
 use crate::input::{as_number, inspect, show_number};
 use crate::plan::FieldPlan;
 use crate::schema::Scalar;
 use crate::sink::Sink;
-use crate::source::{Resolved, Source};
+use crate::source::{ResolvedValue, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
@@ -15,18 +15,18 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         field: &FieldPlan,
         scalar: Scalar,
-        resolved: &Resolved<'a>,
-        place: Place<'_>,
-    ) -> Result<Written, Stop> {
+        resolved: &ResolvedValue<'a>,
+        place: ExecutionPosition<'_>,
+    ) -> Result<WrittenValue, WriteAbort> {
         match self.scalar(scalar, resolved) {
-            Ok(()) => Ok(Written::Something),
+            Ok(()) => Ok(WrittenValue::Value),
             Err(message) => Err(self.fail_at(message, field, place)),
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar, resolved: &Resolved<'a>) -> Result<(), String> {
+    fn scalar(&mut self, scalar: Scalar, resolved: &ResolvedValue<'a>) -> Result<(), String> {
         // The most common case.
-        if let (Scalar::String, Resolved::One(Source::Value(Value::Str(text)))) = (scalar, resolved) {
+        if let (Scalar::String, ResolvedValue::One(Source::Value(Value::Str(text)))) = (scalar, resolved) {
             self.out.text(text);
             return Ok(());
         }
@@ -40,18 +40,18 @@ impl<'a, S: Sink> Executor<'a, S> {
             self.scratch = scratch;
             return Ok(());
         }
-        let plain = Plain::of(resolved);
+        let plain = LeafValue::of(resolved);
         let shown = || inspect(&view.input(resolved));
         match scalar {
             Scalar::String => match plain {
-                Plain::Text(text) => self.out.text(text),
-                Plain::Flag(flag) => self.out.text(if flag { "true" } else { "false" }),
-                Plain::Number(number) if number.is_finite() => self.out.text(&show_number(number)),
+                LeafValue::Text(text) => self.out.text(text),
+                LeafValue::Flag(flag) => self.out.text(if flag { "true" } else { "false" }),
+                LeafValue::Number(number) if number.is_finite() => self.out.text(&show_number(number)),
                 _ => return Err(format!("String cannot represent value: {}", shown())),
             },
             Scalar::Boolean => match plain {
-                Plain::Flag(flag) => self.out.flag(flag),
-                Plain::Number(number) if number.is_finite() => self.out.flag(number != 0.0),
+                LeafValue::Flag(flag) => self.out.flag(flag),
+                LeafValue::Number(number) if number.is_finite() => self.out.flag(number != 0.0),
                 _ => return Err(format!("Boolean cannot represent a non boolean value: {}", shown())),
             },
             Scalar::Float => match plain.to_number().filter(|number| number.is_finite()) {
@@ -76,34 +76,34 @@ impl<'a, S: Sink> Executor<'a, S> {
 
 /// A value without fields or elements.
 #[derive(Clone, Copy)]
-enum Plain<'a> {
+enum LeafValue<'a> {
     Text(&'a str),
     Flag(bool),
     Number(f64),
     Other,
 }
 
-impl<'a> Plain<'a> {
-    fn of(resolved: &Resolved<'a>) -> Self {
+impl<'a> LeafValue<'a> {
+    fn of(resolved: &ResolvedValue<'a>) -> Self {
         match resolved {
-            Resolved::One(Source::Text(text)) => Plain::Text(text),
-            Resolved::One(Source::Flag(flag)) => Plain::Flag(*flag),
-            Resolved::One(Source::Value(value)) => match value {
-                Value::Str(text) => Plain::Text(text),
-                Value::Bool(flag) => Plain::Flag(*flag),
-                value => as_number(value).map_or(Plain::Other, Plain::Number),
+            ResolvedValue::One(Source::Text(text)) => LeafValue::Text(text),
+            ResolvedValue::One(Source::Flag(flag)) => LeafValue::Flag(*flag),
+            ResolvedValue::One(Source::Value(value)) => match value {
+                Value::Str(text) => LeafValue::Text(text),
+                Value::Bool(flag) => LeafValue::Flag(*flag),
+                value => as_number(value).map_or(LeafValue::Other, LeafValue::Number),
             },
-            _ => Plain::Other,
+            _ => LeafValue::Other,
         }
     }
 
     /// As a number: flags are 0 and 1, texts are parsed, except for the empty text.
     fn to_number(self) -> Option<f64> {
         match self {
-            Plain::Number(number) => Some(number),
-            Plain::Flag(flag) => Some(f64::from(u8::from(flag))),
-            Plain::Text("") | Plain::Other => None,
-            Plain::Text(text) => read_number(text),
+            LeafValue::Number(number) => Some(number),
+            LeafValue::Flag(flag) => Some(f64::from(u8::from(flag))),
+            LeafValue::Text("") | LeafValue::Other => None,
+            LeafValue::Text(text) => read_number(text),
         }
     }
 }

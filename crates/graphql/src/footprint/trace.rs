@@ -5,31 +5,37 @@ use std::collections::HashMap;
 use super::{FieldRef, Footprint, Keys};
 use crate::arguments::Arguments;
 use crate::filter::Filter;
-use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
+use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
 use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
 use crate::variables::Variables;
 use qontract_bundle::types::Type;
 
 /// The footprint of a plan with these variables.
 pub fn trace(schema: &Schema, plan: &Plan, variables: &Variables) -> Footprint {
-    let mut trace = Trace { schema, plan, variables, footprint: Footprint::default(), known: HashMap::new() };
+    let mut trace = FootprintBuilder {
+        schema,
+        plan,
+        variables,
+        footprint: Footprint::default(),
+        keys_by_selection: HashMap::new(),
+    };
     trace.selection(plan.root);
     trace.footprint
 }
 
-struct Trace<'a> {
+struct FootprintBuilder<'a> {
     schema: &'a Schema,
     plan: &'a Plan,
     variables: &'a Variables,
     footprint: Footprint,
     /// Keys read by selections that were visited.
-    known: HashMap<SelectionId, Keys>,
+    keys_by_selection: HashMap<SelectionId, Keys>,
 }
 
-impl Trace<'_> {
+impl FootprintBuilder<'_> {
     /// The keys that are read of an object, whatever its position.
     fn selection(&mut self, id: SelectionId) -> Keys {
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.keys_by_selection.get(&id) {
             return known.clone();
         }
         let selection = &self.plan.selections[id];
@@ -38,13 +44,13 @@ impl Trace<'_> {
         for field in &selection.fields {
             self.field(selection.type_, field, &mut keys);
         }
-        self.known.insert(id, keys.clone());
+        self.keys_by_selection.insert(id, keys.clone());
         keys
     }
 
     fn field(&mut self, type_: TypeId, field: &FieldPlan, keys: &mut Keys) {
-        let What::Field(number) = field.what else {
-            if field.what != What::TypeName {
+        let FieldTarget::Field(number) = field.target else {
+            if field.target != FieldTarget::TypeName {
                 self.footprint.whole_schema();
             }
             return;
@@ -60,8 +66,8 @@ impl Trace<'_> {
         let way = FieldRef { type_name: &type_.name, name: &definition.name };
         match &definition.resolver {
             Resolver::Key => match field.form {
-                Form::Scalar(_) | Form::Enum => keys.key(&definition.name, &Keys::All),
-                Form::Object(_) | Form::Abstract(_) => {
+                ValueForm::Scalar(_) | ValueForm::Enum => keys.key(&definition.name, &Keys::All),
+                ValueForm::Object(_) | ValueForm::Abstract(_) => {
                     self.refer(way, field.shape.named, &inner, keys);
                 }
             },
@@ -101,11 +107,11 @@ impl Trace<'_> {
         }
     }
 
-    fn form(&mut self, form: &Form) -> Keys {
+    fn form(&mut self, form: &ValueForm) -> Keys {
         match form {
-            Form::Scalar(_) | Form::Enum => Keys::All,
-            Form::Object(selection) => self.selection(*selection),
-            Form::Abstract(selections) => {
+            ValueForm::Scalar(_) | ValueForm::Enum => Keys::All,
+            ValueForm::Object(selection) => self.selection(*selection),
+            ValueForm::Abstract(selections) => {
                 let mut keys = Keys::default();
                 keys.key("$schema", &Keys::All);
                 for (type_, selection) in selections {

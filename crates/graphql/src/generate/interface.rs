@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use apollo_compiler::executable::SelectionSet;
 
 use super::names::{pascal, unversioned};
-use super::{Asked, Collected, Generator, failure};
+use super::{Generator, RequestedField, SelectedFields, failure};
 use crate::failure::Failure;
 use crate::schema::TypeId;
 
 impl<'d> Generator<'d> {
     /// The union of the selections on the types of an interface; fields that are not selected on all of them
     /// are optional.
-    fn merged(&self, all: Vec<Collected<'d>>) -> Result<Collected<'d>, Failure> {
+    fn merged(&self, all: Vec<SelectedFields<'d>>) -> Result<SelectedFields<'d>, Failure> {
         let count = all.len();
-        let mut merged: Vec<(Asked<'d>, usize)> = Vec::new();
+        let mut merged: Vec<(RequestedField<'d>, usize)> = Vec::new();
         for field in all.into_iter().flat_map(|selected| selected.fields) {
             match merged.iter_mut().find(|(known, _)| known.key == field.key) {
                 None => merged.push((field, 1)),
@@ -31,13 +31,13 @@ impl<'d> Generator<'d> {
         }
         let fields = merged.into_iter().map(|(field, times)| {
             let conditional = field.conditional || times < count;
-            Asked { conditional, ..field }
+            RequestedField { conditional, ..field }
         });
-        Ok(Collected { fields: fields.collect(), ..Collected::default() })
+        Ok(SelectedFields { fields: fields.collect(), ..SelectedFields::default() })
     }
 
     /// The selection on the type of a field as text, down to the leaf fields.
-    pub(super) fn below(&self, field: &Asked<'d>) -> String {
+    pub(super) fn below(&self, field: &RequestedField<'d>) -> String {
         let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
         let sets: Vec<&'d SelectionSet> = field.nodes.iter().map(|node| &node.selection_set).collect();
         if sets.iter().all(|set| set.selections.is_empty()) {
@@ -57,13 +57,13 @@ impl<'d> Generator<'d> {
     ) -> Result<(), Failure> {
         let schema = self.schema;
         let doc = format!("A `{}`.", schema.type_(id).name);
-        let keys = |selected: &Collected<'_>| {
+        let keys = |selected: &SelectedFields<'_>| {
             selected.fields.iter().map(|field| field.key.clone()).collect::<Vec<_>>()
         };
-        let possible: Vec<(TypeId, Collected<'d>)> =
+        let possible: Vec<(TypeId, SelectedFields<'d>)> =
             schema.type_(id).possible.iter().map(|type_| (*type_, self.fields(*type_, sets))).collect();
         let Some((_, first)) = possible.first() else {
-            return self.structure(name, &doc, &Collected::default()).map(drop);
+            return self.structure(name, &doc, &SelectedFields::default()).map(drop);
         };
         if possible.iter().all(|(_, fields)| keys(fields) == keys(first)) {
             return self.structure(name, &doc, first).map(drop);

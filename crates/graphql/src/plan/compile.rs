@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicUsize;
 use apollo_compiler::Node;
 use apollo_compiler::ast;
 use apollo_compiler::executable::{Field, Operation, Selection as RequestSelection, SelectionSet};
-use qontract_bundle::json::JavaScript;
+use qontract_bundle::json::JavaScriptWriter;
 
-use super::{Argument, FieldPlan, Form, Plan, Read, Selection, SelectionId, What};
+use super::{Argument, FieldPlan, FieldTarget, Plan, ReadKey, Selection, SelectionId, ValueForm};
 use crate::document::{Document, limit};
 use crate::failure::{Code, Failure};
 use crate::input::Input;
-use crate::meta::named;
+use crate::introspection::named;
 use crate::schema::{Kind, Resolver, Schema, Shape, TypeId};
 use crate::variables::Variables;
 
 /// Maximum number of selections of a plan. Real queries have dozens.
-const MOST_SELECTIONS: usize = 50_000;
+const MAX_SELECTIONS: usize = 50_000;
 
 impl Plan {
     /// Compiles an operation of `document`; `variables` decide its conditions.
@@ -28,13 +28,26 @@ impl Plan {
         variables: &Variables,
     ) -> Result<Self, Failure> {
         let known = HashMap::new();
-        let mut compiler =
-            Compiler { schema, document, variables, selections: Vec::new(), known, argument_sets: 0 };
+        let mut compiler = Compiler {
+            schema,
+            document,
+            variables,
+            selections: Vec::new(),
+            selection_ids: known,
+            argument_sets: 0,
+        };
         let root = compiler.selection(schema.query(), &[&operation.selection_set])?;
         let Compiler { selections, argument_sets, .. } = compiler;
         let selections: Vec<Selection> = selections.into_iter().flatten().collect();
-        let only_meta = selections[root].fields.iter().all(|field| !matches!(field.what, What::Field(_)));
-        Ok(Plan { selections, root, argument_sets, only_meta, usual_size: AtomicUsize::new(0) })
+        let only_meta =
+            selections[root].fields.iter().all(|field| !matches!(field.target, FieldTarget::Field(_)));
+        Ok(Plan {
+            selections,
+            root,
+            argument_sets,
+            only_introspection: only_meta,
+            last_size: AtomicUsize::new(0),
+        })
     }
 }
 
@@ -45,27 +58,27 @@ struct Compiler<'c> {
     /// `None` while it is being compiled.
     selections: Vec<Option<Selection>>,
     /// Selections by type and selection sets: equal ones are compiled once.
-    known: HashMap<(TypeId, Vec<usize>), SelectionId>,
+    selection_ids: HashMap<(TypeId, Vec<usize>), SelectionId>,
     argument_sets: usize,
 }
 
 /// Fields by response key, in order of appearance.
-type Grouped<'c> = Vec<(&'c str, Vec<&'c Node<Field>>)>;
+type FieldsByKey<'c> = Vec<(&'c str, Vec<&'c Node<Field>>)>;
 
 impl<'c> Compiler<'c> {
     fn selection(&mut self, type_: TypeId, sets: &[&'c SelectionSet]) -> Result<SelectionId, Failure> {
         let addresses = sets.iter().map(|set| std::ptr::from_ref(*set).addr()).collect();
         let key = (type_, addresses);
-        if let Some(known) = self.known.get(&key) {
+        if let Some(known) = self.selection_ids.get(&key) {
             return Ok(*known);
         }
         let id = self.selections.len();
-        if id >= MOST_SELECTIONS {
-            return Err(limit(format!("The request has more than {MOST_SELECTIONS} selections.")));
+        if id >= MAX_SELECTIONS {
+            return Err(limit(format!("The request has more than {MAX_SELECTIONS} selections.")));
         }
-        self.known.insert(key, id);
+        self.selection_ids.insert(key, id);
         self.selections.push(None);
-        let mut grouped = Grouped::new();
+        let mut grouped = FieldsByKey::new();
         let mut visited = HashSet::new();
         for set in sets {
             self.collect(type_, set, &mut visited, &mut grouped)?;
@@ -83,7 +96,7 @@ impl<'c> Compiler<'c> {
         type_: TypeId,
         set: &'c SelectionSet,
         visited: &mut HashSet<&'c str>,
-        grouped: &mut Grouped<'c>,
+        grouped: &mut FieldsByKey<'c>,
     ) -> Result<(), Failure> {
         for requested in &set.selections {
             if !self.included(requested)? {
@@ -145,36 +158,36 @@ impl<'c> Compiler<'c> {
         let first = nodes[0];
         let schema = self.schema;
         let (what, shape) = match first.name.as_str() {
-            "__typename" => (What::TypeName, Shape { required: true, ..self.shape("String")? }),
-            "__schema" => (What::Schema, Shape { required: true, ..self.shape("__Schema")? }),
-            "__type" => (What::Type, self.shape("__Type")?),
+            "__typename" => (FieldTarget::TypeName, Shape { required: true, ..self.shape("String")? }),
+            "__schema" => (FieldTarget::Schema, Shape { required: true, ..self.shape("__Schema")? }),
+            "__type" => (FieldTarget::Type, self.shape("__Type")?),
             name => {
                 let fields = &schema.type_(type_).fields;
                 let number = fields.iter().position(|field| &*field.name == name);
                 let number = number.ok_or_else(|| unexpected(name))?;
-                (What::Field(number), fields[number].shape)
+                (FieldTarget::Field(number), fields[number].shape)
             }
         };
         let sets: Vec<&'c SelectionSet> = nodes.iter().map(|node| &node.selection_set).collect();
         let form = match &schema.type_(shape.named).kind {
-            Kind::Scalar(scalar) => Form::Scalar(*scalar),
-            Kind::Enum => Form::Enum,
-            Kind::Object => Form::Object(self.selection(shape.named, &sets)?),
+            Kind::Scalar(scalar) => ValueForm::Scalar(*scalar),
+            Kind::Enum => ValueForm::Enum,
+            Kind::Object => ValueForm::Object(self.selection(shape.named, &sets)?),
             Kind::Interface(_) => {
                 let mut possible = schema.type_(shape.named).possible.clone();
                 possible.sort_unstable();
                 let select = |type_| Ok((type_, self.selection(type_, &sets)?));
-                Form::Abstract(possible.into_iter().map(select).collect::<Result<_, Failure>>()?)
+                ValueForm::Abstract(possible.into_iter().map(select).collect::<Result<_, Failure>>()?)
             }
         };
         let mut encoded = Vec::new();
-        JavaScript(&mut encoded).str(key);
+        JavaScriptWriter(&mut encoded).str(key);
         encoded.push(b':');
         let lines = self.document.lines();
         Ok(FieldPlan {
             key: key.into(),
             encoded_key: encoded.into(),
-            what,
+            target: what,
             read: self.read(type_, what),
             shape,
             form,
@@ -183,30 +196,30 @@ impl<'c> Compiler<'c> {
         })
     }
 
-    fn read(&self, type_: TypeId, what: What) -> Read {
-        let What::Field(number) = what else { return Read::Nothing };
+    fn read(&self, type_: TypeId, what: FieldTarget) -> ReadKey {
+        let FieldTarget::Field(number) = what else { return ReadKey::Nothing };
         let field = &self.schema.type_(type_).fields[number];
         match field.resolver {
-            Resolver::Key if &*field.name == "path" => Read::Path,
-            Resolver::Key => Read::Key(field.name.clone()),
-            Resolver::SchemaKey => Read::Schema,
-            _ => Read::Nothing,
+            Resolver::Key if &*field.name == "path" => ReadKey::Path,
+            Resolver::Key => ReadKey::Key(field.name.clone()),
+            Resolver::SchemaKey => ReadKey::Schema,
+            _ => ReadKey::Nothing,
         }
     }
 
     fn arguments(
         &mut self,
         type_: TypeId,
-        what: What,
+        what: FieldTarget,
         given: &'c [Node<ast::Argument>],
     ) -> Option<(usize, Vec<Argument>)> {
         let takes_any = match what {
-            What::Type => true,
-            What::Field(number) => {
+            FieldTarget::Type => true,
+            FieldTarget::Field(number) => {
                 let resolver = &self.schema.type_(type_).fields[number].resolver;
                 matches!(resolver, Resolver::Datafiles(_) | Resolver::Resources) && !given.is_empty()
             }
-            What::TypeName | What::Schema => false,
+            FieldTarget::TypeName | FieldTarget::Schema => false,
         };
         takes_any.then(|| {
             let number = self.argument_sets;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apollo_compiler::ast;
 use apollo_compiler::schema::{ExtendedType, Schema as Compiled};
-use qontract_bundle::types::{Field, Resolve, Type, Types};
+use qontract_bundle::types::{Field, Type, TypeResolution, Types};
 
 use super::SchemaError;
 use super::model::{BackReference, Dispatch, Scalar};
@@ -97,11 +97,11 @@ impl Drafts {
         let kind = match (&type_.resolve, type_.is_interface) {
             (_, false) => DraftKind::Object,
             (None, true) => DraftKind::Interface(Dispatch::None),
-            (Some(Resolve::Schema), true) => DraftKind::Interface(Dispatch::Schema),
-            (Some(Resolve::FieldMap { field, types }), true) => {
+            (Some(TypeResolution::Schema), true) => DraftKind::Interface(Dispatch::Schema),
+            (Some(TypeResolution::FieldMap { field, types }), true) => {
                 DraftKind::Interface(Dispatch::Key { key: field.clone(), types: types.clone() })
             }
-            (Some(Resolve::Unknown(strategy)), true) => {
+            (Some(TypeResolution::Unknown(strategy)), true) => {
                 let (type_, strategy) = (type_.name.to_string(), strategy.to_string());
                 return Err(SchemaError::Strategy { type_, strategy });
             }

@@ -14,28 +14,31 @@ pub fn of(drafts: &Drafts, described: &[&str]) -> Vec<Box<str>> {
     let objects = described
         .iter()
         .filter(|name| drafts.types.get(**name).is_some_and(|draft| matches!(draft.kind, DraftKind::Object)));
-    let mut walk =
-        Walk { drafts, seen: objects.clone().map(|name| Box::from(*name)).collect(), order: Vec::new() };
+    let mut walk = TypeOrderWalk {
+        drafts,
+        seen: objects.clone().map(|name| Box::from(*name)).collect(),
+        order: Vec::new(),
+    };
     for name in objects {
         walk.enter(name);
     }
     for directive in &drafts.directives {
         for argument in &directive.arguments {
-            walk.meet(&argument.shape.named);
+            walk.visit(&argument.shape.named);
         }
     }
-    walk.meet("__Schema");
+    walk.visit("__Schema");
     walk.order
 }
 
-struct Walk<'d> {
+struct TypeOrderWalk<'d> {
     drafts: &'d Drafts,
     seen: HashSet<Box<str>>,
     order: Vec<Box<str>>,
 }
 
-impl Walk<'_> {
-    fn meet(&mut self, name: &str) {
+impl TypeOrderWalk<'_> {
+    fn visit(&mut self, name: &str) {
         if self.seen.insert(name.into()) {
             self.enter(name);
         }
@@ -45,12 +48,12 @@ impl Walk<'_> {
         self.order.push(name.into());
         let Some(draft) = self.drafts.types.get(name) else { return };
         for interface in &draft.interfaces {
-            self.meet(interface);
+            self.visit(interface);
         }
         for field in &draft.fields {
-            self.meet(&field.shape.named);
+            self.visit(&field.shape.named);
             for argument in &field.arguments {
-                self.meet(&argument.shape.named);
+                self.visit(&argument.shape.named);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Invalid requests: valid ones with random mutations.
 
-use qontract_testkit::Chance;
+use qontract_testkit::SeededRng;
 
 /// Valid requests over the types of the recorded bundle, covering the whole grammar.
 pub const GOOD: &[&str] = &[
@@ -168,7 +168,7 @@ fn pieces(text: &str) -> Vec<String> {
 }
 
 /// The text with one to three changes.
-pub fn mutate(text: &str, chance: &mut Chance) -> String {
+pub fn mutate(text: &str, chance: &mut SeededRng) -> String {
     let mut text = text.to_owned();
     for _ in 0..=chance.below(6) / 2 {
         text = change(&text, chance);
@@ -176,7 +176,7 @@ pub fn mutate(text: &str, chance: &mut Chance) -> String {
     text
 }
 
-fn change(text: &str, chance: &mut Chance) -> String {
+fn change(text: &str, chance: &mut SeededRng) -> String {
     if chance.percent(60) {
         return change_name(text, chance);
     }
@@ -210,7 +210,7 @@ fn change(text: &str, chance: &mut Chance) -> String {
 }
 
 /// Changes a name, to a similar one or to another.
-fn change_name(text: &str, chance: &mut Chance) -> String {
+fn change_name(text: &str, chance: &mut SeededRng) -> String {
     let mut pieces = pieces(text);
     let is_name =
         |at: &usize| pieces[*at].starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Limits, Request};
+use qontract_graphql::{Engine, QueryLimits, Request};
 use serde_json::{Map, Value};
 
 use super::reference::Reference;
@@ -19,7 +19,7 @@ impl EnginePair {
     pub fn new(bundle: &[u8]) -> Self {
         let reference = Reference::read(bundle);
         let loaded = load(bundle, &Pool::default()).expect("a bundle");
-        let engine = Engine::new(Arc::new(loaded)).expect("a schema").with_limits(Limits::none());
+        let engine = Engine::new(Arc::new(loaded)).expect("a schema").with_limits(QueryLimits::none());
         Self { engine, reference }
     }
 
@@ -27,7 +27,7 @@ impl EnginePair {
     #[track_caller]
     pub fn check(&self, query: &str, variables: &Map<String, Value>) -> String {
         let text = Value::Object(variables.clone()).to_string();
-        let given = Reader::new(&text).whole().unwrap();
+        let given = JsonParser::new(&text).parse().unwrap();
         let answer = self.engine.answer(Request { query, variables: given.as_map(), ..Request::default() });
         let body = String::from_utf8(answer.body).unwrap();
         assert_eq!(answer.status, 200, "{query}\n{body}");

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::dice::Dice;
+use super::rng::TestRng;
 
 /// Generates requests for some types.
 pub struct Queries<'q> {
     pub confs: &'q [Value],
-    pub dice: Dice,
+    pub rng: TestRng,
     /// Maximum nesting of fields.
     pub depth: usize,
     fragments: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Queries<'q> {
 
 impl<'q> Queries<'q> {
     pub fn new(confs: &'q [Value], seed: u64, depth: usize) -> Self {
-        Self { confs, dice: Dice::new(seed), depth, fragments: Vec::new(), aliases: 0 }
+        Self { confs, rng: TestRng::new(seed), depth, fragments: Vec::new(), aliases: 0 }
     }
 
     fn conf(&self, name: &str) -> Option<&'q Value> {
@@ -40,8 +40,8 @@ impl<'q> Queries<'q> {
             if variables.is_empty() { String::new() } else { format!("query({}) ", variables.join(", ")) };
         let mut given = Map::new();
         given.insert("yes".to_owned(), json!(true));
-        if self.dice.below(2) == 0 {
-            given.insert("text".to_owned(), self.dice.pick(&[json!("a"), json!("/o/0.yml"), Value::Null]));
+        if self.rng.below(2) == 0 {
+            given.insert("text".to_owned(), self.rng.pick(&[json!("a"), json!("/o/0.yml"), Value::Null]));
         }
         (format!("{head}{set}{fragments}"), given)
     }
@@ -51,12 +51,12 @@ impl<'q> Queries<'q> {
         let fields = conf["fields"].as_array().unwrap();
         let mut parts = Vec::new();
         let most = if type_ == "Query" { 2 } else { 4 };
-        for _ in 0..=self.dice.below(most) {
-            let field = &fields[self.dice.below(fields.len())];
+        for _ in 0..=self.rng.below(most) {
+            let field = &fields[self.rng.below(fields.len())];
             parts.extend(self.field(field, depth));
         }
         if type_ != "Query" {
-            match self.dice.below(6) {
+            match self.rng.below(6) {
                 0 => parts.push("__typename".to_owned()),
                 1 => parts.extend(self.inline(type_, depth)),
                 2 if depth + 1 < self.depth => {
@@ -91,13 +91,13 @@ impl<'q> Queries<'q> {
                     .filter_map(|conf| conf["name"].as_str().map(str::to_owned)),
             );
         }
-        let chosen = types[self.dice.below(types.len())].clone();
+        let chosen = types[self.rng.below(types.len())].clone();
         let directive = self.directive();
         Some(format!("... on {chosen}{directive} {}", self.set(&chosen, depth + 1)))
     }
 
     fn directive(&mut self) -> &'static str {
-        self.dice.word(&[
+        self.rng.word(&[
             "",
             "",
             "",
@@ -118,7 +118,7 @@ impl<'q> Queries<'q> {
             return None;
         }
         // A unique key for each, so that no two of them conflict.
-        let alias = if composite || self.dice.below(3) == 0 {
+        let alias = if composite || self.rng.below(3) == 0 {
             self.aliases += 1;
             format!("k{}: ", self.aliases)
         } else {
@@ -137,19 +137,19 @@ impl<'q> Queries<'q> {
             for searchable in
                 conf["fields"].as_array().unwrap().iter().filter(|field| field["isSearchable"] == true)
             {
-                if self.dice.below(6) == 0 {
-                    let value = self.dice.word(&["\"a\"", "$text", "null", "\"\""]);
+                if self.rng.below(6) == 0 {
+                    let value = self.rng.word(&["\"a\"", "$text", "null", "\"\""]);
                     given.push(format!("{}: {value}", searchable["name"].as_str().unwrap()));
                 }
             }
-            match self.dice.below(8) {
+            match self.rng.below(8) {
                 0 => given.push("path: $text".to_owned()),
                 1 => given.push("path: \"/t/0.yml\"".to_owned()),
                 2..=4 => given.push(format!("filter: {}", self.filter(type_, 0))),
                 _ => {}
             }
         } else if field["isResource"] == true && type_ == "Resource_v1" && field["resolveResource"] != true {
-            match self.dice.below(5) {
+            match self.rng.below(5) {
                 0 => given.push("path: \"/r/a.txt\"".to_owned()),
                 1 => given.push("path: \"/r/none\"".to_owned()),
                 2 => given.push("schema: \"/w/other-1.yml\"".to_owned()),
@@ -161,15 +161,15 @@ impl<'q> Queries<'q> {
     }
 
     fn filter(&mut self, type_: &str, depth: usize) -> String {
-        if self.dice.below(12) == 0 {
-            return self.dice.word(&["{}", "\"text\"", "5", "[]", "{nope: 1}", "[1]"]).to_owned();
+        if self.rng.below(12) == 0 {
+            return self.rng.word(&["{}", "\"text\"", "5", "[]", "{nope: 1}", "[1]"]).to_owned();
         }
         let conf = self.conf(type_).unwrap();
         let fields = conf["fields"].as_array().unwrap();
         let mut names = Vec::new();
         let mut parts = Vec::new();
-        for _ in 0..=self.dice.below(2) {
-            let field = &fields[self.dice.below(fields.len())];
+        for _ in 0..=self.rng.below(2) {
+            let field = &fields[self.rng.below(fields.len())];
             let name = field["name"].as_str().unwrap();
             if !names.contains(&name) {
                 names.push(name);
@@ -183,19 +183,19 @@ impl<'q> Queries<'q> {
         let type_ = field["type"].as_str().unwrap();
         let plain = |queries: &mut Self| {
             queries
-                .dice
+                .rng
                 .word(&["null", "\"a\"", "\"b\"", "3", "0.5", "true", "false", "a", "$text"])
                 .to_owned()
         };
-        match self.dice.below(8) {
+        match self.rng.below(8) {
             0 => format!("{{in: [{}, {}]}}", plain(self), plain(self)),
-            1 => format!("{{in: {}}}", self.dice.word(&["\"ab\"", "null", "[]", "5", "true"])),
+            1 => format!("{{in: {}}}", self.rng.word(&["\"ab\"", "null", "[]", "5", "true"])),
             2 => format!("{{ne: {}}}", plain(self)),
-            3 => self.dice.word(&["[]", "[\"a\"]", "{}", "{x: 1}"]).to_owned(),
+            3 => self.rng.word(&["[]", "[\"a\"]", "{}", "{x: 1}"]).to_owned(),
             4 | 5 if self.conf(type_).is_some() && depth < 3 => {
                 format!("{{filter: {}}}", self.filter(type_, depth + 1))
             }
-            4 => format!("{{filter: {}}}", self.dice.word(&["{}", "null", "\"x\""])),
+            4 => format!("{{filter: {}}}", self.rng.word(&["{}", "null", "\"x\""])),
             _ => plain(self),
         }
     }

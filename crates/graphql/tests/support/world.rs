@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::dice::Dice;
+use super::rng::TestRng;
 
 /// The types: every attribute of fields and types at least once.
 pub fn confs() -> Value {
@@ -11,13 +11,13 @@ pub fn confs() -> Value {
 
 /// A bundle from a seed, as bytes.
 pub fn bundle(seed: u64) -> Vec<u8> {
-    let mut dice = Dice::new(seed);
-    let counts = [dice.below(6), dice.below(4), dice.below(4)];
-    bundle_of(&mut dice, counts)
+    let mut rng = TestRng::new(seed);
+    let counts = [rng.below(6), rng.below(4), rng.below(4)];
+    bundle_of(&mut rng, counts)
 }
 
 /// A bundle with this many things, others and shapes.
-pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u8> {
+pub fn bundle_of(rng: &mut TestRng, [things, others, shapes]: [usize; 3]) -> Vec<u8> {
     let confs = confs();
     let mut data = Map::new();
     for (count, type_, schema, folder) in [
@@ -26,7 +26,7 @@ pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u
         (shapes, "Square_v1", "/w/shape-1.yml", "s"),
     ] {
         for number in 0..count {
-            let mut file = object(dice, &confs, type_, 0);
+            let mut file = object(rng, &confs, type_, 0);
             file["$schema"] = json!(schema);
             data.insert(format!("/{folder}/{number}.yml"), file);
         }
@@ -43,9 +43,9 @@ pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u
 
 /// Changes one resource: its content, its back-references, or its presence; or adds another one.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
-pub fn change_resources(dice: &mut Dice, resources: &mut Map<String, Value>) {
-    let path = dice.word(&["/r/a.txt", "/r/b.yml"]);
-    match dice.below(4) {
+pub fn change_resources(rng: &mut TestRng, resources: &mut Map<String, Value>) {
+    let path = rng.word(&["/r/a.txt", "/r/b.yml"]);
+    match rng.below(4) {
         0 => resources[path]["content"] = json!("other\n"),
         1 => resources[path]["backrefs"] = json!([]),
         2 => drop(resources.remove(path)),
@@ -58,7 +58,7 @@ pub fn change_resources(dice: &mut Dice, resources: &mut Map<String, Value>) {
 
 /// Changes one key of a datafile: to another value that fits, to one that does not, or removes it.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
-pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
+pub fn change(rng: &mut TestRng, confs: &Value, file: &mut Value) {
     let type_ = match file["$schema"].as_str() {
         Some("/w/thing-1.yml") => "Thing_v1",
         Some("/w/other-1.yml") => "Other_v1",
@@ -67,32 +67,32 @@ pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
     let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
     let fields: Vec<&Value> =
         conf["fields"].as_array().unwrap().iter().filter(|field| field.get("synthetic").is_none()).collect();
-    let field = fields[dice.below(fields.len())];
+    let field = fields[rng.below(fields.len())];
     let name = field["name"].as_str().unwrap();
     if matches!(name, "schema" | "path") {
         return;
     }
     let map = file.as_object_mut().unwrap();
-    let mut value = || fitting(dice, confs, field["type"].as_str().unwrap(), name, 1);
+    let mut value = || fitting(rng, confs, field["type"].as_str().unwrap(), name, 1);
     let value = if field["isList"] == true { json!([value(), value()]) } else { value() };
-    match dice.below(6) {
+    match rng.below(6) {
         0 => drop(map.remove(name)),
-        1 => drop(map.insert(name.to_owned(), odd(dice))),
+        1 => drop(map.insert(name.to_owned(), odd(rng))),
         _ => drop(map.insert(name.to_owned(), value)),
     }
 }
 
-fn object(dice: &mut Dice, confs: &Value, type_: &str, depth: usize) -> Value {
+fn object(rng: &mut TestRng, confs: &Value, type_: &str, depth: usize) -> Value {
     let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
     let mut map = Map::new();
     for field in conf["fields"].as_array().unwrap() {
         let name = field["name"].as_str().unwrap();
-        if matches!(name, "schema" | "path") || field.get("synthetic").is_some() || dice.below(3) == 0 {
+        if matches!(name, "schema" | "path") || field.get("synthetic").is_some() || rng.below(3) == 0 {
             continue;
         }
-        let mut value = || match dice.below(12) {
-            0 => odd(dice),
-            _ => fitting(dice, confs, field["type"].as_str().unwrap(), name, depth),
+        let mut value = || match rng.below(12) {
+            0 => odd(rng),
+            _ => fitting(rng, confs, field["type"].as_str().unwrap(), name, depth),
         };
         let value = if field["isList"] == true {
             json!([value(), value()][..value_count(&value())])
@@ -110,46 +110,46 @@ fn value_count(value: &Value) -> usize {
     value.to_string().len() % 3
 }
 
-fn fitting(dice: &mut Dice, confs: &Value, type_: &str, name: &str, depth: usize) -> Value {
+fn fitting(rng: &mut TestRng, confs: &Value, type_: &str, name: &str, depth: usize) -> Value {
     match type_ {
         "string" if name == "file" || name == "plain" => {
-            dice.pick(&[json!("/r/a.txt"), json!("/r/b.yml"), json!("/r/none")])
+            rng.pick(&[json!("/r/a.txt"), json!("/r/b.yml"), json!("/r/none")])
         }
         "string" if name == "kind" => {
-            dice.pick(&[json!("round"), json!(5), json!(true), json!("odd"), json!("gone"), json!("?")])
+            rng.pick(&[json!("round"), json!(5), json!(true), json!("odd"), json!("gone"), json!("?")])
         }
-        "string" => dice.pick(&[json!("a"), json!("b"), json!("é\"\n☃"), json!("")]),
+        "string" => rng.pick(&[json!("a"), json!("b"), json!("é\"\n☃"), json!("")]),
         "int" => {
-            dice.pick(&[json!(0), json!(3), json!(-7), json!("12"), json!(5_000_000_000_u64), json!(true)])
+            rng.pick(&[json!(0), json!(3), json!(-7), json!("12"), json!(5_000_000_000_u64), json!(true)])
         }
-        "float" => dice.pick(&[json!(0.5), json!(3), json!(1e21), json!(1e-7), json!("0x10")]),
-        "boolean" => dice.pick(&[json!(true), json!(false), json!(0), json!(1)]),
-        "json" => dice.pick(&[
+        "float" => rng.pick(&[json!(0.5), json!(3), json!(1e21), json!(1e-7), json!("0x10")]),
+        "boolean" => rng.pick(&[json!(true), json!(false), json!(0), json!(1)]),
+        "json" => rng.pick(&[
             json!({"10": 1, "9": [1.0, 2.5, 1e21], "b": null, "a": {"x": "y"}}),
             json!([]),
             json!("text"),
             json!(9_007_199_254_740_993_u64),
             json!([{"$ref": "/o/0.yml"}]),
         ]),
-        "Other_v1" => reference(dice, "o"),
-        "Shape_v1" if dice.below(2) == 0 => reference(dice, "s"),
+        "Other_v1" => reference(rng, "o"),
+        "Shape_v1" if rng.below(2) == 0 => reference(rng, "s"),
         "DatafileObject_v1" => {
-            let folder = dice.pick(&[json!("t"), json!("o"), json!("s")]);
-            reference(dice, folder.as_str().unwrap())
+            let folder = rng.pick(&[json!("t"), json!("o"), json!("s")]);
+            reference(rng, folder.as_str().unwrap())
         }
-        "Shape_v1" => object(dice, confs, "Square_v1", depth + 1),
-        "Inner_v1" if depth < 3 => object(dice, confs, "Inner_v1", depth + 1),
+        "Shape_v1" => object(rng, confs, "Square_v1", depth + 1),
+        "Inner_v1" if depth < 3 => object(rng, confs, "Inner_v1", depth + 1),
         _ => json!({}),
     }
 }
 
-fn reference(dice: &mut Dice, folder: &str) -> Value {
-    json!({"$ref": format!("/{folder}/{}.yml", dice.below(5))})
+fn reference(rng: &mut TestRng, folder: &str) -> Value {
+    json!({"$ref": format!("/{folder}/{}.yml", rng.below(5))})
 }
 
 /// A value that does not fit.
-fn odd(dice: &mut Dice) -> Value {
-    dice.pick(&[
+fn odd(rng: &mut TestRng) -> Value {
+    rng.pick(&[
         json!(null),
         json!({"obj": {"a": {"b": {"c": 1}}}}),
         json!([1, null]),

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 /// Lists whose items have names and run in sequence: their order is compared, too.
-pub const ORDERED: [&str; 2] = ["initContainers", "steps"];
+pub const ORDERED_LISTS: [&str; 2] = ["initContainers", "steps"];
 
 /// The identity of list items.
 #[derive(Clone, Copy)]
-enum Identity {
+enum ItemIdentity {
     Field(&'static str),
     Port,
     /// A Prometheus rule: its alert, or the metric that it records.
@@ -17,7 +17,7 @@ enum Identity {
 }
 
 /// A declared item with its name, and the live items of that name.
-pub struct Pair<'a> {
+pub struct ItemPair<'a> {
     /// Its name.
     pub name: String,
     /// The item as declared.
@@ -28,7 +28,7 @@ pub struct Pair<'a> {
 
 /// Pairs the items of two lists by name. `None` if a declared item has no unique name; then items are
 /// compared by position.
-pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<Vec<Pair<'a>>> {
+pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<Vec<ItemPair<'a>>> {
     let identity = identity(list, desired)?;
     let mut by_name: BTreeMap<String, Vec<(usize, &Value)>> = BTreeMap::new();
     for (index, item) in live.iter().enumerate() {
@@ -39,26 +39,26 @@ pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<
     let pair = |desired| {
         let name = identity.of(desired)?;
         let live = by_name.remove(&name).unwrap_or_default();
-        Some(Pair { name, desired, live })
+        Some(ItemPair { name, desired, live })
     };
     desired.iter().map(pair).collect()
 }
 
 /// The item names of two versions of a list, if names are unique in both.
-pub fn names(list: &str, before: &[Value], after: &[Value]) -> Option<(Vec<String>, Vec<String>)> {
-    let own = |identity: Identity, items: &[Value]| -> Option<Vec<String>> {
+pub fn item_names(list: &str, before: &[Value], after: &[Value]) -> Option<(Vec<String>, Vec<String>)> {
+    let own = |identity: ItemIdentity, items: &[Value]| -> Option<Vec<String>> {
         let names: Vec<String> = items.iter().map(|item| identity.of(item)).collect::<Option<_>>()?;
         let distinct: BTreeSet<&String> = names.iter().collect();
         (distinct.len() == names.len()).then_some(names)
     };
-    let mut candidates = candidates(list).iter().chain(&[Identity::Rule]);
+    let mut candidates = candidates(list).iter().chain(&[ItemIdentity::Rule]);
     candidates.find_map(|identity| Some((own(*identity, before)?, own(*identity, after)?)))
 }
 
 /// The labels of list items: their names, or their positions.
-pub fn labels(list: &str, items: &[Value]) -> Vec<String> {
+pub fn item_labels(list: &str, items: &[Value]) -> Vec<String> {
     let positions = || (0..items.len()).map(|index| index.to_string()).collect();
-    names(list, items, items).map_or_else(positions, |(names, _)| names)
+    item_names(list, items, items).map_or_else(positions, |(names, _)| names)
 }
 
 /// An index of the items of one list by all their names.
@@ -67,12 +67,12 @@ pub struct ItemNames(HashMap<String, usize>);
 impl ItemNames {
     /// Indexes a list.
     pub fn new(items: &[Value]) -> Self {
-        const IDENTITIES: [Identity; 5] = [
-            Identity::Field("name"),
-            Identity::Field("mountPath"),
-            Identity::Field("devicePath"),
-            Identity::Field("ip"),
-            Identity::Port,
+        const IDENTITIES: [ItemIdentity; 5] = [
+            ItemIdentity::Field("name"),
+            ItemIdentity::Field("mountPath"),
+            ItemIdentity::Field("devicePath"),
+            ItemIdentity::Field("ip"),
+            ItemIdentity::Port,
         ];
         let mut positions = HashMap::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
@@ -90,35 +90,35 @@ impl ItemNames {
 }
 
 /// The identities that items of a list may have.
-fn candidates(list: &str) -> &'static [Identity] {
+fn candidates(list: &str) -> &'static [ItemIdentity] {
     match list {
-        "volumeMounts" => &[Identity::Field("mountPath")],
-        "volumeDevices" => &[Identity::Field("devicePath")],
-        "hostAliases" => &[Identity::Field("ip")],
-        "ports" => &[Identity::Field("name"), Identity::Port],
-        _ => &[Identity::Field("name")],
+        "volumeMounts" => &[ItemIdentity::Field("mountPath")],
+        "volumeDevices" => &[ItemIdentity::Field("devicePath")],
+        "hostAliases" => &[ItemIdentity::Field("ip")],
+        "ports" => &[ItemIdentity::Field("name"), ItemIdentity::Port],
+        _ => &[ItemIdentity::Field("name")],
     }
 }
 
 /// The first identity that is unique among all items.
-fn identity(list: &str, items: &[Value]) -> Option<Identity> {
+fn identity(list: &str, items: &[Value]) -> Option<ItemIdentity> {
     candidates(list).iter().copied().find(|identity| {
         let names: Option<BTreeSet<String>> = items.iter().map(|item| identity.of(item)).collect();
         names.is_some_and(|names| names.len() == items.len())
     })
 }
 
-impl Identity {
+impl ItemIdentity {
     fn of(self, item: &Value) -> Option<String> {
         #[cfg(test)]
-        tests::IDENTIFIED.with(|identified| identified.set(identified.get() + 1));
+        tests::IDENTIFY_CALLS.with(|identified| identified.set(identified.get() + 1));
         match self {
-            Identity::Field(name) => item.get(name)?.as_str().map(str::to_owned),
-            Identity::Rule => {
+            ItemIdentity::Field(name) => item.get(name)?.as_str().map(str::to_owned),
+            ItemIdentity::Rule => {
                 let name = item.get("alert").or_else(|| item.get("record"))?;
                 name.as_str().map(str::to_owned)
             }
-            Identity::Port => {
+            ItemIdentity::Port => {
                 let port = item.get("containerPort").or_else(|| item.get("port"))?;
                 let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
                 Some(format!("{port}/{}", item.get("protocol").and_then(Value::as_str).unwrap_or("TCP")))
@@ -136,7 +136,7 @@ pub(crate) mod tests {
 
     thread_local! {
         /// Number of item names that this thread has computed.
-        pub static IDENTIFIED: Cell<usize> = const { Cell::new(0) };
+        pub static IDENTIFY_CALLS: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Checks the names of list items.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Comparison, compare};
-use crate::difference::{Difference, Disclosure};
+use super::{ObjectComparison, compare};
+use crate::difference::{Disclosure, FieldDifference};
 use crate::mark::Owner;
-use crate::object::{Desired, Live};
+use crate::object::{DesiredBody, LiveBody};
 use crate::restart::to_write;
 
 fn object(kind: &str, more: Value) -> Value {
@@ -15,18 +15,18 @@ fn object(kind: &str, more: Value) -> Value {
     object
 }
 
-fn lines(differences: &[Difference]) -> Vec<String> {
+fn lines(differences: &[FieldDifference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
 }
 
 /// The printed differences if `live` overrides fields of the written `declared` object, including its hash.
 fn differences(kind: &str, declared: Value, live: Value, disclosure: Disclosure<'_>) -> Vec<String> {
     let owner = Owner::of("openshift-resources", None).unwrap();
-    let desired = Desired::new(object(kind, declared)).unwrap();
+    let desired = DesiredBody::new(object(kind, declared)).unwrap();
     let mut found = to_write(&desired, None, &owner, "2024-05-01T12:00:00");
     let Value::Object(live) = live else { panic!("a map is merged into the object") };
     found.as_object_mut().unwrap().extend(live);
-    lines(&compare(&desired, &Live::new(found), disclosure).differences())
+    lines(&compare(&desired, &LiveBody::new(found), disclosure).differences())
 }
 
 fn check(kind: &str, declared: Value, live: Value, expect: &[&str]) {
@@ -241,16 +241,16 @@ fn paths_that_come_from_a_secret_are_counted_and_not_named() {
 }
 
 /// The comparison with a live object that has this hash.
-fn hashed(kind: &str, hash: &Value) -> Comparison {
+fn hashed(kind: &str, hash: &Value) -> ObjectComparison {
     let body = object(kind, json!({"data": {"a": "Yg=="}}));
     let mut live = body.clone();
     live["metadata"]["annotations"] = json!({"qontract.integration": "x", "qontract.sha256sum": hash});
-    compare(&Desired::new(body).unwrap(), &Live::new(live), Disclosure::Everything)
+    compare(&DesiredBody::new(body).unwrap(), &LiveBody::new(live), Disclosure::Everything)
 }
 
 #[test]
 fn another_hash_is_a_difference_though_all_fields_hold() {
-    let line = |comparison: Comparison| lines(&comparison.differences()).join("|");
+    let line = |comparison: ObjectComparison| lines(&comparison.differences()).join("|");
     assert_eq!(
         line(hashed("ConfigMap", &json!("0123456789abcdef"))),
         "qontract.sha256sum: \"0123456789ab\" → \"40f7e1316031\""
@@ -263,9 +263,9 @@ fn another_hash_is_a_difference_though_all_fields_hold() {
 fn a_restart_is_not_drift() {
     let owner = Owner::of("openshift-resources", None).unwrap();
     let spec = |annotations: Value| json!({"spec": {"template": {"metadata": {"annotations": annotations}, "spec": {}}}});
-    let desired = Desired::new(object("Deployment", spec(json!({})))).unwrap();
+    let desired = DesiredBody::new(object("Deployment", spec(json!({})))).unwrap();
     let restarted =
-        Live::new(object("Deployment", spec(json!({"kubectl.kubernetes.io/restartedAt": "noon"}))));
-    let written = Live::new(to_write(&desired, Some(&restarted), &owner, "2024-05-01T12:00:00"));
-    assert_eq!(compare(&desired, &written, Disclosure::Everything), Comparison::Equal);
+        LiveBody::new(object("Deployment", spec(json!({"kubectl.kubernetes.io/restartedAt": "noon"}))));
+    let written = LiveBody::new(to_write(&desired, Some(&restarted), &owner, "2024-05-01T12:00:00"));
+    assert_eq!(compare(&desired, &written, Disclosure::Everything), ObjectComparison::Equal);
 }

@@ -2,46 +2,46 @@
 
 use serde_json::{Map, Value};
 
-use super::items::{self, Pair};
-use crate::difference::{Difference, DifferenceList, Show, Side};
-use crate::path::{self, PathCursor, Segment, says_nothing};
+use super::items::{self, ItemPair};
+use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibility};
+use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
 /// A walk through an object, and the differences found.
-pub struct Walk<'a> {
+pub struct CompareWalk<'a> {
     kind: &'a str,
-    show: Show,
+    show: Visibility,
     path: PathCursor<'a>,
     differences: DifferenceList,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CompareWalk<'a> {
     /// A walk through an object of this kind. `declared` has all paths that may be shown; `None` means that
     /// all may be shown.
-    pub fn new(kind: &'a str, show: Show, declared: Option<&'a Value>) -> Self {
+    pub fn new(kind: &'a str, show: Visibility, declared: Option<&'a Value>) -> Self {
         Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
     }
 
     /// The fields that do not hold.
-    pub fn differences(self) -> Vec<Difference> {
+    pub fn differences(self) -> Vec<FieldDifference> {
         self.differences.into_vec()
     }
 
     /// Compares a value.
     pub fn value(&mut self, desired: &Value, live: Option<&Value>) {
-        if says_nothing(desired) {
+        if is_empty_value(desired) {
             return;
         }
         match (desired, live) {
             (Value::Object(desired), Some(Value::Object(live))) => self.map(desired, live),
             (Value::Array(desired), Some(Value::Array(live))) if !live.is_empty() => self.list(desired, live),
-            (desired, Some(live)) if path::is_same(self.kind, self.path.segments(), desired, live) => {}
-            (desired, live) => self.report(live.filter(|live| !says_nothing(live)), desired),
+            (desired, Some(live)) if path::is_equivalent(self.kind, self.path.segments(), desired, live) => {}
+            (desired, live) => self.report(live.filter(|live| !is_empty_value(live)), desired),
         }
     }
 
     fn map(&mut self, desired: &Map<String, Value>, live: &Map<String, Value>) {
         for (key, value) in desired {
-            self.path.push(Segment::Key(key.clone()));
+            self.path.push(PathSegment::Key(key.clone()));
             self.value(value, live.get(key));
             self.path.pop();
         }
@@ -63,12 +63,12 @@ impl<'a> Walk<'a> {
                 self.item(&pair.name, pair.desired, Some(live));
             }
         }
-        if items::ORDERED.contains(&self.key()) {
-            self.order(&pairs);
+        if items::ORDERED_LISTS.contains(&self.key()) {
+            self.check_order(&pairs);
         }
     }
 
-    fn order(&mut self, declared: &[Pair<'_>]) {
+    fn check_order(&mut self, declared: &[ItemPair<'_>]) {
         let mut found: Vec<(usize, &str)> =
             declared.iter().filter_map(|pair| Some((pair.live.first()?.0, pair.name.as_str()))).collect();
         if found.is_sorted() {
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
     }
 
     fn item(&mut self, name: &str, desired: &Value, live: Option<&Value>) {
-        self.path.push(Segment::Item(name.to_owned()));
+        self.path.push(PathSegment::Item(name.to_owned()));
         // An empty item is still an item: an empty rule of a NetworkPolicy allows all traffic.
         match live {
             Some(live) => self.value(desired, Some(live)),
@@ -96,8 +96,9 @@ impl<'a> Walk<'a> {
             self.differences.count_secret(path);
             return;
         }
-        let (before, after) = (Side::of(live, self.show), Side::of(Some(desired), self.show));
-        self.differences.push(Difference { path, before, after });
+        let (before, after) =
+            (DifferenceSide::of(live, self.show), DifferenceSide::of(Some(desired), self.show));
+        self.differences.push(FieldDifference { path, before, after });
     }
 
     /// The name of the current field.

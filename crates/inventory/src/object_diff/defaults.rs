@@ -9,10 +9,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::path::{Segment, last_key};
+use crate::path::{PathSegment, last_key};
 
 /// Fields with a text as default.
-const TEXTS: [(&str, &str); 17] = [
+const TEXT_DEFAULTS: [(&str, &str); 17] = [
     ("apiGroup", ""),
     ("apiGroup", "rbac.authorization.k8s.io"),
     ("completionMode", "NonIndexed"),
@@ -33,7 +33,7 @@ const TEXTS: [(&str, &str); 17] = [
 ];
 
 /// Fields with a number as default.
-const NUMBERS: [(&str, i64); 8] = [
+const NUMBER_DEFAULTS: [(&str, i64); 8] = [
     ("defaultMode", 420),
     ("failedJobsHistoryLimit", 1),
     ("minReplicas", 1),
@@ -46,14 +46,14 @@ const NUMBERS: [(&str, i64); 8] = [
 
 /// Probe fields with a number as default. Webhooks and session affinity have other defaults for fields of
 /// these names.
-const PROBE_NUMBERS: [(&str, i64); 4] =
+const PROBE_DEFAULTS: [(&str, i64); 4] =
     [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
 
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Maps with user-defined keys, or whose keys do not denote the field of that name.
-const FREE: [&str; 9] = [
+const FREE_FORM_MAPS: [&str; 9] = [
     "annotations",
     "binaryData",
     "data",
@@ -72,7 +72,7 @@ pub struct RemovedField<'a> {
     /// The API group of the object; empty for the core group.
     pub group: &'a str,
     /// The path of the field.
-    pub path: &'a [Segment],
+    pub path: &'a [PathSegment],
     /// The sibling fields after the write; `None` if the map that held the field is removed as well.
     pub siblings: Option<&'a Map<String, Value>>,
 }
@@ -81,12 +81,12 @@ impl RemovedField<'_> {
     /// Whether the server sets the removed value again.
     pub fn is_default(&self, value: &Value) -> bool {
         let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
-        if !is_builtin || FREE.iter().any(|free| self.is_below(free)) {
+        if !is_builtin || FREE_FORM_MAPS.iter().any(|free| self.is_below(free)) {
             return false;
         }
         let key = last_key(self.path);
-        has_entry(&TEXTS, key, |text| value == text)
-            || has_entry(&NUMBERS, key, |number| *value == json!(number))
+        has_entry(&TEXT_DEFAULTS, key, |text| value == text)
+            || has_entry(&NUMBER_DEFAULTS, key, |number| *value == json!(number))
             || key == "suspend" && *value == json!(false)
             || self.is_conditional_default(key, value)
             || self.is_chosen(key, value)
@@ -117,13 +117,15 @@ impl RemovedField<'_> {
             (_, "restartPolicy") => !self.is_below("initContainers") && value == "Always",
             // A probe without a grace period uses that of its pod.
             (_, "terminationGracePeriodSeconds") => !PROBES.contains(&parent) && *value == json!(30),
-            _ => PROBES.contains(&parent) && has_entry(&PROBE_NUMBERS, key, |number| *value == json!(number)),
+            _ => {
+                PROBES.contains(&parent) && has_entry(&PROBE_DEFAULTS, key, |number| *value == json!(number))
+            }
         }
     }
 
     /// Whether the server chose the value, and keeps it. A headless service is declared, never chosen.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
-        if !matches!(self.path, [Segment::Key(spec), ..] if spec == "spec") {
+        if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;
         }
         match (self.kind, key) {
@@ -141,7 +143,7 @@ impl RemovedField<'_> {
     }
 
     fn is_below(&self, name: &str) -> bool {
-        self.path.iter().any(|segment| matches!(segment, Segment::Key(key) if key == name))
+        self.path.iter().any(|segment| matches!(segment, PathSegment::Key(key) if key == name))
     }
 }
 
@@ -166,13 +168,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::RemovedField;
-    use crate::path::Segment;
+    use crate::path::PathSegment;
 
     /// `object` is a kind and its group; `siblings` are the sibling fields after the write.
     #[track_caller]
     fn check_beside(siblings: &Value, object: &str, path: &str, value: &Value, expect: bool) {
         let (kind, group) = object.split_once('.').unwrap_or((object, ""));
-        let path: Vec<Segment> = path.split('.').map(|key| Segment::Key(key.to_owned())).collect();
+        let path: Vec<PathSegment> = path.split('.').map(|key| PathSegment::Key(key.to_owned())).collect();
         let field = RemovedField { kind, group, path: &path, siblings: siblings.as_object() };
         assert_eq!(field.is_default(value), expect, "{object} {path:?} {value}");
     }

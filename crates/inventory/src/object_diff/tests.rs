@@ -1,13 +1,13 @@
 //! Tests the effect of writes, and which parts of it are shown.
 
-use qontract_testkit::Chance;
+use qontract_testkit::SeededRng;
 use serde_json::{Value, json};
 
-use super::{KeyLoss, LiveWriter, ObjectWrite, body, diff};
+use super::{KeyLoss, LiveWriter, ObjectWrite, body_differences, diff};
 use crate::compare::compare;
-use crate::compare::items::tests::IDENTIFIED;
-use crate::difference::{Difference, Disclosure, Side};
-use crate::object::{Desired, Live};
+use crate::compare::items::tests::IDENTIFY_CALLS;
+use crate::difference::{DifferenceSide, Disclosure, FieldDifference};
+use crate::object::{DesiredBody, LiveBody};
 
 fn object(kind: &str, more: &Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}});
@@ -15,14 +15,14 @@ fn object(kind: &str, more: &Value) -> Value {
     object
 }
 
-fn lines(differences: &[Difference]) -> Vec<String> {
+fn lines(differences: &[FieldDifference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
 }
 
 /// The printed diff, and the lost keys, if we own everything in `before`.
 fn changed(kind: &str, before: &Value, after: &Value, disclosure: Disclosure<'_>) -> (Vec<String>, KeyLoss) {
     let [before, after] = [before, after].map(|side| object(kind, side));
-    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
+    let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(before));
     let without_ours = object(kind, &json!({}));
     let (desired, live) = (&desired, &live);
     let write =
@@ -146,11 +146,11 @@ fn marks_and_server_fields_are_not_counted() {
         "data": {"a": "1"}, "status": {"b": 1}});
     let after =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}});
-    let desired = Desired::new(after.clone()).unwrap();
+    let desired = DesiredBody::new(after.clone()).unwrap();
     let without_ours = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let write = ObjectWrite {
         desired: &desired,
-        live: &Live::new(marked),
+        live: &LiveBody::new(marked),
         after: &after,
         without_ours: &without_ours,
         writer: LiveWriter::Us,
@@ -232,7 +232,7 @@ fn values_that_another_tool_wrote_are_not_shown() {
         object("ConfigMap", &json!({"data": {"a": "1", "b": "2", "t": "x\nhunter2\n"}})),
         object("ConfigMap", &json!({"data": {"b": "3", "c": "4", "t": "x\nz\n"}})),
     );
-    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
+    let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(before));
     let without_ours = object("ConfigMap", &json!({}));
     let sides = |writer: LiveWriter<'_>| {
         let write = ObjectWrite {
@@ -244,15 +244,19 @@ fn values_that_another_tool_wrote_are_not_shown() {
         };
         diff(&write, Disclosure::Everything).differences
     };
-    let one = |path: &str, before: Side, after: Side| Difference { path: path.to_owned(), before, after };
-    let shown = |text: &str| Side::Shown(json!(text));
+    let one = |path: &str, before: DifferenceSide, after: DifferenceSide| FieldDifference {
+        path: path.to_owned(),
+        before,
+        after,
+    };
+    let shown = |text: &str| DifferenceSide::Shown(json!(text));
     assert_eq!(
         sides(LiveWriter::Others),
         [
-            one("data.a", Side::Hidden, Side::Absent),
-            one("data.b", Side::Hidden, shown("3")),
-            one("data.c", Side::Absent, shown("4")),
-            one("data.t", Side::Hidden, shown("x\nz\n")),
+            one("data.a", DifferenceSide::Hidden, DifferenceSide::Absent),
+            one("data.b", DifferenceSide::Hidden, shown("3")),
+            one("data.c", DifferenceSide::Absent, shown("4")),
+            one("data.t", DifferenceSide::Hidden, shown("x\nz\n")),
         ]
     );
     let others = object("ConfigMap", &json!({"data": {"a": "1"}}));
@@ -272,7 +276,7 @@ fn removed_values_are_shown_only_if_nobody_else_owns_them() {
     let check = |before: Value, others: Value, expect: &[&str]| {
         let [live, others] = [before, others].map(|spec| object("Widget", &json!({ "spec": spec })));
         let after = object("Widget", &json!({"spec": {"x": 1}}));
-        let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(live));
+        let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(live));
         let without_ours = object("Widget", &json!({}));
         let write = ObjectWrite {
             desired: &desired,
@@ -300,21 +304,24 @@ fn removed_values_are_shown_only_if_nobody_else_owns_them() {
 #[test]
 fn a_body_is_shown_within_its_disclosure() {
     let desired = |kind: &str| {
-        Desired::new(object(kind, &json!({"data": {"a": "1"}, "list": [{"name": "x"}]}))).unwrap()
+        DesiredBody::new(object(kind, &json!({"data": {"a": "1"}, "list": [{"name": "x"}]}))).unwrap()
     };
     assert_eq!(
-        lines(&body(&desired("ConfigMap"), Disclosure::Everything)),
+        lines(&body_differences(&desired("ConfigMap"), Disclosure::Everything)),
         ["data.a: absent → \"1\"", "list[x]: absent → {\"name\":\"x\"}",]
     );
-    assert_eq!(lines(&body(&desired("Secret"), Disclosure::Everything)), ["data.a: added", "list[x]: added"]);
+    assert_eq!(
+        lines(&body_differences(&desired("Secret"), Disclosure::Everything)),
+        ["data.a: added", "list[x]: added"]
+    );
     let declared = object("Secret", &json!({"list": []}));
     let expect = [
         "object: 1 field that comes from a secret differs",
         "list: 1 field that comes from a secret differs",
     ];
-    assert_eq!(lines(&body(&desired("Secret"), Disclosure::PathsOf(&declared))), expect);
+    assert_eq!(lines(&body_differences(&desired("Secret"), Disclosure::PathsOf(&declared))), expect);
     assert_eq!(
-        lines(&body(&desired("ConfigMap"), Disclosure::Nothing)),
+        lines(&body_differences(&desired("ConfigMap"), Disclosure::Nothing)),
         ["object: content that depends on a secret differs"]
     );
 }
@@ -323,19 +330,19 @@ fn a_body_is_shown_within_its_disclosure() {
 fn a_body_has_all_fields_of_large_items() {
     let env: Vec<Value> = (0..20).map(|number| json!({"name": format!("E{number}"), "value": "x"})).collect();
     let spec = json!({"containers": [{"name": "web", "image": "web:1", "env": env}]});
-    let desired = Desired::new(object("Pod", &json!({ "spec": spec }))).unwrap();
-    let shown = lines(&body(&desired, Disclosure::Everything));
+    let desired = DesiredBody::new(object("Pod", &json!({ "spec": spec }))).unwrap();
+    let shown = lines(&body_differences(&desired, Disclosure::Everything));
     assert_eq!(shown.len(), 22);
     assert_eq!(shown[19], "spec.containers[web].env[E19]: absent → {\"name\":\"E19\",\"value\":\"x\"}");
     assert_eq!(shown[21], "spec.containers[web].name: absent → \"web\"");
-    assert_eq!(lines(&body(&desired, Disclosure::Paths)), ["spec.containers[web]: added"]);
+    assert_eq!(lines(&body_differences(&desired, Disclosure::Paths)), ["spec.containers[web]: added"]);
 }
 
 #[test]
 fn declared_keys_of_another_owner_count() {
     let before = object("Widget", &json!({"spec": {"l": [1, 2, 3, 4], "x": 1}}));
     let after = object("Widget", &json!({"spec": {"l": [1, 2, 3], "x": 1, "new": 2}}));
-    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before.clone()));
+    let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(before.clone()));
     let write = ObjectWrite {
         desired: &desired,
         live: &live,
@@ -347,7 +354,7 @@ fn declared_keys_of_another_owner_count() {
 }
 
 /// Random items `{name, value}` with unique names, in random order.
-fn named_items(chance: &mut Chance) -> Vec<(usize, usize)> {
+fn named_items(chance: &mut SeededRng) -> Vec<(usize, usize)> {
     let mut items = Vec::new();
     for name in 0..8 {
         if chance.percent(60) {
@@ -360,7 +367,7 @@ fn named_items(chance: &mut Chance) -> Vec<(usize, usize)> {
 #[test]
 fn lists_with_names_are_compared_as_if_each_name_were_looked_up_by_a_scan() {
     for seed in 0..300 {
-        let chance = &mut Chance::new(seed);
+        let chance = &mut SeededRng::new(seed);
         let (before, after) = (named_items(chance), named_items(chance));
         if before.is_empty() || after.is_empty() {
             continue;
@@ -402,17 +409,17 @@ fn the_work_grows_with_the_length_of_a_list_and_not_with_its_square() {
     let (before, after) = (body(0..count, 1), body(count / 2..count * 3 / 2, 2));
     let declared = object("Widget", &body(0..count, 0));
     let check = |disclosure: Disclosure<'_>, most: usize| {
-        IDENTIFIED.set(0);
+        IDENTIFY_CALLS.set(0);
         let (lines, loss) = changed("Widget", &before, &after, disclosure);
         assert_eq!((lines.len() > count / 2, loss.lost), (true, count));
-        assert!(IDENTIFIED.get() <= most, "{} names for {count} items", IDENTIFIED.get());
+        assert!(IDENTIFY_CALLS.get() <= most, "{} names for {count} items", IDENTIFY_CALLS.get());
     };
     check(Disclosure::Everything, 2 * count);
     check(Disclosure::PathsOf(&declared), 7 * count);
-    IDENTIFIED.set(0);
+    IDENTIFY_CALLS.set(0);
     let (desired, live) =
-        (Desired::new(object("Widget", &after)).unwrap(), Live::new(object("Widget", &before)));
+        (DesiredBody::new(object("Widget", &after)).unwrap(), LiveBody::new(object("Widget", &before)));
     let found = compare(&desired, &live, Disclosure::PathsOf(&declared)).differences();
     assert_eq!(found.len(), count / 2 + 1, "half of the items are not visible");
-    assert!(IDENTIFIED.get() <= 8 * count, "{} names for {count} items", IDENTIFIED.get());
+    assert!(IDENTIFY_CALLS.get() <= 8 * count, "{} names for {count} items", IDENTIFY_CALLS.get());
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use qontract_bundle::diff::{MAX_PAIRS, Step, align};
+use qontract_bundle::diff::{AlignStep, MAX_PAIRS, align};
 use serde_json::{Map, Value};
 
 use super::defaults::RemovedField;
 use super::{item_leaves, leaves};
 use crate::compare::items;
-use crate::difference::{Difference, DifferenceList, Show, Side};
-use crate::path::{self, PathCursor, Segment, says_nothing};
+use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibility};
+use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
 /// An item of a list, with its name.
 type NamedItem<'a> = (&'a str, &'a Value);
@@ -22,15 +22,15 @@ const MAX_ITEM_VALUES: usize = 16;
 pub struct FieldWalk<'a> {
     kind: &'a str,
     group: &'a str,
-    show: Show,
+    show: Visibility,
     /// Whether the previous values of changed and removed fields are shown.
-    pub show_before: Show,
+    pub show_before: Visibility,
     /// The fields that others own: if removed, their values are not shown.
     pub owned_by_others: PathCursor<'a>,
     /// Whether large list items are shown field by field, so that none of their fields is left out.
     pub expands_items: bool,
     path: PathCursor<'a>,
-    removed: Vec<Difference>,
+    removed: Vec<FieldDifference>,
     others: DifferenceList,
     /// Number of removed keys.
     pub lost: usize,
@@ -43,7 +43,7 @@ pub struct FieldWalk<'a> {
 impl<'a> FieldWalk<'a> {
     /// A walk through an object of this kind and group. `visible` has all paths that may be shown; `None`
     /// means that all may be shown.
-    pub fn new(kind: &'a str, group: &'a str, show: Show, visible: Option<&'a Value>) -> Self {
+    pub fn new(kind: &'a str, group: &'a str, show: Visibility, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
             group,
@@ -61,7 +61,7 @@ impl<'a> FieldWalk<'a> {
     }
 
     /// The differences, removed fields first.
-    pub fn differences(self) -> Vec<Difference> {
+    pub fn differences(self) -> Vec<FieldDifference> {
         let Self { mut removed, others, .. } = self;
         removed.extend(others.into_vec());
         removed
@@ -79,45 +79,46 @@ impl<'a> FieldWalk<'a> {
         after: Option<&Value>,
         siblings: Option<&Map<String, Value>>,
     ) {
-        let [before, after] = [before, after].map(|side| side.filter(|value| !says_nothing(value)));
+        let [before, after] = [before, after].map(|side| side.filter(|value| !is_empty_value(value)));
         match (before, after) {
             (None, None) => {}
-            (Some(before), None) => self.gone(before, siblings),
-            (None, Some(after)) => self.added(after),
+            (Some(before), None) => self.value_removed(before, siblings),
+            (None, Some(after)) => self.value_added(after),
             (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(before, after),
             (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after),
-            (Some(before), Some(after)) if path::is_same(self.kind, self.path.segments(), before, after) => {}
-            (Some(before), Some(after)) => self.changed(before, after),
+            (Some(before), Some(after))
+                if path::is_equivalent(self.kind, self.path.segments(), before, after) => {}
+            (Some(before), Some(after)) => self.value_changed(before, after),
         }
     }
 
     fn map(&mut self, before: &Map<String, Value>, after: &Map<String, Value>) {
         let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for key in keys {
-            self.enter(Segment::Key(key.clone()));
+            self.enter(PathSegment::Key(key.clone()));
             self.field(before.get(key), after.get(key), Some(after));
             self.leave();
         }
     }
 
     fn list(&mut self, before: &[Value], after: &[Value]) {
-        if let Some((old, new)) = items::names(self.path.last_key(), before, after) {
+        if let Some((old, new)) = items::item_names(self.path.last_key(), before, after) {
             let old: Vec<NamedItem<'_>> = old.iter().map(String::as_str).zip(before).collect();
             let new: Vec<NamedItem<'_>> = new.iter().map(String::as_str).zip(after).collect();
-            self.named(&old, &new);
+            self.compare_named(&old, &new);
             return;
         }
         for step in align(before.len(), after.len(), MAX_PAIRS, |one, other| before[one] == after[other]) {
             match step {
-                Step::Pair(one, other) => self.pair(&other.to_string(), &before[one], &after[other]),
-                Step::Removed(one) => self.item_gone(&one.to_string(), &before[one]),
-                Step::Added(other) => self.item_added(&other.to_string(), &after[other]),
+                AlignStep::Pair(one, other) => self.pair(&other.to_string(), &before[one], &after[other]),
+                AlignStep::Removed(one) => self.item_removed(&one.to_string(), &before[one]),
+                AlignStep::Added(other) => self.item_added(&other.to_string(), &after[other]),
             }
         }
     }
 
     /// Compares lists whose items have unique names.
-    fn named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
+    fn compare_named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
         let positions: HashMap<&str, usize> = after.iter().map(|(name, _)| *name).zip(0..).collect();
         let mut is_new = vec![true; after.len()];
         let mut order = Vec::new();
@@ -128,7 +129,7 @@ impl<'a> FieldWalk<'a> {
                     order.push((index, *name));
                     self.pair(name, item, after[index].1);
                 }
-                None => self.item_gone(name, item),
+                None => self.item_removed(name, item),
             }
         }
         for ((name, item), _) in after.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
@@ -144,44 +145,44 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn pair(&mut self, name: &str, before: &Value, after: &Value) {
-        self.enter(Segment::Item(name.to_owned()));
+        self.enter(PathSegment::Item(name.to_owned()));
         self.value(Some(before), Some(after));
         self.leave();
     }
 
-    fn item_gone(&mut self, name: &str, item: &Value) {
+    fn item_removed(&mut self, name: &str, item: &Value) {
         self.lost += item_leaves(item);
-        self.enter(Segment::Item(name.to_owned()));
+        self.enter(PathSegment::Item(name.to_owned()));
         self.report(Some(item), None);
         self.leave();
     }
 
     fn item_added(&mut self, name: &str, item: &Value) {
         self.added += item_leaves(item);
-        self.enter(Segment::Item(name.to_owned()));
-        if self.expands_items && self.show == Show::Values && leaves(item) > MAX_ITEM_VALUES {
-            self.added(item);
+        self.enter(PathSegment::Item(name.to_owned()));
+        if self.expands_items && self.show == Visibility::Values && leaves(item) > MAX_ITEM_VALUES {
+            self.value_added(item);
         } else {
             self.report(None, Some(item));
         }
         self.leave();
     }
 
-    fn gone(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
+    fn value_removed(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
         let field = RemovedField { kind: self.kind, group: self.group, path: self.path.segments(), siblings };
         match before {
             value if field.is_default(value) => {}
             Value::Object(map) => {
-                for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
-                    self.enter(Segment::Key(key.clone()));
-                    self.gone(value, None);
+                for (key, value) in map.iter().filter(|(_, value)| !is_empty_value(value)) {
+                    self.enter(PathSegment::Key(key.clone()));
+                    self.value_removed(value, None);
                     self.leave();
                 }
             }
             Value::Array(items) => {
                 self.lists += 1;
-                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
-                    self.item_gone(name, item);
+                for (name, item) in items::item_labels(self.path.last_key(), items).iter().zip(items) {
+                    self.item_removed(name, item);
                 }
             }
             value => {
@@ -191,17 +192,17 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    fn added(&mut self, after: &Value) {
+    fn value_added(&mut self, after: &Value) {
         match after {
             Value::Object(map) => {
-                for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
-                    self.enter(Segment::Key(key.clone()));
-                    self.added(value);
+                for (key, value) in map.iter().filter(|(_, value)| !is_empty_value(value)) {
+                    self.enter(PathSegment::Key(key.clone()));
+                    self.value_added(value);
                     self.leave();
                 }
             }
             Value::Array(items) => {
-                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
+                for (name, item) in items::item_labels(self.path.last_key(), items).iter().zip(items) {
                     self.item_added(name, item);
                 }
             }
@@ -212,7 +213,7 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    fn changed(&mut self, before: &Value, after: &Value) {
+    fn value_changed(&mut self, before: &Value, after: &Value) {
         if before.is_object() || before.is_array() {
             self.lost += leaves(before);
             self.lists += usize::from(before.is_array());
@@ -231,11 +232,15 @@ impl<'a> FieldWalk<'a> {
             return;
         }
         let (before, after) = match (before, after) {
-            (before, None) if self.is_of_others() => (Side::of(before, Show::Paths), Side::Absent),
-            (before, after) => (Side::of(before, self.show_before), Side::of(after, self.show)),
+            (before, None) if self.is_owned_by_others() => {
+                (DifferenceSide::of(before, Visibility::Paths), DifferenceSide::Absent)
+            }
+            (before, after) => {
+                (DifferenceSide::of(before, self.show_before), DifferenceSide::of(after, self.show))
+            }
         };
-        let difference = Difference { path, before, after };
-        if difference.after == Side::Absent {
+        let difference = FieldDifference { path, before, after };
+        if difference.after == DifferenceSide::Absent {
             self.removed.push(difference);
         } else {
             self.others.push(difference);
@@ -244,17 +249,17 @@ impl<'a> FieldWalk<'a> {
 
     /// Whether others own a part of the value at the current path. An item of a list that they partly own may
     /// be theirs, since items without names are matched by position.
-    fn is_of_others(&self) -> bool {
+    fn is_owned_by_others(&self) -> bool {
         let cursor = &self.owned_by_others;
         cursor.is_restricted()
             && match cursor.segments().get(cursor.shown().len()) {
-                None | Some(Segment::Item(_)) => true,
-                Some(Segment::Key(_)) => false,
+                None | Some(PathSegment::Item(_)) => true,
+                Some(PathSegment::Key(_)) => false,
             }
     }
 
     /// Enters a field of a map or an item of a list.
-    fn enter(&mut self, segment: Segment) {
+    fn enter(&mut self, segment: PathSegment) {
         self.owned_by_others.push(segment.clone());
         self.path.push(segment);
     }

@@ -4,53 +4,54 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_client_kubernetes::{
-    Address, Cluster, Draft, Kind, KubernetesError, MANAGER, Onto, Rehearsal, Restart, Version,
+    Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion, Rehearsal,
+    WorkloadRestart, WritePrecondition,
 };
-use qontract_inventory::{Live, SENSITIVE, to_write};
-use qontract_runtime::{Applied, Fault, Read, Rehearsed, Write};
+use qontract_inventory::{LiveBody, SENSITIVE, to_write};
+use qontract_runtime::{ApplyResult, Fault, ReadContext, RehearsalResult, WriteContext};
 
 use super::ObjectReconciler;
-use super::fault::fault;
+use super::fault::cluster_fault;
 use super::recycle::PENDING;
 use crate::scope::{DesiredObject, ManagedScope};
 
 /// Maximum number of checks whether a new kind is served.
-const PATIENCE: u32 = 40;
+const MAX_KIND_CHECKS: u32 = 40;
 
 /// Time between two of these checks.
-const MOMENT: Duration = Duration::from_millis(250);
+const KIND_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The action of a step. It is complete: execution makes no decisions.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum ObjectAction {
     /// Write an object.
-    Put(Box<Put>),
+    Put(Box<ObjectPut>),
     /// Remove the object of this version.
-    Remove(Arc<ManagedScope>, Address, Version),
+    Remove(Arc<ManagedScope>, ObjectAddress, ObjectVersion),
     /// Restart a workload.
-    Restart(Arc<ManagedScope>, Restart),
+    Restart(Arc<ManagedScope>, WorkloadRestart),
 }
 
 /// An object to be written.
 #[derive(Clone, Debug)]
-pub struct Put {
+pub struct ObjectPut {
     /// The desired object.
     pub item: DesiredObject,
     /// Its address.
-    pub address: Address,
+    pub address: ObjectAddress,
     /// The live object, whose restart annotations are preserved.
-    pub live: Option<Live>,
+    pub live: Option<LiveBody>,
     /// The precondition of the write.
-    pub onto: Onto,
+    pub precondition: WritePrecondition,
     /// The cause for which its users still have to be restarted, if any.
     pub pending: Option<String>,
     /// Whether the same plan creates its kind (a CRD), which takes a moment to be served.
     pub awaits_kind: bool,
 }
 
-impl Put {
+impl ObjectPut {
     /// The object with our ownership annotations, which include the time of writing.
-    fn draft(&self, now: jiff::Timestamp) -> Draft {
+    fn draft(&self, now: jiff::Timestamp) -> ObjectDraft {
         let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
         let mut body = to_write(&self.item.desired, self.live.as_ref(), &self.item.managed_scope.owner, &now);
         let metadata = &mut body["metadata"];
@@ -67,15 +68,20 @@ impl Put {
         if let (true, Some(kind)) = (self.awaits_kind, Kind::of(&body)) {
             address.kind = kind;
         }
-        Draft { address, body, onto: self.onto.clone(), is_sensitive: self.item.sensitivity.is_sensitive() }
+        ObjectDraft {
+            address,
+            body,
+            precondition: self.precondition.clone(),
+            is_sensitive: self.item.sensitivity.is_sensitive(),
+        }
     }
 }
 
 impl ObjectReconciler {
     /// Executes one step.
-    pub async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+    pub async fn apply(&self, write: &WriteContext<'_>, action: &ObjectAction) -> Result<ApplyResult, Fault> {
         let done = match action {
-            Action::Put(put) => {
+            ObjectAction::Put(put) => {
                 let (cluster, draft) = (&put.item.managed_scope.cluster, put.draft(jiff::Timestamp::now()));
                 if put.awaits_kind {
                     self.await_kind(write, cluster, &draft.address.kind).await;
@@ -83,39 +89,43 @@ impl ObjectReconciler {
                 let done = self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await;
                 // If the last attempt to create an object is refused, nothing was written: an earlier attempt
                 // that succeeded would have turned this one into a conflict.
-                if let (Onto::Nothing, Err(error)) = (&draft.onto, &done)
+                if let (WritePrecondition::Absent, Err(error)) = (&draft.precondition, &done)
                     && is_refusal(error)
                 {
-                    return Err(fault(error).undone());
+                    return Err(cluster_fault(error).undone());
                 }
                 done
             }
-            Action::Remove(managed_scope, address, version) => {
+            ObjectAction::Remove(managed_scope, address, version) => {
                 self.kubernetes.remove(write.permit, &managed_scope.cluster, address, version).await
             }
-            Action::Restart(managed_scope, restart) => {
+            ObjectAction::Restart(managed_scope, restart) => {
                 self.kubernetes.restart(write.permit, &managed_scope.cluster, restart).await
             }
         };
-        applied(done)
+        apply_result(done)
     }
 
     /// Waits until a kind that was just created is served, up to a limit. If it is still not served then, the
     /// write that follows fails.
-    async fn await_kind(&self, write: &Write<'_>, cluster: &Cluster, kind: &Kind) {
-        for _ in 0..PATIENCE {
-            match self.kubernetes.served(write.read, cluster, kind).await {
-                Err(KubernetesError::Unserved { .. }) => tokio::time::sleep(MOMENT).await,
+    async fn await_kind(&self, write: &WriteContext<'_>, cluster: &Cluster, kind: &Kind) {
+        for _ in 0..MAX_KIND_CHECKS {
+            match self.kubernetes.api_resource(write.read, cluster, kind).await {
+                Err(KubernetesError::Unserved { .. }) => tokio::time::sleep(KIND_CHECK_INTERVAL).await,
                 Ok(_) | Err(_) => return,
             }
         }
     }
 
     /// Rehearses a step: checks whether the cluster would accept its write.
-    pub async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
-        let Action::Put(put) = action else { return Ok(Rehearsed::NotAsked) };
+    pub async fn rehearse(
+        &self,
+        read: &ReadContext,
+        action: &ObjectAction,
+    ) -> Result<RehearsalResult, Fault> {
+        let ObjectAction::Put(put) = action else { return Ok(RehearsalResult::Skipped) };
         let draft = put.draft(jiff::Timestamp::now());
-        rehearsed(
+        rehearsal_result(
             self.kubernetes.rehearse(&read.permit, &put.item.managed_scope.cluster, MANAGER, &draft).await,
         )
     }
@@ -125,29 +135,31 @@ impl ObjectReconciler {
 fn is_refusal(error: &KubernetesError) -> bool {
     matches!(
         error,
-        KubernetesError::Homeless { .. } | KubernetesError::Denied { .. } | KubernetesError::Invalid { .. }
+        KubernetesError::NamespaceMissing { .. }
+            | KubernetesError::Denied { .. }
+            | KubernetesError::Invalid { .. }
     )
 }
 
 /// Converts the result of a write.
-pub fn applied(done: Result<(), KubernetesError>) -> Result<Applied, Fault> {
+pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fault> {
     match done {
-        Ok(()) => Ok(Applied::Done),
-        Err(KubernetesError::Stale { .. }) => Ok(Applied::Stale),
-        Err(error) => Err(fault(&error)),
+        Ok(()) => Ok(ApplyResult::Done),
+        Err(KubernetesError::Stale { .. }) => Ok(ApplyResult::Stale),
+        Err(error) => Err(cluster_fault(&error)),
     }
 }
 
 /// Converts the result of a rehearsed write.
-pub fn rehearsed(result: Result<Rehearsal, KubernetesError>) -> Result<Rehearsed, Fault> {
+pub fn rehearsal_result(result: Result<Rehearsal, KubernetesError>) -> Result<RehearsalResult, Fault> {
     match result {
-        Ok(Rehearsal::Taken) => Ok(Rehearsed::Taken),
-        Ok(Rehearsal::Refused(why)) => Ok(Rehearsed::Refused(Fault::author(why))),
-        Ok(Rehearsal::NotYet(why)) => Ok(Rehearsed::NotValidated(why)),
-        Ok(Rehearsal::NotAsked) => Ok(Rehearsed::NotAsked),
+        Ok(Rehearsal::Accepted) => Ok(RehearsalResult::Accepted),
+        Ok(Rehearsal::Rejected(why)) => Ok(RehearsalResult::Refused(Fault::author(why))),
+        Ok(Rehearsal::Undetermined(why)) => Ok(RehearsalResult::NotValidated(why)),
+        Ok(Rehearsal::Disabled) => Ok(RehearsalResult::Skipped),
         Err(KubernetesError::Stale { object }) => {
-            Ok(Rehearsed::NotValidated(format!("{object} changed meanwhile")))
+            Ok(RehearsalResult::NotValidated(format!("{object} changed meanwhile")))
         }
-        Err(error) => Err(fault(&error)),
+        Err(error) => Err(cluster_fault(&error)),
     }
 }

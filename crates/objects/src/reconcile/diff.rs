@@ -1,8 +1,9 @@
 //! The diff entries of a write, for a plan. Long diffs are truncated.
 
-use qontract_client_kubernetes::{Fields, MANAGER, Onto, Preview};
+use qontract_client_kubernetes::{FieldOwnership, MANAGER, Preview, WritePrecondition};
 use qontract_inventory::{
-    Difference, Disclosure, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, Side, diff, keep_restarts,
+    DifferenceSide, Disclosure, FieldDifference, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, diff,
+    preserve_restarts,
 };
 use qontract_runtime::guard::FieldLoss;
 use qontract_runtime::{DiffEntry, FieldChange, FieldDiff};
@@ -12,18 +13,18 @@ use super::observe::LiveObject;
 use crate::scope::DesiredObject;
 
 /// Maximum number of removed fields in a diff.
-const MAX_REMOVED: usize = 100;
+const MAX_REMOVED_FIELDS: usize = 100;
 
 /// Maximum number of changed and added fields in a diff.
-const MAX_OTHERS: usize = 30;
+const MAX_OTHER_FIELDS: usize = 30;
 
 /// Maximum number of fields of a created object, shown on request (`--full`).
-const MAX_BODY: usize = 2000;
+const MAX_BODY_FIELDS: usize = 2000;
 
 /// A write to an existing object.
 pub struct ObjectUpdate<'a> {
     item: &'a DesiredObject,
-    seen: &'a LiveObject,
+    live: &'a LiveObject,
     preview: Preview,
     writer: ValueWriter,
 }
@@ -39,25 +40,26 @@ enum ValueWriter {
 
 impl<'a> ObjectUpdate<'a> {
     /// The update that writes `item` onto the observed object.
-    pub fn new(item: &'a DesiredObject, seen: &'a LiveObject, onto: &Onto) -> Self {
-        let declared = keep_restarts(&item.desired, &seen.live);
-        let live = seen.live.body();
+    pub fn new(item: &'a DesiredObject, live: &'a LiveObject, onto: &WritePrecondition) -> Self {
+        let declared = preserve_restarts(&item.desired, &live.live);
+        let body = live.live.body();
         let (preview, ours) = match onto {
-            Onto::Version(_, fields) => {
-                (seen.ownership.preview(live, MANAGER, *fields, &declared), ValueWriter::Us)
+            WritePrecondition::Version(_, fields) => {
+                (live.managed_fields.preview(body, MANAGER, *fields, &declared), ValueWriter::Us)
             }
-            Onto::Nothing | Onto::Replaced(_) => {
-                let others = seen.ownership.preview(live, MANAGER, Fields::Settled, &declared).without_ours;
-                (seen.ownership.replacement(live, &declared), ValueWriter::UsAndOthers(others))
+            WritePrecondition::Absent | WritePrecondition::Replace(_) => {
+                let others =
+                    live.managed_fields.preview(body, MANAGER, FieldOwnership::Ours, &declared).without_ours;
+                (live.managed_fields.replacement(body, &declared), ValueWriter::UsAndOthers(others))
             }
         };
-        let is_taken_over = seen.fields != Fields::Settled || seen.live.mark().is_none();
+        let is_taken_over = live.field_ownership != FieldOwnership::Ours || live.live.mark().is_none();
         let writer = if is_taken_over { ValueWriter::Others } else { ours };
-        Self { item, seen, preview, writer }
+        Self { item, live, preview, writer }
     }
 
     /// The diff entries, limited to what may be shown. `decided` are the differences that caused the write.
-    pub fn entries(&self, decided: &[Difference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
+    pub fn entries(&self, decided: &[FieldDifference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
         if matches!(disclosure, Disclosure::Nothing) {
             return entries(decided);
         }
@@ -65,8 +67,8 @@ impl<'a> ObjectUpdate<'a> {
         if !differences.is_empty() {
             return entries(&differences);
         }
-        let is_marked = self.seen.live.mark().is_some_and(|mark| mark.sha256sum.is_some());
-        let mut others: Vec<Difference> =
+        let is_marked = self.live.live.mark().is_some_and(|mark| mark.sha256sum.is_some());
+        let mut others: Vec<FieldDifference> =
             decided.iter().filter(|difference| difference.path != SHA256SUM).cloned().collect();
         if matches!(self.writer, ValueWriter::Others) {
             others.iter_mut().for_each(hide_before);
@@ -85,7 +87,7 @@ impl<'a> ObjectUpdate<'a> {
     /// The fields that the object loses; `None` if it loses none.
     pub fn loss(&self) -> Option<FieldLoss> {
         let qontract_inventory::KeyLoss { lost, of, lists } = diff(&self.write(), Disclosure::Nothing).loss;
-        let was_sensitive = self.seen.live.body()["metadata"]["annotations"][SENSITIVE] == "true";
+        let was_sensitive = self.live.live.body()["metadata"]["annotations"][SENSITIVE] == "true";
         let depends_on_secret = was_sensitive || self.item.sensitivity.is_sensitive();
         (lost > 0 || lists > 0).then_some(FieldLoss { lost, of, lists, depends_on_secret })
     }
@@ -93,7 +95,7 @@ impl<'a> ObjectUpdate<'a> {
     fn write(&self) -> ObjectWrite<'_> {
         ObjectWrite {
             desired: &self.item.desired,
-            live: &self.seen.live,
+            live: &self.live.live,
             after: &self.preview.after,
             without_ours: &self.preview.without_ours,
             writer: match &self.writer {
@@ -106,28 +108,28 @@ impl<'a> ObjectUpdate<'a> {
 }
 
 /// Differences as diff entries. Removed fields come first; long lists end with a count of the rest.
-pub fn entries(differences: &[Difference]) -> Vec<DiffEntry> {
-    entries_up_to(differences, MAX_OTHERS)
+pub fn entries(differences: &[FieldDifference]) -> Vec<DiffEntry> {
+    entries_up_to(differences, MAX_OTHER_FIELDS)
 }
 
 /// The fields of a created object as diff entries. A run shows them only on request.
-pub fn body_entries(fields: &[Difference]) -> Vec<DiffEntry> {
-    entries_up_to(fields, MAX_BODY)
+pub fn body_entries(fields: &[FieldDifference]) -> Vec<DiffEntry> {
+    entries_up_to(fields, MAX_BODY_FIELDS)
 }
 
 /// Hides the value that another tool wrote.
-fn hide_before(difference: &mut Difference) {
-    if matches!(difference.before, Side::Shown(_)) {
-        difference.before = Side::Hidden;
+fn hide_before(difference: &mut FieldDifference) {
+    if matches!(difference.before, DifferenceSide::Shown(_)) {
+        difference.before = DifferenceSide::Hidden;
     }
 }
 
-fn entries_up_to(differences: &[Difference], max_others: usize) -> Vec<DiffEntry> {
-    let is_removed = |difference: &&Difference| difference.after == Side::Absent;
+fn entries_up_to(differences: &[FieldDifference], max_others: usize) -> Vec<DiffEntry> {
+    let is_removed = |difference: &&FieldDifference| difference.after == DifferenceSide::Absent;
     let (removed, others): (Vec<_>, Vec<_>) = differences.iter().partition(is_removed);
-    let shown = removed.iter().take(MAX_REMOVED).chain(others.iter().take(max_others));
+    let shown = removed.iter().take(MAX_REMOVED_FIELDS).chain(others.iter().take(max_others));
     let mut entries: Vec<DiffEntry> = shown.map(|difference| entry(difference)).collect();
-    let more_removed = removed.len().saturating_sub(MAX_REMOVED);
+    let more_removed = removed.len().saturating_sub(MAX_REMOVED_FIELDS);
     let more = more_removed + others.len().saturating_sub(max_others);
     if more > 0 {
         let fields = if more == 1 { "field" } else { "fields" };
@@ -138,18 +140,21 @@ fn entries_up_to(differences: &[Difference], max_others: usize) -> Vec<DiffEntry
 }
 
 /// A difference as a diff entry. Differences that are only counted become a note.
-fn entry(difference: &Difference) -> DiffEntry {
-    let Difference { path, before, after } = difference;
-    let value = |side: &Side| match side {
-        Side::Shown(value) => Some(value.clone()),
-        Side::Absent | Side::Hidden | Side::SecretContent | Side::SecretFields(_) => None,
+fn entry(difference: &FieldDifference) -> DiffEntry {
+    let FieldDifference { path, before, after } = difference;
+    let value = |side: &DifferenceSide| match side {
+        DifferenceSide::Shown(value) => Some(value.clone()),
+        DifferenceSide::Absent
+        | DifferenceSide::Hidden
+        | DifferenceSide::SecretContent
+        | DifferenceSide::SecretFields(_) => None,
     };
     let change = match (before, after) {
-        (_, Side::SecretContent | Side::SecretFields(_)) => {
+        (_, DifferenceSide::SecretContent | DifferenceSide::SecretFields(_)) => {
             return DiffEntry::Note(difference.to_string());
         }
-        (_, Side::Absent) => FieldChange::Removed,
-        (Side::Absent, _) => FieldChange::Added,
+        (_, DifferenceSide::Absent) => FieldChange::Removed,
+        (DifferenceSide::Absent, _) => FieldChange::Added,
         _ => FieldChange::Changed,
     };
     FieldDiff { change, path: path.clone(), before: value(before), after: value(after) }.into()
@@ -157,19 +162,21 @@ fn entry(difference: &Difference) -> DiffEntry {
 
 #[cfg(test)]
 mod tests {
-    use qontract_inventory::{Difference, Side};
+    use qontract_inventory::{DifferenceSide, FieldDifference};
     use serde_json::json;
 
-    use super::{MAX_BODY, MAX_OTHERS, MAX_REMOVED, body_entries, entries, hide_before};
+    use super::{MAX_BODY_FIELDS, MAX_OTHER_FIELDS, MAX_REMOVED_FIELDS, body_entries, entries, hide_before};
 
-    fn differences(removed: usize, added: usize) -> Vec<Difference> {
-        let one = |number: usize, before: Side, after: Side| Difference {
+    fn differences(removed: usize, added: usize) -> Vec<FieldDifference> {
+        let one = |number: usize, before: DifferenceSide, after: DifferenceSide| FieldDifference {
             path: format!("data.{number}"),
             before,
             after,
         };
-        let added = (0..added).map(|number| one(number, Side::Absent, Side::Shown(json!(1))));
-        let removed = (0..removed).map(|number| one(number, Side::Shown(json!("x")), Side::Absent));
+        let added =
+            (0..added).map(|number| one(number, DifferenceSide::Absent, DifferenceSide::Shown(json!(1))));
+        let removed =
+            (0..removed).map(|number| one(number, DifferenceSide::Shown(json!("x")), DifferenceSide::Absent));
         added.chain(removed).collect()
     }
 
@@ -183,11 +190,15 @@ mod tests {
     #[test]
     fn removed_fields_come_first_and_are_truncated_last() {
         check(1, 1, ["- data.0: \"x\"", "+ data.0: 1"]);
-        check(0, MAX_OTHERS, ["+ data.0: 1", "+ data.29: 1"]);
-        check(0, MAX_OTHERS + 1, ["+ data.0: 1", "… and 1 more field"]);
-        check(MAX_REMOVED, 0, ["- data.0: \"x\"", "- data.99: \"x\""]);
-        check(MAX_REMOVED, MAX_OTHERS + 34, ["- data.0: \"x\"", "… and 34 more fields"]);
-        check(MAX_REMOVED + 12, MAX_OTHERS + 22, ["- data.0: \"x\"", "… and 34 more fields (12 removed)"]);
+        check(0, MAX_OTHER_FIELDS, ["+ data.0: 1", "+ data.29: 1"]);
+        check(0, MAX_OTHER_FIELDS + 1, ["+ data.0: 1", "… and 1 more field"]);
+        check(MAX_REMOVED_FIELDS, 0, ["- data.0: \"x\"", "- data.99: \"x\""]);
+        check(MAX_REMOVED_FIELDS, MAX_OTHER_FIELDS + 34, ["- data.0: \"x\"", "… and 34 more fields"]);
+        check(
+            MAX_REMOVED_FIELDS + 12,
+            MAX_OTHER_FIELDS + 22,
+            ["- data.0: \"x\"", "… and 34 more fields (12 removed)"],
+        );
         check(0, 0, ["", ""]);
     }
 
@@ -197,35 +208,43 @@ mod tests {
             let entries = body_entries(&differences(0, fields));
             assert_eq!(entries.last().map(ToString::to_string).as_deref(), Some(expect));
         };
-        check(MAX_OTHERS + 1, "+ data.30: 1");
-        check(MAX_BODY, "+ data.1999: 1");
-        check(MAX_BODY + 2, "… and 2 more fields");
+        check(MAX_OTHER_FIELDS + 1, "+ data.30: 1");
+        check(MAX_BODY_FIELDS, "+ data.1999: 1");
+        check(MAX_BODY_FIELDS + 2, "… and 2 more fields");
     }
 
     #[test]
     fn only_a_value_before_is_hidden() {
-        let check = |before: Side, expect: Side| {
+        let check = |before: DifferenceSide, expect: DifferenceSide| {
             let mut difference =
-                Difference { path: "data.x".to_owned(), before, after: Side::Shown(json!(2)) };
+                FieldDifference { path: "data.x".to_owned(), before, after: DifferenceSide::Shown(json!(2)) };
             hide_before(&mut difference);
-            assert_eq!((difference.before, difference.after), (expect, Side::Shown(json!(2))));
+            assert_eq!((difference.before, difference.after), (expect, DifferenceSide::Shown(json!(2))));
         };
-        check(Side::Shown(json!(1)), Side::Hidden);
-        check(Side::Absent, Side::Absent);
+        check(DifferenceSide::Shown(json!(1)), DifferenceSide::Hidden);
+        check(DifferenceSide::Absent, DifferenceSide::Absent);
     }
 
     #[test]
     fn a_hidden_side_has_no_value() {
-        let check = |before: Side, after: Side, expect: &str| {
-            let entries = entries(&[Difference { path: "data.x".to_owned(), before, after }]);
+        let check = |before: DifferenceSide, after: DifferenceSide, expect: &str| {
+            let entries = entries(&[FieldDifference { path: "data.x".to_owned(), before, after }]);
             assert_eq!(entries[0].to_string(), expect);
         };
-        check(Side::Hidden, Side::Absent, "- data.x");
-        check(Side::Absent, Side::Hidden, "+ data.x");
-        check(Side::Hidden, Side::Hidden, "~ data.x");
-        check(Side::Hidden, Side::Shown(json!(2)), "~ data.x: 2");
-        check(Side::Shown(json!(1)), Side::Shown(json!(2)), "~ data.x: 1 → 2");
-        check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
-        check(Side::Hidden, Side::SecretContent, "data.x: content that depends on a secret differs");
+        check(DifferenceSide::Hidden, DifferenceSide::Absent, "- data.x");
+        check(DifferenceSide::Absent, DifferenceSide::Hidden, "+ data.x");
+        check(DifferenceSide::Hidden, DifferenceSide::Hidden, "~ data.x");
+        check(DifferenceSide::Hidden, DifferenceSide::Shown(json!(2)), "~ data.x: 2");
+        check(DifferenceSide::Shown(json!(1)), DifferenceSide::Shown(json!(2)), "~ data.x: 1 → 2");
+        check(
+            DifferenceSide::Hidden,
+            DifferenceSide::SecretFields(2),
+            "data.x: 2 fields that come from a secret differ",
+        );
+        check(
+            DifferenceSide::Hidden,
+            DifferenceSide::SecretContent,
+            "data.x: content that depends on a secret differs",
+        );
     }
 }

@@ -4,14 +4,14 @@ use qontract_client_kubernetes::KubernetesError;
 use qontract_runtime::Fault;
 
 /// The fault for a cluster error: it names who has to act.
-pub fn fault(error: &KubernetesError) -> Fault {
-    let text = error.told();
+pub fn cluster_fault(error: &KubernetesError) -> Fault {
+    let text = error.full_message();
     match error {
         _ if error.is_transient() => Fault::remote(text),
         KubernetesError::Conflict { .. } => Fault::operator(text)
             .hint("leave these fields out of the data, or let the other manager give them up"),
         // Another integration creates the namespace; a later run succeeds.
-        KubernetesError::Homeless { .. } => Fault::remote(text),
+        KubernetesError::NamespaceMissing { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {
             Fault::operator(text).hint("check the cluster's `automationToken` and the secret that it names")
         }

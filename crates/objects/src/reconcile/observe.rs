@@ -6,20 +6,21 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::{
-    Address, Cluster, Fields, Kind, KindVersion, KubernetesError, Object, Ownership, Version,
+    Cluster, FieldOwnership, Kind, KindVersion, KubernetesError, ManagedFields, Object, ObjectAddress,
+    ObjectVersion,
 };
-use qontract_inventory::{Live, Mark};
-use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
+use qontract_inventory::{LiveBody, OwnerMark};
+use qontract_runtime::{CurrentState, DesiredItem, DesiredState, Fault, Observed, ReadContext};
 use qontract_telemetry::activity;
-use qontract_telemetry::measure::{Measure, Side};
+use qontract_telemetry::measure::{Measurement, ObjectState};
 use tokio::time::Instant;
 
 use super::ObjectReconciler;
-use super::fault::fault;
+use super::fault::cluster_fault;
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 
 /// Maximum number of kinds of one scope that are listed concurrently.
-const WIDTH: usize = 4;
+const MAX_CONCURRENT_LISTS: usize = 4;
 
 /// An observed object.
 #[derive(Clone, Debug)]
@@ -27,27 +28,27 @@ pub struct LiveObject {
     /// The scope in which it is managed.
     pub managed_scope: Arc<ManagedScope>,
     /// Its address.
-    pub address: Address,
+    pub address: ObjectAddress,
     /// The version that was read.
-    pub version: Version,
+    pub version: ObjectVersion,
     /// Ownership of its fields, as far as the next write depends on it.
-    pub fields: Fields,
+    pub field_ownership: FieldOwnership,
     /// Ownership of each field.
-    pub ownership: Ownership,
+    pub managed_fields: ManagedFields,
     /// The whole object.
-    pub live: Live,
+    pub live: LiveBody,
 }
 
 impl LiveObject {
     fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
-        let Object { address, version, fields, ownership, body } = object;
+        let Object { address, version, field_ownership, managed_fields, body } = object;
         Self {
             managed_scope: Arc::clone(managed_scope),
             address,
             version,
-            fields,
-            ownership,
-            live: Live::new(body),
+            field_ownership,
+            managed_fields,
+            live: LiveBody::new(body),
         }
     }
 }
@@ -57,17 +58,17 @@ impl ObjectReconciler {
     /// are desired.
     pub async fn observe(
         &self,
-        read: &Read,
+        read: &ReadContext,
         managed_scope: &Arc<ManagedScope>,
-        wanted: &[Want<DesiredObject>],
-    ) -> World<LiveObject> {
-        let mut world = World::new();
-        if let Err(why) = self.reach(read, managed_scope).await {
+        wanted: &[DesiredItem<DesiredObject>],
+    ) -> CurrentState<LiveObject> {
+        let mut world = CurrentState::new();
+        if let Err(why) = self.check_reachable(read, managed_scope).await {
             let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.scope(&managed.kind));
             world.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
             return world;
         }
-        let wrong = self.wrong_kinds(read, managed_scope).await;
+        let wrong = self.unmanageable_kinds(read, managed_scope).await;
         let mut lists: Vec<BoxFuture<'_, _>> = Vec::new();
         for managed in &managed_scope.kinds {
             let scope = managed_scope.scope(&managed.kind);
@@ -78,13 +79,14 @@ impl ObjectReconciler {
             let listing = self.list(read, managed_scope, managed, wanted);
             lists.push(listing.map(move |listed| (scope, managed, listed)).boxed());
         }
-        let lists: Vec<_> = futures_util::stream::iter(lists).buffer_unordered(WIDTH).collect().await;
+        let lists: Vec<_> =
+            futures_util::stream::iter(lists).buffer_unordered(MAX_CONCURRENT_LISTS).collect().await;
         for (scope, managed, listed) in lists {
             let observed = match listed {
                 Ok(objects) => {
-                    let desired = wanted.iter().filter(|want| want.thing.scope == scope).count();
-                    count(managed_scope, managed, Side::Current, objects.len());
-                    count(managed_scope, managed, Side::Desired, desired);
+                    let desired = wanted.iter().filter(|want| want.object.scope == scope).count();
+                    record_count(managed_scope, managed, ObjectState::Current, objects.len());
+                    record_count(managed_scope, managed, ObjectState::Desired, desired);
                     Observed::Known(
                         objects.into_iter().map(|object| LiveObject::new(managed_scope, object)).collect(),
                     )
@@ -99,32 +101,37 @@ impl ObjectReconciler {
 
     /// Checks whether the cluster answers at all. The result is cached for the round, so that an unreachable
     /// cluster costs its deadline only once.
-    async fn reach(&self, read: &Read, managed_scope: &ManagedScope) -> Result<(), Fault> {
+    async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
         let ask = async {
-            let served = self.kubernetes.served(&read.permit, cluster, &Kind::namespace()).await;
+            let served = self.kubernetes.api_resource(&read.permit, cluster, &Kind::namespace()).await;
             match served {
                 Err(
                     error @ (KubernetesError::Unreachable { .. }
                     | KubernetesError::Credentials { .. }
                     | KubernetesError::Denied { .. }),
-                ) => Err(fault(&error)),
+                ) => Err(cluster_fault(&error)),
                 // Other errors are reported where they matter.
                 Ok(_) | Err(_) => Ok(()),
             }
         };
-        let answer = read.memo.once(format!("reach {}", known_by(cluster)), ask).await;
+        let answer = read.cache.get_or_read(format!("reach {}", cluster_cache_key(cluster)), ask).await;
         Result::clone(&answer)
     }
 
     /// Kinds that cannot be managed here: listed twice, cluster-scoped where the scope has a namespace, or
     /// the reverse.
-    async fn wrong_kinds(&self, read: &Read, managed_scope: &ManagedScope) -> BTreeMap<Kind, Fault> {
+    async fn unmanageable_kinds(
+        &self,
+        read: &ReadContext,
+        managed_scope: &ManagedScope,
+    ) -> BTreeMap<Kind, Fault> {
         let mut wrong = BTreeMap::new();
         let mut known: BTreeMap<(String, String), Kind> = BTreeMap::new();
         for ManagedKind { kind, names } in &managed_scope.kinds {
             // Other errors of a kind are reported when it is listed.
-            let Ok(served) = self.kubernetes.served(&read.permit, &managed_scope.cluster, kind).await else {
+            let Ok(served) = self.kubernetes.api_resource(&read.permit, &managed_scope.cluster, kind).await
+            else {
                 continue;
             };
             let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
@@ -147,21 +154,21 @@ impl ObjectReconciler {
 
     async fn list(
         &self,
-        read: &Read,
+        read: &ReadContext,
         managed_scope: &ManagedScope,
         managed: &ManagedKind,
-        wanted: &[Want<DesiredObject>],
+        wanted: &[DesiredItem<DesiredObject>],
     ) -> Result<Vec<Object>, Fault> {
         let scope = managed_scope.scope(&managed.kind);
         let names: BTreeSet<&str> = wanted
             .iter()
-            .filter(|want| want.thing.scope == scope)
-            .map(|want| want.thing.name.as_str())
+            .filter(|want| want.object.scope == scope)
+            .map(|want| want.object.name.as_str())
             .collect();
         let concerns = |object: &Object| {
             let name = object.address.name.as_str();
             let is_ours = || {
-                let mark = Mark::of(&object.body);
+                let mark = OwnerMark::of(&object.body);
                 mark.map_or(managed_scope.adopts_unmarked, |mark| {
                     mark.integration == managed_scope.owner.integration()
                 }) && managed.names.as_ref().is_none_or(|names| names.contains(name))
@@ -169,9 +176,9 @@ impl ObjectReconciler {
             names.contains(name) || is_ours()
         };
         // Read in the API version of the data: another version of the kind may lack declared fields.
-        let version = wanted.iter().find_map(|want| match &want.wanted {
-            Wanted::Present(item) if want.thing.scope == scope => Some(item.desired.api_version()),
-            Wanted::Present(_) | Wanted::Delete | Wanted::Unresolved(_) => None,
+        let version = wanted.iter().find_map(|want| match &want.state {
+            DesiredState::Present(item) if want.object.scope == scope => Some(item.desired.api_version()),
+            DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
         });
         let kind = KindVersion { kind: &managed.kind, api_version: version };
         if managed_scope.namespace.is_some() {
@@ -180,24 +187,24 @@ impl ObjectReconciler {
         }
         // Many shards may manage cluster-scoped objects of one cluster, so the list is cached for the round.
         let shown = version.unwrap_or_default();
-        let name = format!("list {} {} {shown}", known_by(&managed_scope.cluster), managed.kind);
-        let all = read.memo.once(name, self.list_all(read, managed_scope, kind)).await;
+        let name = format!("list {} {} {shown}", cluster_cache_key(&managed_scope.cluster), managed.kind);
+        let all = read.cache.get_or_read(name, self.list_all(read, managed_scope, kind)).await;
         let all = all.as_ref().as_ref().map_err(Fault::clone)?;
         Ok(all.iter().filter(|object| concerns(object)).cloned().collect())
     }
 
     async fn list_all(
         &self,
-        read: &Read,
+        read: &ReadContext,
         managed_scope: &ManagedScope,
         kind: KindVersion<'_>,
     ) -> Result<Vec<Object>, Fault> {
         let begun = Instant::now();
         let listed = self
             .kubernetes
-            .list_as(&read.permit, &managed_scope.cluster, kind, managed_scope.namespace.as_deref())
+            .list_version(&read.permit, &managed_scope.cluster, kind, managed_scope.namespace.as_deref())
             .await;
-        activity::measured(Measure::Listed {
+        activity::record_measurement(Measurement::Listed {
             cluster: managed_scope.cluster.name.clone(),
             kind: kind.kind.to_string(),
             took: begun.elapsed(),
@@ -206,17 +213,17 @@ impl ObjectReconciler {
             Ok(objects) => Ok(objects),
             // The kind may be created by this very change; until then it has no objects.
             Err(KubernetesError::Unserved { .. }) => Ok(Vec::new()),
-            Err(error) => Err(fault(&error)),
+            Err(error) => Err(cluster_fault(&error)),
         }
     }
 
     /// Adds workloads to the current state if an object that they use is to be recycled.
     async fn add_workloads(
         &self,
-        read: &Read,
+        read: &ReadContext,
         managed_scope: &Arc<ManagedScope>,
-        wanted: &[Want<DesiredObject>],
-        world: &mut World<LiveObject>,
+        wanted: &[DesiredItem<DesiredObject>],
+        world: &mut CurrentState<LiveObject>,
     ) {
         if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, world) {
             return;
@@ -238,13 +245,13 @@ impl ObjectReconciler {
 }
 
 /// The cache key of a cluster. It includes the token, since another token may have access to other objects.
-fn known_by(cluster: &Cluster) -> String {
+fn cluster_cache_key(cluster: &Cluster) -> String {
     let Cluster { name, server, token } = cluster;
     format!("{name} {server} {token:?}")
 }
 
-fn count(managed_scope: &ManagedScope, managed: &ManagedKind, state: Side, count: usize) {
-    activity::measured(Measure::Objects {
+fn record_count(managed_scope: &ManagedScope, managed: &ManagedKind, state: ObjectState, count: usize) {
+    activity::record_measurement(Measurement::Objects {
         cluster: managed_scope.cluster.name.clone(),
         namespace: managed_scope.namespace.clone().unwrap_or_default(),
         kind: managed.kind.to_string(),

@@ -4,43 +4,49 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use qontract_client_kubernetes::{Fields, Kind, Onto};
+use qontract_client_kubernetes::{FieldOwnership, Kind, WritePrecondition};
 use qontract_inventory::{
-    Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as ObjectIntent, body, decide,
+    ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, SHA256SUM, Verdict,
+    body_differences, decide,
 };
 use qontract_runtime::{
-    Change, ChangeKind, DiffEntry, Fault, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World,
+    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, Observed, Plan, PlanStage,
+    Scope, Wait,
 };
 
 use super::ObjectReconciler;
-use super::apply::{Action, Put};
+use super::apply::{ObjectAction, ObjectPut};
 use super::diff;
 use super::observe::LiveObject;
 use super::recycle;
 use crate::scope::DesiredObject;
 
 /// The live objects by scope and name.
-type Index<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
+type LiveIndex<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 
 impl ObjectReconciler {
     /// Plans the changes from desired to current state.
-    pub fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
+    pub fn plan(
+        &self,
+        wanted: &[DesiredItem<DesiredObject>],
+        world: &CurrentState<LiveObject>,
+    ) -> Plan<ObjectAction> {
         let index = index(world);
         let mut plan = Plan::default();
         for want in wanted {
             // A scope that could not be read is not planned for; the runner reports why.
-            let Some(Observed::Known(_)) = world.get(&want.thing.scope) else { continue };
-            let seen = index.get(&(&want.thing.scope, want.thing.name.as_str())).copied();
-            match &want.wanted {
-                Wanted::Present(item) => present(&mut plan, want, item, seen),
-                Wanted::Delete => gone(&mut plan, want, seen),
-                Wanted::Unresolved(_) => {}
+            let Some(Observed::Known(_)) = world.get(&want.object.scope) else { continue };
+            let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
+            match &want.state {
+                DesiredState::Present(item) => plan_desired(&mut plan, want, item, seen),
+                DesiredState::Delete => plan_deletion(&mut plan, want, seen),
+                DesiredState::Unresolved(_) => {}
             }
         }
         let named: BTreeSet<(&Scope, &str)> =
-            wanted.iter().map(|want| (&want.thing.scope, want.thing.name.as_str())).collect();
+            wanted.iter().map(|want| (&want.object.scope, want.object.name.as_str())).collect();
         for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
-            unwanted(&mut plan, key.0, seen);
+            plan_undeclared(&mut plan, key.0, seen);
         }
         recycle::plan(wanted, world, &mut plan);
         mark_awaited_kinds(&mut plan);
@@ -50,10 +56,10 @@ impl ObjectReconciler {
 }
 
 /// Marks the writes whose kind the same plan creates: they wait until it is served.
-fn mark_awaited_kinds(plan: &mut Plan<Action>) {
+fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
     let mut made: BTreeSet<(String, String)> = BTreeSet::new();
     for step in plan.groups.iter().flat_map(|group| &group.steps) {
-        if let Action::Put(put) = &step.action
+        if let ObjectAction::Put(put) = &step.action
             && put.item.desired.kind() == "CustomResourceDefinition"
         {
             let spec = &put.item.desired.body()["spec"];
@@ -62,7 +68,7 @@ fn mark_awaited_kinds(plan: &mut Plan<Action>) {
         }
     }
     for step in plan.groups.iter_mut().flat_map(|group| &mut group.steps) {
-        if let Action::Put(put) = &mut step.action {
+        if let ObjectAction::Put(put) = &mut step.action {
             let desired = &put.item.desired;
             put.awaits_kind = made.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
         }
@@ -70,9 +76,9 @@ fn mark_awaited_kinds(plan: &mut Plan<Action>) {
 }
 
 /// The managed live objects by scope and name. Workloads that are only observed are left out.
-fn index(world: &World<LiveObject>) -> Index<'_> {
+fn index(world: &CurrentState<LiveObject>) -> LiveIndex<'_> {
     let managed = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
-    let mut index = Index::new();
+    let mut index = LiveIndex::new();
     for (scope, observed) in managed {
         if let Observed::Known(all) = observed {
             index.extend(all.iter().map(|seen| ((scope, seen.address.name.as_str()), seen)));
@@ -82,9 +88,9 @@ fn index(world: &World<LiveObject>) -> Index<'_> {
 }
 
 /// Plans for an object that is desired.
-fn present(
-    plan: &mut Plan<Action>,
-    want: &Want<DesiredObject>,
+fn plan_desired(
+    plan: &mut Plan<ObjectAction>,
+    want: &DesiredItem<DesiredObject>,
     item: &DesiredObject,
     seen: Option<&LiveObject>,
 ) {
@@ -104,39 +110,41 @@ fn present(
             plan.faults.push(Fault::author(text).at(want.place.clone()));
             return;
         }
-        verdict => write(kind, verdict),
+        verdict => object_change(kind, verdict),
     };
-    let Some(ObjectChange { how, what, notes, decided }) = write else { return };
+    let Some(ObjectChange { kind: how, summary: what, notes, decided }) = write else { return };
     let onto = match (how, seen) {
-        (_, None) => Onto::Nothing,
-        (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
+        (_, None) => WritePrecondition::Absent,
+        (ChangeKind::Replace, Some(seen)) => WritePrecondition::Replace(seen.version.clone()),
         (_, Some(seen)) => {
             // Adopting an object keeps the undeclared fields that were written by hand. Of a namespace, every
             // undeclared field stays: its labels belong to another integration.
-            let fields = match seen.fields {
-                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => Fields::Settled,
-                Fields::Written if seen.live.mark().is_none() => Fields::ToBeMoved,
+            let fields = match seen.field_ownership {
+                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,
+                FieldOwnership::Updated if seen.live.mark().is_none() => FieldOwnership::ClientSideApplied,
                 fields => fields,
             };
-            Onto::Version(seen.version.clone(), fields)
+            WritePrecondition::Version(seen.version.clone(), fields)
         }
     };
-    let put = Put {
+    let put = ObjectPut {
         item: item.clone(),
         address: seen.map_or_else(
-            || managed_scope.address(&item.kind, want.thing.name.clone()),
+            || managed_scope.address(&item.kind, want.object.name.clone()),
             |it| it.address.clone(),
         ),
         live: seen.map(|seen| seen.live.clone()),
-        onto,
-        pending: recycle::note(item, seen),
+        precondition: onto,
+        pending: recycle::pending_note(item, seen),
         awaits_kind: false,
     };
-    let mut change = Change::new(how, want.thing.clone(), what).at(want.place.clone());
+    let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
     match seen {
-        None => change.body = diff::body_entries(&body(&item.desired, item.sensitivity.disclosure())),
+        None => {
+            change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()))
+        }
         Some(seen) => {
-            let written = diff::ObjectUpdate::new(item, seen, &put.onto);
+            let written = diff::ObjectUpdate::new(item, seen, &put.precondition);
             change.diff.clone_from(&notes);
             change.diff.extend(written.entries(&decided, item.sensitivity.disclosure()));
             if let Some(disclosure) = item.sensitivity.disclosure_in_record() {
@@ -146,53 +154,61 @@ fn present(
             change.loss = written.loss().filter(|_| how == ChangeKind::Change);
         }
     }
-    let stage = Stage::of(kind, item.desired.group());
-    plan.step_in(plan_stage(Turn::Write(stage)), change, Action::Put(Box::new(put)));
+    let stage = ApplyPhase::of(kind, item.desired.group());
+    plan.add_step_in(plan_stage(ApplyOrder::Write(stage)), change, ObjectAction::Put(Box::new(put)));
 }
 
 /// A write that follows from a verdict.
 struct ObjectChange {
-    how: ChangeKind,
-    what: String,
+    kind: ChangeKind,
+    summary: String,
     /// Notes that precede the fields that differ.
     notes: Vec<DiffEntry>,
     /// The differences that caused the write, without marks.
-    decided: Vec<Difference>,
+    decided: Vec<FieldDifference>,
 }
 
 /// The write that follows from a verdict, if any.
-fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
+fn object_change(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
     let (how, verb, notes, differences) = match verdict {
         Verdict::Create => (ChangeKind::Add, "create", Vec::new(), Vec::new()),
-        Verdict::Change { differences } => (ChangeKind::Change, "change", marks(&differences), differences),
+        Verdict::Change { differences } => {
+            (ChangeKind::Change, "change", mark_entries(&differences), differences)
+        }
         Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", Vec::new(), differences),
         Verdict::TakeOver { from, differences } => {
             let from = match from {
-                Former::Caller(caller) => {
+                PreviousOwner::Caller(caller) => {
                     format!("from the caller `{caller}`, which no longer exists")
                 }
-                Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
+                PreviousOwner::Integration(name) => {
+                    format!("from the integration `{name}`, as the data says")
+                }
             };
             (ChangeKind::Change, "take over", vec![from.into()], differences)
         }
         Verdict::Replace { fields, differences } => {
             let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
             let mut notes = vec![DiffEntry::Note(format!("{} cannot change in place", fields.join(", ")))];
-            notes.extend(marks(&differences));
+            notes.extend(mark_entries(&differences));
             (ChangeKind::Replace, "replace", notes, differences)
         }
         Verdict::Keep | Verdict::Leave(_) | Verdict::Remove | Verdict::Wait(_) | Verdict::Refuse(_) => {
             return None;
         }
     };
-    let is_mark = |difference: &Difference| is_mark(&difference.path) && difference.path != SHA256SUM;
-    let decided: Vec<Difference> =
+    let is_mark = |difference: &FieldDifference| is_mark(&difference.path) && difference.path != SHA256SUM;
+    let decided: Vec<FieldDifference> =
         differences.into_iter().filter(|difference| !is_mark(difference)).collect();
-    Some(ObjectChange { how, what: format!("{verb} {kind}"), notes, decided })
+    Some(ObjectChange { kind: how, summary: format!("{verb} {kind}"), notes, decided })
 }
 
 /// Plans for an object that the data explicitly deletes.
-fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveObject>) {
+fn plan_deletion(
+    plan: &mut Plan<ObjectAction>,
+    want: &DesiredItem<DesiredObject>,
+    seen: Option<&LiveObject>,
+) {
     let Some(seen) = seen else { return };
     match decide(
         &seen.managed_scope.owner,
@@ -202,7 +218,7 @@ fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveO
     ) {
         Verdict::Remove => {
             let what = format!("remove {}", seen.address.kind.name);
-            let change = Change::new(ChangeKind::Remove, want.thing.clone(), what).at(want.place.clone());
+            let change = Change::new(ChangeKind::Remove, want.object.clone(), what).at(want.place.clone());
             remove(plan, change, seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
@@ -219,7 +235,7 @@ fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveO
 }
 
 /// Plans for a live object that is not declared.
-fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &LiveObject) {
+fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObject) {
     // Where we are the only owner, an unmarked object is removed like an explicit deletion; but it is not
     // declared, so the guards check it.
     let intent = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
@@ -230,7 +246,7 @@ fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &LiveObject) {
     match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, intent, Some(&seen.live)) {
         Verdict::Remove => {
             let (kind, name) = (&seen.address.kind, seen.address.name.clone());
-            let thing = qontract_runtime::Thing { scope: scope.clone(), kind: kind.to_string(), name };
+            let thing = qontract_runtime::ObjectKey { scope: scope.clone(), kind: kind.to_string(), name };
             remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
@@ -246,15 +262,16 @@ fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &LiveObject) {
     }
 }
 
-fn remove(plan: &mut Plan<Action>, change: Change, seen: &LiveObject) {
+fn remove(plan: &mut Plan<ObjectAction>, change: Change, seen: &LiveObject) {
     let Kind { name, group } = &seen.address.kind;
-    let turn = Turn::removing(Stage::of(name, group.as_deref().unwrap_or_default()));
-    let action = Action::Remove(Arc::clone(&seen.managed_scope), seen.address.clone(), seen.version.clone());
-    plan.step_in(plan_stage(turn), change, action);
+    let turn = ApplyOrder::removal(ApplyPhase::of(name, group.as_deref().unwrap_or_default()));
+    let action =
+        ObjectAction::Remove(Arc::clone(&seen.managed_scope), seen.address.clone(), seen.version.clone());
+    plan.add_step_in(plan_stage(turn), change, action);
 }
 
 /// The marks that differ, without the hash, which differs whenever the declaration does.
-fn marks(differences: &[Difference]) -> Vec<DiffEntry> {
+fn mark_entries(differences: &[FieldDifference]) -> Vec<DiffEntry> {
     let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
     diff::entries(&marks.collect::<Vec<_>>())
 }
@@ -264,9 +281,9 @@ fn is_mark(path: &str) -> bool {
 }
 
 /// The plan stage for an apply order of the inventory.
-fn plan_stage(turn: Turn) -> PlanStage {
+fn plan_stage(turn: ApplyOrder) -> PlanStage {
     match turn {
-        Turn::Write(stage) => PlanStage::Write(stage as u32),
-        Turn::Remove(Reverse(stage)) => PlanStage::Remove(Reverse(stage as u32)),
+        ApplyOrder::Write(stage) => PlanStage::Write(stage as u32),
+        ApplyOrder::Remove(Reverse(stage)) => PlanStage::Remove(Reverse(stage as u32)),
     }
 }

@@ -10,12 +10,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_bundle::Sha256;
-use qontract_client_kubernetes::{Kind, Onto, RECYCLED, Restart};
+use qontract_client_kubernetes::{Kind, RECYCLED_ANNOTATION, WorkloadRestart, WritePrecondition};
 use qontract_inventory::{RECYCLE_PENDING, canonical, uses, wants_recycle};
-use qontract_runtime::{Change, ChangeKind, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World};
+use qontract_runtime::{
+    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, Observed, Plan, PlanStage, Scope, Wait,
+};
 use serde_json::Value;
 
-use super::apply::{Action, Put};
+use super::apply::{ObjectAction, ObjectPut};
 use super::observe::LiveObject;
 use crate::scope::{DesiredObject, ManagedScope};
 
@@ -26,7 +28,7 @@ pub const PENDING: &str = RECYCLE_PENDING;
 const CREATED: &str = "created-";
 
 /// An object to be recycled: its desired item, and the desired and the live object.
-type Recycled<'a> = (&'a Want<DesiredObject>, &'a DesiredObject, &'a LiveObject);
+type RecycleCandidate<'a> = (&'a DesiredItem<DesiredObject>, &'a DesiredObject, &'a LiveObject);
 
 /// The kinds of workloads that can be restarted.
 pub fn kinds() -> [Kind; 4] {
@@ -52,22 +54,22 @@ pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
 /// The note with which an object is written: the cause for restarting its users.
 ///
 /// A created object gets one, too: its users may run with the object that it replaces, or without one.
-pub fn note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
+pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
         return None;
     }
     let declared = item.desired.canonical().sha256;
     let Some(seen) = seen else {
-        return Some(format!("{CREATED}{}", short(declared.to_string().as_bytes())));
+        return Some(format!("{CREATED}{}", short_hash(declared.to_string().as_bytes())));
     };
     if changes_content(item, seen) {
         // The version distinguishes this change from an equal one later.
-        return Some(short(format!("{declared} {}", seen.version).as_bytes()));
+        return Some(short_hash(format!("{declared} {}", seen.version).as_bytes()));
     }
     pending(seen).map(str::to_owned)
 }
 
-fn short(bytes: &[u8]) -> String {
+fn short_hash(bytes: &[u8]) -> String {
     Sha256::of(bytes).to_string().chars().take(12).collect()
 }
 
@@ -91,31 +93,36 @@ fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
 }
 
 /// Whether the workloads have to be observed.
-pub fn may_restart(wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> bool {
-    recycled(wanted, world).any(|(_, item, seen)| pending(seen).is_some() || changes_content(item, seen))
+pub fn may_restart(wanted: &[DesiredItem<DesiredObject>], world: &CurrentState<LiveObject>) -> bool {
+    recycle_candidates(wanted, world)
+        .any(|(_, item, seen)| pending(seen).is_some() || changes_content(item, seen))
 }
 
 /// The desired, existing objects that are to be recycled.
-fn recycled<'a>(
-    wanted: &'a [Want<DesiredObject>],
-    world: &'a World<LiveObject>,
-) -> impl Iterator<Item = Recycled<'a>> {
+fn recycle_candidates<'a>(
+    wanted: &'a [DesiredItem<DesiredObject>],
+    world: &'a CurrentState<LiveObject>,
+) -> impl Iterator<Item = RecycleCandidate<'a>> {
     wanted.iter().filter_map(|want| {
-        let Wanted::Present(item) = &want.wanted else { return None };
+        let DesiredState::Present(item) = &want.state else { return None };
         if !wants_recycle(item.desired.body()) {
             return None;
         }
-        let Some(Observed::Known(all)) = world.get(&want.thing.scope) else { return None };
-        let seen = all.iter().find(|seen| seen.address.name == want.thing.name)?;
+        let Some(Observed::Known(all)) = world.get(&want.object.scope) else { return None };
+        let seen = all.iter().find(|seen| seen.address.name == want.object.name)?;
         Some((want, item, seen))
     })
 }
 
 /// Plans the restarts whose cause is observed, and adds a wait for each restart that follows from this plan.
-pub fn plan(wanted: &[Want<DesiredObject>], world: &World<LiveObject>, plan: &mut Plan<Action>) {
+pub fn plan(
+    wanted: &[DesiredItem<DesiredObject>],
+    world: &CurrentState<LiveObject>,
+    plan: &mut Plan<ObjectAction>,
+) {
     let Some(workloads) = workloads(world) else { return };
-    let mut due: Vec<Recycled<'_>> = Vec::new();
-    for (want, item, seen) in recycled(wanted, world) {
+    let mut due: Vec<RecycleCandidate<'_>> = Vec::new();
+    for (want, item, seen) in recycle_candidates(wanted, world) {
         if changes_content(item, seen) {
             for workload in workloads.iter().filter(|workload| is_user(workload, seen)) {
                 let text = format!("{} is restarted once {} has changed", workload.address, seen.address);
@@ -129,24 +136,28 @@ pub fn plan(wanted: &[Want<DesiredObject>], world: &World<LiveObject>, plan: &mu
         restart(plan, workload, &due);
     }
     for (want, item, seen) in &due {
-        let is_done =
-            |workload: &&LiveObject| !is_due(workload, seen) || reasons(workload).contains(&*cause(seen));
+        let is_done = |workload: &&LiveObject| {
+            !is_due(workload, seen) || restart_causes(workload).contains(&*restart_cause(seen))
+        };
         if workloads.iter().all(is_done) {
-            forget(plan, want, item, seen);
+            clear_note(plan, want, item, seen);
         }
     }
 }
 
 /// Restarts a workload once for all used objects that it was not restarted for.
-fn restart(plan: &mut Plan<Action>, workload: &LiveObject, due: &[Recycled<'_>]) {
-    let known = reasons(workload);
-    let is_new = |(_, _, seen): &&Recycled<'_>| is_due(workload, seen) && !known.contains(&*cause(seen));
-    let new: Vec<&Recycled<'_>> = due.iter().filter(is_new).collect();
+fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleCandidate<'_>]) {
+    let known = restart_causes(workload);
+    let is_new = |(_, _, seen): &&RecycleCandidate<'_>| {
+        is_due(workload, seen) && !known.contains(&*restart_cause(seen))
+    };
+    let new: Vec<&RecycleCandidate<'_>> = due.iter().filter(is_new).collect();
     let Some((first, item, _)) = new.first() else { return };
     // Causes that were already handled and are still noted stay in the annotation, so that a crash in between
     // does not restart the workload again.
-    let kept = due.iter().map(|(_, _, seen)| cause(seen)).filter(|cause| known.contains(cause.as_str()));
-    let causes: BTreeSet<String> = new.iter().map(|(_, _, seen)| cause(seen)).chain(kept).collect();
+    let kept =
+        due.iter().map(|(_, _, seen)| restart_cause(seen)).filter(|cause| known.contains(cause.as_str()));
+    let causes: BTreeSet<String> = new.iter().map(|(_, _, seen)| restart_cause(seen)).chain(kept).collect();
     let cause = causes.into_iter().collect::<Vec<_>>().join(" ");
     let kind = &workload.address.kind;
     let thing = item.managed_scope.thing(kind, workload.address.name.clone());
@@ -155,27 +166,36 @@ fn restart(plan: &mut Plan<Action>, workload: &LiveObject, due: &[Recycled<'_>])
         .with_diff(diff)
         .at(first.place.clone());
     let (address, version) = (workload.address.clone(), workload.version.clone());
-    let restart = Restart { address, version, cause };
-    plan.step_in(PlanStage::AfterWrites, change, Action::Restart(Arc::clone(&item.managed_scope), restart));
+    let restart = WorkloadRestart { address, version, cause };
+    plan.add_step_in(
+        PlanStage::AfterWrites,
+        change,
+        ObjectAction::Restart(Arc::clone(&item.managed_scope), restart),
+    );
 }
 
 /// Removes the note from an object whose users are all restarted.
-fn forget(plan: &mut Plan<Action>, want: &Want<DesiredObject>, item: &DesiredObject, seen: &LiveObject) {
+fn clear_note(
+    plan: &mut Plan<ObjectAction>,
+    want: &DesiredItem<DesiredObject>,
+    item: &DesiredObject,
+    seen: &LiveObject,
+) {
     let what = format!("clear the restart note of {}", seen.address.kind.name);
-    let change = Change::new(ChangeKind::Change, want.thing.clone(), what).at(want.place.clone());
-    let put = Put {
+    let change = Change::new(ChangeKind::Change, want.object.clone(), what).at(want.place.clone());
+    let put = ObjectPut {
         item: item.clone(),
         address: seen.address.clone(),
         live: None,
-        onto: Onto::Version(seen.version.clone(), seen.fields),
+        precondition: WritePrecondition::Version(seen.version.clone(), seen.field_ownership),
         pending: None,
         awaits_kind: false,
     };
-    plan.step_in(PlanStage::AfterWrites, change, Action::Put(Box::new(put)));
+    plan.add_step_in(PlanStage::AfterWrites, change, ObjectAction::Put(Box::new(put)));
 }
 
 /// All workloads; `None` if they were not observed, or not all of them could be read.
-fn workloads(world: &World<LiveObject>) -> Option<Vec<&LiveObject>> {
+fn workloads(world: &CurrentState<LiveObject>) -> Option<Vec<&LiveObject>> {
     let mut all = Vec::new();
     let mut is_observed = false;
     for (_, observed) in world.iter().filter(|(scope, _)| scope.get("workloads").is_some()) {
@@ -187,7 +207,7 @@ fn workloads(world: &World<LiveObject>) -> Option<Vec<&LiveObject>> {
 }
 
 fn is_user(workload: &LiveObject, used: &LiveObject) -> bool {
-    !workload.live.is_going() && uses(workload.live.body(), &used.address.kind.name, &used.address.name)
+    !workload.live.is_terminating() && uses(workload.live.body(), &used.address.kind.name, &used.address.name)
 }
 
 /// Whether a workload is to be restarted for an object's note. For a created object, only older workloads
@@ -201,12 +221,12 @@ fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
 }
 
 /// The causes of a workload's last restart.
-fn reasons(workload: &LiveObject) -> BTreeSet<&str> {
-    let note = &workload.live.body()["spec"]["template"]["metadata"]["annotations"][RECYCLED];
+fn restart_causes(workload: &LiveObject) -> BTreeSet<&str> {
+    let note = &workload.live.body()["spec"]["template"]["metadata"]["annotations"][RECYCLED_ANNOTATION];
     note.as_str().unwrap_or_default().split(' ').collect()
 }
 
 /// The cause for which workloads are restarted. Each cause restarts a workload once.
-fn cause(used: &LiveObject) -> String {
+fn restart_cause(used: &LiveObject) -> String {
     format!("{}/{}@{}", used.address.kind.name, used.address.name, pending(used).unwrap_or_default())
 }

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use qontract_runtime::{Data, Fault, Place};
+use qontract_runtime::{Data, Fault, SourceLocation};
 
 use super::declare::declare;
-use super::entry::{InvalidEntry, ResourceEntry, WrongCause};
+use super::entry::{InvalidCause, InvalidEntry, ResourceEntry};
 use super::provider_group::ProviderGroup;
 
 /// The provider groups whose entries name texts.
@@ -17,20 +17,20 @@ const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes,
 
 /// A text that does not produce an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TextError {
+pub struct ResourceTextError {
     /// The path of the resource.
     pub resource: String,
     /// The line in it, counted from 1, if known.
     pub line: Option<usize>,
     /// The kind of error.
-    pub problem: Problem,
+    pub kind: TextErrorKind,
     /// The message: lower case, values in backticks.
     pub message: String,
 }
 
 /// Kinds of errors in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Problem {
+pub enum TextErrorKind {
     /// A template that cannot be rendered, for example because a variable is not defined.
     NotRendered,
     /// A template that renders to something that is not an object.
@@ -40,12 +40,12 @@ pub enum Problem {
 }
 
 /// All errors, each with the provenance of the entries that name the text.
-pub fn text_errors(data: &Data) -> Result<BTreeMap<TextError, Vec<Place>>, Fault> {
-    let mut errors: BTreeMap<TextError, Vec<Place>> = BTreeMap::new();
+pub fn text_errors(data: &Data) -> Result<BTreeMap<ResourceTextError, Vec<SourceLocation>>, Fault> {
+    let mut errors: BTreeMap<ResourceTextError, Vec<SourceLocation>> = BTreeMap::new();
     for providers in GROUPS {
         for shard in declare(providers, data)?.shards.values() {
             for (index, item) in shard.state.items.iter().enumerate() {
-                let ResourceEntry::Wrong(wrong) = item else { continue };
+                let ResourceEntry::Invalid(wrong) = item else { continue };
                 let Some(error) = error(wrong) else { continue };
                 let place = shard.place(&format!("/items/{index}")).cloned();
                 errors.entry(error).or_default().extend(place);
@@ -55,14 +55,14 @@ pub fn text_errors(data: &Data) -> Result<BTreeMap<TextError, Vec<Place>>, Fault
     Ok(errors)
 }
 
-fn error(InvalidEntry { what, fault, cause }: &InvalidEntry) -> Option<TextError> {
-    let of = |line: Option<usize>, problem: Problem, message: &str| {
-        Some(TextError { resource: what.clone(), line, problem, message: message.to_owned() })
+fn error(InvalidEntry { subject: what, fault, cause }: &InvalidEntry) -> Option<ResourceTextError> {
+    let of = |line: Option<usize>, problem: TextErrorKind, message: &str| {
+        Some(ResourceTextError { resource: what.clone(), line, kind: problem, message: message.to_owned() })
     };
     match cause {
-        WrongCause::Template { line, message } => of(*line, Problem::NotRendered, message),
-        WrongCause::Output => of(None, Problem::OutputNotAnObject, &fault.text),
-        WrongCause::File { line } => of(*line, Problem::FileNotAnObject, &fault.text),
-        WrongCause::Other => None,
+        InvalidCause::Template { line, message } => of(*line, TextErrorKind::NotRendered, message),
+        InvalidCause::Output => of(None, TextErrorKind::OutputNotAnObject, &fault.text),
+        InvalidCause::File { line } => of(*line, TextErrorKind::FileNotAnObject, &fault.text),
+        InvalidCause::Other => None,
     }
 }

@@ -7,7 +7,7 @@ use qontract_runtime::{Data as Source, Fault, ResourceBatch};
 use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
 use super::entry::{
-    DeclaredResources, InvalidEntry, Refusal, ResourceEntry, SecretAddress, TemplateSource, WrongCause,
+    DeclaredResources, EntryError, InvalidCause, InvalidEntry, ResourceEntry, SecretAddress, TemplateSource,
 };
 use super::provider_group::ProviderGroup;
 use super::query::{
@@ -20,7 +20,7 @@ use crate::Declared;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
 use crate::namespaces::{LocatedNamespace, ShardBuilder};
 use crate::templates::preview::entries;
-use crate::templates::render::Told;
+use crate::templates::render::Rendering;
 use crate::templates::{render, variables};
 
 /// Declares the namespaces with the objects that an integration manages there.
@@ -50,7 +50,7 @@ pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<Decla
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
         for (at, entry) in entries {
             let repository = repository.as_deref();
-            let work = Work { providers, data, texts: &texts, repository, namespace: &namespace };
+            let work = EntryContext { providers, data, texts: &texts, repository, namespace: &namespace };
             let Some(item) = work.item(entry) else { continue };
             if let Some(place) = answer.places.of(&at) {
                 places.insert(format!("/items/{}", items.len()), place);
@@ -145,24 +145,24 @@ fn is_same(one: &Kind, other: &Kind) -> bool {
 }
 
 /// A resource file that was read.
-struct File {
+struct ResourceFile {
     path: String,
     content: String,
 }
 
-impl File {
+impl ResourceFile {
     /// Parses the object in the file.
-    fn object(&self) -> Result<serde_json::Value, Refusal> {
+    fn object(&self) -> Result<serde_json::Value, EntryError> {
         let Self { path, content } = self;
         parse::object(path, content, false).map_err(|fault| {
-            let cause = WrongCause::File { line: parse::error_line(content) };
-            Refusal::new(fault, cause)
+            let cause = InvalidCause::File { line: parse::error_line(content) };
+            EntryError::new(fault, cause)
         })
     }
 }
 
 /// The context in which the entries of one namespace are declared.
-struct Work<'d> {
+struct EntryContext<'d> {
     providers: ProviderGroup,
     data: &'d Source,
     texts: &'d ResourceBatch,
@@ -170,7 +170,7 @@ struct Work<'d> {
     namespace: &'d Namespace,
 }
 
-impl Work<'_> {
+impl EntryContext<'_> {
     /// Declares an entry, if this integration handles its provider.
     fn item(&self, entry: Entry) -> Option<ResourceEntry> {
         let (what, made) = match (self.providers, entry) {
@@ -179,7 +179,7 @@ impl Work<'_> {
                 (path(entry.path.as_ref()), self.template(entry))
             }
             (ProviderGroup::Secrets, Entry::VaultSecret(entry)) => {
-                (entry.secret.clone(), secret(entry).map_err(Refusal::from))
+                (entry.secret.clone(), secret(entry).map_err(EntryError::from))
             }
             (ProviderGroup::Routes, Entry::Route(entry)) => (path(entry.path.as_ref()), self.route(entry)),
             (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
@@ -192,20 +192,20 @@ impl Work<'_> {
             }
             (_, _) => return None,
         };
-        Some(made.unwrap_or_else(|Refusal { fault, cause }| {
-            ResourceEntry::Wrong(InvalidEntry { what, fault: *fault, cause })
+        Some(made.unwrap_or_else(|EntryError { fault, cause }| {
+            ResourceEntry::Invalid(InvalidEntry { subject: what, fault: *fault, cause })
         }))
     }
 
     /// Reads a resource. An integration reads only the resources that it uses.
-    fn text(&self, resource: Option<Resource>) -> Result<File, Fault> {
+    fn text(&self, resource: Option<Resource>) -> Result<ResourceFile, Fault> {
         let path = resource.ok_or_else(|| Fault::author("the resource that it names does not exist"))?.path;
         let content = self.texts.get(&path)?;
         let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
-        Ok(File { path, content })
+        Ok(ResourceFile { path, content })
     }
 
-    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<ResourceEntry, Refusal> {
+    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<ResourceEntry, EntryError> {
         let body = self.text(entry.path)?.object()?;
         Ok(match entry.vault_tls_secret_path {
             None => ResourceEntry::Object(body),
@@ -220,33 +220,36 @@ impl Work<'_> {
         })
     }
 
-    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<ResourceEntry, Refusal> {
-        no_alertmanager(entry.validate_alertmanager_config)?;
+    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<ResourceEntry, EntryError> {
+        reject_alertmanager_check(entry.validate_alertmanager_config)?;
         let file = self.text(entry.path)?;
         let body = file.object()?;
         if entry.validate_json == Some(true) {
-            parse::values_are_json(&file.path, &body)
-                .map_err(|fault| Refusal::new(fault, WrongCause::File { line: None }))?;
+            parse::check_json_values(&file.path, &body)
+                .map_err(|fault| EntryError::new(fault, InvalidCause::File { line: None }))?;
         }
         Ok(ResourceEntry::Object(body))
     }
 
-    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<ResourceEntry, Refusal> {
-        no_alertmanager(entry.validate_alertmanager_config)?;
+    fn template(
+        &self,
+        entry: NamespaceOpenshiftResourceResourceTemplate,
+    ) -> Result<ResourceEntry, EntryError> {
+        reject_alertmanager_check(entry.validate_alertmanager_config)?;
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let resource = self.text(entry.path)?;
         let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&resource.path))];
-        self.rendered(resource, dialect, entry.variables.as_deref(), &about)
+        self.render(resource, dialect, entry.variables.as_deref(), &about)
     }
 
-    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<ResourceEntry, Refusal> {
+    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<ResourceEntry, EntryError> {
         let resource = self.text(entry.path)?;
         let path = resource.path.clone();
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&path))];
-        match self.rendered(resource, dialect, entry.variables.as_deref(), &about)? {
+        match self.render(resource, dialect, entry.variables.as_deref(), &about)? {
             ResourceEntry::Object(body) => {
-                Ok(ResourceEntry::Object(rule::with_sources(body, self.repository, &path)))
+                Ok(ResourceEntry::Object(rule::with_source_urls(body, self.repository, &path)))
             }
             _ => Err(Fault::author(format!(
                 "`{path}` makes external look-ups, which are not allowed in a rule"
@@ -256,39 +259,39 @@ impl Work<'_> {
     }
 
     /// The object of a text, which is a template if it has a dialect.
-    fn rendered(
+    fn render(
         &self,
-        file: File,
+        file: ResourceFile,
         dialect: Option<Dialect>,
         own: Option<&str>,
         about: &[(&str, Data)],
-    ) -> Result<ResourceEntry, Refusal> {
+    ) -> Result<ResourceEntry, EntryError> {
         let Some(dialect) = dialect else {
             return Ok(ResourceEntry::Object(file.object()?));
         };
-        let File { path, content } = file;
-        let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
+        let ResourceFile { path, content } = file;
+        let variables = variables::entry_variables(own, about, self.namespace).map_err(Fault::author)?;
         let source = TemplateSource {
             text: content,
             dialect,
             variables,
             answers: BTreeMap::new(),
             accounts: BTreeMap::new(),
-            asked: BTreeSet::new(),
+            lookups: BTreeSet::new(),
             declared: None,
         };
-        Ok(match render::declared(&path, source, self.data)? {
-            Told::Text(text) => ResourceEntry::Object(
+        Ok(match render::render_declared(&path, source, self.data)? {
+            Rendering::Text(text) => ResourceEntry::Object(
                 parse::object(&path, &text, false)
-                    .map_err(|fault| Refusal::new(fault, WrongCause::Output))?,
+                    .map_err(|fault| EntryError::new(fault, InvalidCause::Output))?,
             ),
-            Told::Unsettled(template) => ResourceEntry::Template(*template),
+            Rendering::Deferred(template) => ResourceEntry::Template(*template),
         })
     }
 }
 
 fn secret(entry: NamespaceOpenshiftResourceVaultSecret) -> Result<ResourceEntry, Fault> {
-    no_alertmanager(entry.validate_alertmanager_config)?;
+    reject_alertmanager_check(entry.validate_alertmanager_config)?;
     let last = entry.secret.rsplit('/').next().unwrap_or_default().to_owned();
     let texts = |what: &str, json: Option<&str>| {
         let map: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(json.unwrap_or("null"));
@@ -310,7 +313,7 @@ fn path(resource: Option<&Resource>) -> String {
 }
 
 /// Rejects an entry that requests a check that is not supported.
-fn no_alertmanager(is_requested: Option<bool>) -> Result<(), Fault> {
+fn reject_alertmanager_check(is_requested: Option<bool>) -> Result<(), Fault> {
     match is_requested {
         Some(true) => {
             Err(Fault::author("`validate_alertmanager_config` is not supported: it takes `amtool`")

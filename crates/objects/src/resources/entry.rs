@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use qontract_runtime::{Fault, SecretLookup};
-use qontract_template::{Address, Answer, Data, Dialect};
+use qontract_template::{Data, Dialect, LookupAnswer, TemplateLookup};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::templates::outside::Account;
+use crate::templates::lookups::AwsAccount;
 
 /// The declared resources of a namespace.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -27,7 +27,7 @@ pub enum ResourceEntry {
     /// A complete object.
     Object(Value),
     /// A template that needs external look-ups.
-    Template(Template),
+    Template(DeferredTemplate),
     /// A Secret, to be read from this address.
     Secret(SecretAddress),
     /// A Route, and the address of its certificate.
@@ -38,12 +38,12 @@ pub enum ResourceEntry {
         tls: SecretAddress,
     },
     /// An invalid entry, with the reason.
-    Wrong(InvalidEntry),
+    Invalid(InvalidEntry),
 }
 
 /// A template that needs external look-ups.
 #[derive(Clone, Serialize)]
-pub struct Template {
+pub struct DeferredTemplate {
     /// Its path.
     pub path: String,
     /// Its text.
@@ -66,21 +66,23 @@ pub struct TemplateSource {
     pub variables: Vec<(String, Data)>,
     /// Results of its queries, from declaring it. Rendering runs no other queries: the declared state would
     /// not reflect them.
-    pub answers: BTreeMap<Address, Answer>,
+    pub answers: BTreeMap<TemplateLookup, LookupAnswer>,
     /// The AWS accounts that it accesses.
-    pub(crate) accounts: BTreeMap<String, Account>,
+    pub(crate) accounts: BTreeMap<String, AwsAccount>,
     /// The look-ups that it makes regardless of the values of secrets.
-    pub asked: BTreeSet<Address>,
+    pub lookups: BTreeSet<TemplateLookup>,
     /// The object that it renders to with addresses in place of external values, if it renders to one.
     pub declared: Option<Value>,
 }
 
-impl Template {
+impl DeferredTemplate {
     /// The object that the data alone names. `None` if an external value that is not a secret may decide
     /// which object it is.
-    pub fn known(&self) -> Option<&Value> {
-        let decides = |address: &Address| !address.is_secret() && !matches!(address, Address::Query { .. });
-        if self.source.asked.iter().any(decides) { None } else { self.source.declared.as_ref() }
+    pub fn declared_object(&self) -> Option<&Value> {
+        let decides = |address: &TemplateLookup| {
+            !address.is_secret() && !matches!(address, TemplateLookup::Query { .. })
+        };
+        if self.source.lookups.iter().any(decides) { None } else { self.source.declared.as_ref() }
     }
 }
 
@@ -88,21 +90,21 @@ impl ResourceEntry {
     /// The secrets that the data names for it.
     pub fn secret_lookups(&self) -> Vec<SecretLookup> {
         match self {
-            ResourceEntry::Object(_) | ResourceEntry::Wrong(_) => Vec::new(),
+            ResourceEntry::Object(_) | ResourceEntry::Invalid(_) => Vec::new(),
             ResourceEntry::Secret(address) | ResourceEntry::Route { tls: address, .. } => {
                 vec![address.lookup()]
             }
             ResourceEntry::Template(template) => {
-                let own = template.source.asked.iter().filter_map(lookup);
-                own.chain(template.source.accounts.values().map(Account::lookup)).collect()
+                let own = template.source.lookups.iter().filter_map(secret_lookup);
+                own.chain(template.source.accounts.values().map(AwsAccount::lookup)).collect()
             }
         }
     }
 }
 
 /// The secret at an address, if it is the address of a secret.
-pub fn lookup(address: &Address) -> Option<SecretLookup> {
-    let Address::Secret { path, key, version, .. } = address else { return None };
+pub fn secret_lookup(address: &TemplateLookup) -> Option<SecretLookup> {
+    let TemplateLookup::Secret { path, key, version, .. } = address else { return None };
     Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })
 }
 
@@ -113,7 +115,7 @@ impl SecretAddress {
     }
 }
 
-impl fmt::Debug for Template {
+impl fmt::Debug for DeferredTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Template").field("path", &self.path).finish_non_exhaustive()
     }
@@ -140,16 +142,16 @@ pub struct SecretAddress {
 #[derive(Clone, Debug)]
 pub struct InvalidEntry {
     /// Its subject: the path of a file, or of a secret.
-    pub what: String,
+    pub subject: String,
     /// The reason.
     pub fault: Fault,
     /// The cause, for validation before a run.
-    pub cause: WrongCause,
+    pub cause: InvalidCause,
 }
 
 /// The error in the text that an entry names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WrongCause {
+pub enum InvalidCause {
     /// The template cannot be rendered from the data.
     Template {
         /// The line in the template, counted from 1.
@@ -169,28 +171,28 @@ pub enum WrongCause {
 }
 
 /// The reason why an entry does not produce an object.
-pub struct Refusal {
+pub struct EntryError {
     /// The fault.
     pub fault: Box<Fault>,
     /// Its cause.
-    pub cause: WrongCause,
+    pub cause: InvalidCause,
 }
 
-impl Refusal {
+impl EntryError {
     /// A fault with its cause.
-    pub fn new(fault: Fault, cause: WrongCause) -> Self {
+    pub fn new(fault: Fault, cause: InvalidCause) -> Self {
         Self { fault: Box::new(fault), cause }
     }
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for EntryError {
     fn from(fault: Fault) -> Self {
-        Self::new(fault, WrongCause::Other)
+        Self::new(fault, InvalidCause::Other)
     }
 }
 
 impl Serialize for InvalidEntry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}: {}", self.what, self.fault.text))
+        serializer.collect_str(&format_args!("{}: {}", self.subject, self.fault.text))
     }
 }

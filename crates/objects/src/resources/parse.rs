@@ -1,6 +1,6 @@
 //! Parses texts into objects.
 
-use qontract_inventory::Desired;
+use qontract_inventory::DesiredBody;
 use qontract_runtime::Fault;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault
         return Err(Fault::author(format!("`{path}` is not an object, but a list or a value")));
     };
     map.remove("$schema");
-    checked(path, body, is_sensitive)
+    check_object(path, body, is_sensitive)
 }
 
 /// The line of a text, counted from 1, at which it is not YAML.
@@ -29,13 +29,13 @@ pub fn error_line(text: &str) -> Option<usize> {
     if parsed.document.is_some() {
         return None;
     }
-    let at = parsed.findings.first()?.place.span?.start as usize;
+    let at = parsed.findings.first()?.location.span?.start as usize;
     Some(text.get(..at)?.matches('\n').count() + 1)
 }
 
 /// Checks that an object has a valid kind and name. Errors do not quote an object that holds a secret.
-pub fn checked(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fault> {
-    match Desired::new(body.clone()) {
+pub fn check_object(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fault> {
+    match DesiredBody::new(body.clone()) {
         Ok(_) => Ok(body),
         Err(_) if is_sensitive => Err(Fault::author(format!(
             "`{path}` is not an object: its kind, its name or its containers are invalid"
@@ -45,7 +45,7 @@ pub fn checked(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fau
 }
 
 /// Checks that every value of `data` is JSON.
-pub fn values_are_json(path: &str, body: &Value) -> Result<(), Fault> {
+pub fn check_json_values(path: &str, body: &Value) -> Result<(), Fault> {
     let data = body["data"].as_object();
     for (key, value) in data.into_iter().flatten() {
         let text = value.as_str().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn values_are_json(path: &str, body: &Value) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{object, values_are_json};
+    use super::{check_json_values, object};
     use serde_json::json;
 
     fn check(text: &str, expect: Result<serde_json::Value, &str>) {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn values_of_data_must_be_json() {
         let body = |text: &str| json!({"data": {"a": text}});
-        assert!(values_are_json("/a", &body("{\"x\": 1}")).is_ok());
-        assert!(values_are_json("/a", &body("{x")).is_err());
+        assert!(check_json_values("/a", &body("{\"x\": 1}")).is_ok());
+        assert!(check_json_values("/a", &body("{x")).is_err());
     }
 }

@@ -5,15 +5,15 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use qontract_client_kubernetes::Kind;
-use qontract_runtime::{About, Data, Fault, Options, SecretLookup, Want, texts};
+use qontract_runtime::{Data, DesiredItem, Fault, IntegrationMeta, Options, SecretLookup, texts};
 
 use super::entry::{DeclaredResources, ResourceEntry};
 use super::{declare, query, resolve};
 use crate::Declared;
-use crate::flags::about_namespaces;
-use crate::integration::{ObjectIntegration, ObjectState, ResolveContext, ScopeSpec, ShardView};
+use crate::flags::namespace_integration;
+use crate::integration::{ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec};
 use crate::scope::{DesiredObject, ManagedKind};
-use crate::templates::may_query::may_query;
+use crate::templates::query_scan::may_query;
 
 /// The providers of `openshiftResources` that one integration handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +52,16 @@ impl ProviderGroup {
     }
 
     /// Metadata of the integration: name, queries, flags and promises.
-    pub fn about(self, description: &str) -> About {
-        about_namespaces::<query::Resources>(self.name(), description)
-            .looks_up_to_declare()
-            .looks_up_more_for(self.looks_up_more_for())
+    pub fn about(self, description: &str) -> IntegrationMeta {
+        namespace_integration::<query::Resources>(self.name(), description)
+            .reads_ad_hoc_during_declare()
+            .triggers_ad_hoc_reads(self.query_predicate())
             // Restarts are planned from what was written in an earlier round.
             .rounds(3)
     }
 
     /// Returns the predicate that decides whether a resource text may query the data.
-    fn looks_up_more_for(self) -> fn(&str) -> bool {
+    fn query_predicate(self) -> fn(&str) -> bool {
         match self {
             ProviderGroup::Files | ProviderGroup::Rules => may_query,
             // These do not render templates.
@@ -73,7 +73,7 @@ impl ProviderGroup {
 /// One of the integrations for `openshiftResources`.
 pub trait ResourceProviders: Send + Sync + 'static {
     /// The providers that it handles.
-    const GROUP: ProviderGroup;
+    const PROVIDERS: ProviderGroup;
     /// Its description, in one sentence.
     const DESCRIPTION: &'static str;
 }
@@ -89,32 +89,32 @@ impl<P> Default for NamespaceResources<P> {
 
 impl<P: ResourceProviders> fmt::Debug for NamespaceResources<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NamespaceResources").field(&P::GROUP).finish()
+        f.debug_tuple("NamespaceResources").field(&P::PROVIDERS).finish()
     }
 }
 
 impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
     type State = DeclaredResources;
 
-    fn about(&self) -> About {
-        P::GROUP.about(P::DESCRIPTION)
+    fn about(&self) -> IntegrationMeta {
+        P::PROVIDERS.about(P::DESCRIPTION)
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredResources>, Fault> {
-        declare::declare(P::GROUP, data)
+        declare::declare(P::PROVIDERS, data)
     }
 
-    fn secret_lookups(&self, shard: ShardView<'_, DeclaredResources>) -> BTreeSet<SecretLookup> {
+    fn secret_lookups(&self, shard: ObjectShardView<'_, DeclaredResources>) -> BTreeSet<SecretLookup> {
         shard.shard.state.items.iter().flat_map(ResourceEntry::secret_lookups).collect()
     }
 
-    fn public_texts(&self, shard: ShardView<'_, DeclaredResources>) -> Vec<String> {
+    fn public_texts(&self, shard: ObjectShardView<'_, DeclaredResources>) -> Vec<String> {
         let declared = shard.shard.state.items.iter().filter_map(|item| match item {
             ResourceEntry::Template(template) => template.source.declared.as_ref(),
             ResourceEntry::Object(_)
             | ResourceEntry::Secret(_)
             | ResourceEntry::Route { .. }
-            | ResourceEntry::Wrong(_) => None,
+            | ResourceEntry::Invalid(_) => None,
         });
         declared.flat_map(texts).collect()
     }
@@ -122,14 +122,14 @@ impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
     async fn resolve(
         &self,
         context: ResolveContext<'_>,
-        shard: ShardView<'_, DeclaredResources>,
-    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        shard: ObjectShardView<'_, DeclaredResources>,
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         Ok(resolve::resolve(context, shard).await)
     }
 }
 
 impl ObjectState for DeclaredResources {
-    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
+    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let managed = shard.shard.state.kinds.iter().filter_map(|(kind, names)| {
             Some(ManagedKind { kind: kind.parse::<Kind>().ok()?, names: names.clone() })
         });

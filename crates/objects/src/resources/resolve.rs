@@ -7,66 +7,74 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::Kind;
-use qontract_client_secrets::{Fields, SecretsError};
-use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted, Whose};
+use qontract_client_secrets::{SecretFields, SecretsError};
+use qontract_runtime::{
+    DesiredItem, DesiredState, Fault, ObjectKey, ReadContext, Responsible, SourceLocation,
+};
 use serde_json::Value;
 
 use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry};
 use super::{parse, route, secret};
-use crate::integration::{ResolveContext, ShardView};
+use crate::integration::{ObjectShardView, ResolveContext};
 use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
-use crate::templates::outside::Outside;
+use crate::templates::lookups::ExternalLookups;
 use crate::templates::render;
-use crate::templates::render::Settled;
+use crate::templates::render::ResolvedTemplate;
 
 /// Maximum number of objects of a namespace that are looked up concurrently.
-const WIDTH: usize = 8;
+const MAX_CONCURRENT_LOOKUPS: usize = 8;
 
 /// A resolved object, and its sensitivity.
-type Made = (Value, Sensitivity);
+type ResolvedObject = (Value, Sensitivity);
 
 /// Resolves the desired objects of a namespace.
 pub async fn resolve(
     context: ResolveContext<'_>,
-    shard: ShardView<'_, DeclaredResources>,
-) -> Vec<Want<DesiredObject>> {
+    shard: ObjectShardView<'_, DeclaredResources>,
+) -> Vec<DesiredItem<DesiredObject>> {
     let ResolveContext { read, lookups, scope } = context;
     let mut making: Vec<BoxFuture<'_, _>> = Vec::new();
     for item in &shard.shard.state.items {
-        making.push(make(read, lookups, item).boxed());
+        making.push(resolve_entry(read, lookups, item).boxed());
     }
-    let mut made = futures_util::stream::iter(making).buffered(WIDTH).enumerate();
+    let mut made = futures_util::stream::iter(making).buffered(MAX_CONCURRENT_LOOKUPS).enumerate();
     let (mut wants, mut nameless) = (Vec::new(), Vec::new());
     while let Some((index, made)) = made.next().await {
         let place = shard.shard.place(&format!("/items/{index}")).cloned();
         match made {
-            Ok((body, sensitivity)) => wants.push(scope.want(body, sensitivity, place)),
+            Ok((body, sensitivity)) => wants.push(scope.desired_item(body, sensitivity, place)),
             Err(fault) => {
                 let item = &shard.shard.state.items[index];
                 match unresolved(scope, item, &fault, place.as_ref()) {
-                    Unknown::Object(want) => wants.push(*want),
-                    Unknown::Anything(all) => nameless.extend(all),
+                    UnresolvedItem::Object(want) => wants.push(*want),
+                    UnresolvedItem::Anything(all) => nameless.extend(all),
                 }
             }
         }
     }
-    let mut wants = once_each(wants);
+    let mut wants = reject_duplicates(wants);
     // Unknown objects are never duplicates of each other.
     wants.append(&mut nameless);
     wants
 }
 
-async fn make(read: &Read, outside: &Outside, item: &ResourceEntry) -> Result<Made, Fault> {
+async fn resolve_entry(
+    read: &ReadContext,
+    outside: &ExternalLookups,
+    item: &ResourceEntry,
+) -> Result<ResolvedObject, Fault> {
     match item {
         ResourceEntry::Object(body) => Ok((body.clone(), Sensitivity::Public)),
         ResourceEntry::Template(template) => {
-            let Settled { body, is_sensitive } = render::settled(template, read, outside).await?;
+            let ResolvedTemplate { body, is_sensitive } =
+                render::resolve_template(template, read, outside).await?;
             Ok((body, if is_sensitive { Sensitivity::Template } else { Sensitivity::Public }))
         }
         ResourceEntry::Secret(address) => {
             let fields = outside.fields(read, address).await?;
-            let body = parse::checked(&address.path, secret::object(address, &fields)?, false)?;
-            let declared = secret::object(address, &Fields::new())?;
+            let body =
+                parse::check_object(&address.path, secret::kubernetes_secret(address, &fields)?, false)?;
+            let declared = secret::kubernetes_secret(address, &SecretFields::new())?;
             Ok((body, Sensitivity::Entry(Arc::new(declared))))
         }
         ResourceEntry::Route { body, tls } => {
@@ -74,12 +82,12 @@ async fn make(read: &Read, outside: &Outside, item: &ResourceEntry) -> Result<Ma
             let made = route::with_certificate(body.clone(), &tls.path, &fields)?;
             Ok((made, Sensitivity::Filled(Arc::new(route::with_every_field(body.clone())))))
         }
-        ResourceEntry::Wrong(InvalidEntry { fault, .. }) => Err(fault.clone()),
+        ResourceEntry::Invalid(InvalidEntry { fault, .. }) => Err(fault.clone()),
     }
 }
 
 /// The fault for an error of the secret store: it names who has to act.
-pub fn fault(error: &SecretsError) -> Fault {
+pub fn secret_fault(error: &SecretsError) -> Fault {
     let text = error.to_string();
     match error {
         SecretsError::NotFound(_) => Fault::author(text),
@@ -89,11 +97,11 @@ pub fn fault(error: &SecretsError) -> Fault {
 }
 
 /// An item that could not be resolved.
-enum Unknown {
+enum UnresolvedItem {
     /// An object whose kind and name are known.
-    Object(Box<Want<DesiredObject>>),
+    Object(Box<DesiredItem<DesiredObject>>),
     /// An object of unknown name: one item for every kind that it might be.
-    Anything(Vec<Want<DesiredObject>>),
+    Anything(Vec<DesiredItem<DesiredObject>>),
 }
 
 /// The unresolved item: the object itself if its name is known, else one item for every kind that it might
@@ -102,57 +110,63 @@ fn unresolved(
     scope: &Arc<ManagedScope>,
     item: &ResourceEntry,
     fault: &Fault,
-    place: Option<&Place>,
-) -> Unknown {
-    let want = |thing| Want { thing, place: place.cloned(), wanted: Wanted::Unresolved(fault.clone()) };
+    place: Option<&SourceLocation>,
+) -> UnresolvedItem {
+    let want = |thing| DesiredItem {
+        object: thing,
+        place: place.cloned(),
+        state: DesiredState::Unresolved(fault.clone()),
+    };
     let known = match item {
-        ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => named(scope, body),
+        ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => managed_name(scope, body),
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
         // A template whose secret was withheld is still the object that the data names; otherwise it is
         // refused later.
-        ResourceEntry::Template(template) if fault.whose == Whose::Guard => {
-            template.known().and_then(|body| named(scope, body))
+        ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
+            template.declared_object().and_then(|body| managed_name(scope, body))
         }
-        ResourceEntry::Template(_) | ResourceEntry::Wrong(_) => None,
+        ResourceEntry::Template(_) | ResourceEntry::Invalid(_) => None,
     };
     if let Some((kind, name)) = known {
-        return Unknown::Object(Box::new(want(scope.thing(&kind, name))));
+        return UnresolvedItem::Object(Box::new(want(scope.thing(&kind, name))));
     }
     let what = match item {
         ResourceEntry::Template(template) => &template.path,
-        ResourceEntry::Wrong(wrong) => &wrong.what,
+        ResourceEntry::Invalid(wrong) => &wrong.subject,
         ResourceEntry::Object(_) | ResourceEntry::Route { .. } | ResourceEntry::Secret(_) => "something",
     };
     if scope.kinds.is_empty() {
-        return Unknown::Anything(vec![want(scope.thing(&Kind::named("object"), what))]);
+        return UnresolvedItem::Anything(vec![want(scope.thing(&Kind::named("object"), what))]);
     }
-    Unknown::Anything(scope.kinds.iter().map(|managed| want(scope.thing(&managed.kind, what))).collect())
+    UnresolvedItem::Anything(
+        scope.kinds.iter().map(|managed| want(scope.thing(&managed.kind, what))).collect(),
+    )
 }
 
 /// The kind and name of an object, if its kind is managed.
-fn named(scope: &ManagedScope, body: &Value) -> Option<(Kind, String)> {
+fn managed_name(scope: &ManagedScope, body: &Value) -> Option<(Kind, String)> {
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     scope.kind_of(body).map(|kind| (kind.clone(), name))
 }
 
 /// An object that several entries name becomes unresolved: it is unknown which of them is meant.
-fn once_each(wants: Vec<Want<DesiredObject>>) -> Vec<Want<DesiredObject>> {
-    let mut places: BTreeMap<Thing, Vec<Option<Place>>> = BTreeMap::new();
+fn reject_duplicates(wants: Vec<DesiredItem<DesiredObject>>) -> Vec<DesiredItem<DesiredObject>> {
+    let mut places: BTreeMap<ObjectKey, Vec<Option<SourceLocation>>> = BTreeMap::new();
     for want in &wants {
-        places.entry(want.thing.clone()).or_default().push(want.place.clone());
+        places.entry(want.object.clone()).or_default().push(want.place.clone());
     }
-    let mut kept: Vec<Want<DesiredObject>> = Vec::new();
+    let mut kept: Vec<DesiredItem<DesiredObject>> = Vec::new();
     for mut want in wants {
-        let named = places.get(&want.thing).map_or(&[][..], Vec::as_slice);
+        let named = places.get(&want.object).map_or(&[][..], Vec::as_slice);
         if named.len() > 1 {
-            if kept.iter().any(|known| known.thing == want.thing) {
+            if kept.iter().any(|known| known.object == want.object) {
                 continue;
             }
             let fault = Fault::author(format!("{} entries name the same object", named.len()));
             let fault = named.iter().fold(fault, |fault, place| fault.at(place.clone()));
-            want.wanted = Wanted::Unresolved(fault);
+            want.state = DesiredState::Unresolved(fault);
         }
         kept.push(want);
     }

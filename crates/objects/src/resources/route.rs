@@ -1,12 +1,12 @@
 //! Routes, and the TLS fields that a secret adds to them.
 
-use qontract_client_secrets::Fields;
+use qontract_client_secrets::SecretFields;
 use qontract_runtime::Fault;
 use serde_json::{Value, json};
 use x509_parser::prelude::{GeneralName, Pem, X509Certificate};
 
 /// The fields of a secret that a Route uses.
-const FIELDS: [&str; 6] = [
+const TLS_FIELDS: [&str; 6] = [
     "termination",
     "insecureEdgeTerminationPolicy",
     "certificate",
@@ -16,7 +16,7 @@ const FIELDS: [&str; 6] = [
 ];
 
 /// Adds the certificate to a Route; it must match the Route's host.
-pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<Value, Fault> {
+pub fn with_certificate(mut body: Value, path: &str, fields: &SecretFields) -> Result<Value, Fault> {
     let no_map = || Fault::author("`spec` of the route is not a map");
     let spec = body.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_map)?;
     let tls = spec.entry("tls").or_insert(Value::Null);
@@ -24,13 +24,13 @@ pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<
         *tls = json!({});
     }
     let tls = tls.as_object_mut().ok_or_else(|| Fault::author("`spec.tls` of the route is not a map"))?;
-    for (name, value) in fields.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())) {
+    for (name, value) in fields.iter().filter(|(name, _)| TLS_FIELDS.contains(&name.as_str())) {
         tls.insert(name.clone(), json!(value.expose()));
     }
     if let (Some(host), Some(certificate)) = (body["spec"]["host"].as_str(), fields.get("certificate")) {
         let names = names(certificate.expose())
             .map_err(|why| Fault::author(format!("the field `certificate` of `{path}` {why}")))?;
-        if !names.iter().any(|name| is_for(name, host)) {
+        if !names.iter().any(|name| covers_host(name, host)) {
             // The names in the certificate come from the secret, so the message does not include them.
             let text = format!("the certificate of `{path}` is not for the host `{host}`");
             return Err(Fault::author(text));
@@ -46,7 +46,7 @@ pub fn with_every_field(mut body: Value) -> Value {
         if tls.is_null() {
             *tls = json!({});
         }
-        for name in FIELDS {
+        for name in TLS_FIELDS {
             tls[name] = "from a secret".into();
         }
     }
@@ -75,7 +75,7 @@ fn names(pem: &str) -> Result<Vec<String>, &'static str> {
 }
 
 /// Whether a certificate name covers a host; `*` matches one label.
-fn is_for(name: &str, host: &str) -> bool {
+fn covers_host(name: &str, host: &str) -> bool {
     let (name, host) = (name.to_lowercase(), host.to_lowercase());
     match name.strip_prefix("*.") {
         None => name == host,
@@ -85,12 +85,13 @@ fn is_for(name: &str, host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_for;
+    use super::covers_host;
 
     #[test]
     fn a_wildcard_matches_one_label_of_a_host() {
-        let check =
-            |name: &str, host: &str, expect: bool| assert_eq!(is_for(name, host), expect, "{name} {host}");
+        let check = |name: &str, host: &str, expect: bool| {
+            assert_eq!(covers_host(name, host), expect, "{name} {host}")
+        };
         check("shop.example.com", "Shop.example.com", true);
         check("*.example.com", "shop.example.com", true);
         check("*.example.com", "a.shop.example.com", false);

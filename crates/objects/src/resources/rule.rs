@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Adds the source URL (`html_url`) to each alert, if the repository is known.
-pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Value {
+pub fn with_source_urls(mut body: Value, repository: Option<&str>, path: &str) -> Value {
     let Some(repository) = repository else { return body };
     let url = format!("{}/blob/master/resources{path}", repository.trim_end_matches('/'));
     let groups = body.pointer_mut("/spec/groups").and_then(Value::as_array_mut);
@@ -27,13 +27,13 @@ pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Va
 
 #[cfg(test)]
 mod tests {
-    use super::with_sources;
+    use super::with_source_urls;
     use serde_json::json;
 
     #[test]
     fn an_alert_gets_its_source_url_and_a_record_does_not() {
         let body = json!({"spec": {"groups": [{"rules": [{"alert": "a"}, {"record": "b"}]}]}});
-        let actual = with_sources(body, Some("https://git.example.com/repo"), "/rules/a.yaml");
+        let actual = with_source_urls(body, Some("https://git.example.com/repo"), "/rules/a.yaml");
         let url = "https://git.example.com/repo/blob/master/resources/rules/a.yaml";
         let expect = json!([{"alert": "a", "annotations": {"html_url": url}}, {"record": "b"}]);
         assert_eq!(actual["spec"]["groups"][0]["rules"], expect);
@@ -46,7 +46,7 @@ mod tests {
             json!({"spec": {"groups": ["hello", {"rules": "x"}, {"rules": [1]}]}}),
             json!({}),
         ] {
-            assert_eq!(with_sources(body.clone(), Some("https://git.example.com"), "/a"), body);
+            assert_eq!(with_source_urls(body.clone(), Some("https://git.example.com"), "/a"), body);
         }
     }
 }

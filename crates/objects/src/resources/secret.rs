@@ -2,23 +2,23 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use qontract_client_secrets::Fields;
+use qontract_client_secrets::SecretFields;
 use qontract_runtime::Fault;
 use serde_json::{Map, Value, json};
 
 use super::entry::SecretAddress;
 
 /// A field that secret rotation writes and that is not part of the secret.
-const UPDATED: &str = "external-resources/updated_at";
+const ROTATION_FIELD: &str = "external-resources/updated_at";
 
 /// Suffix of the names of fields whose values are already base64.
-const ENCODED: &str = "_qb64";
+const BASE64_SUFFIX: &str = "_qb64";
 
 /// The Kubernetes Secret of a Vault secret. Field names are confidential, too: no fault quotes them.
-pub fn object(address: &SecretAddress, fields: &Fields) -> Result<Value, Fault> {
+pub fn kubernetes_secret(address: &SecretAddress, fields: &SecretFields) -> Result<Value, Fault> {
     let mut data = Map::new();
-    for (name, value) in fields.iter().filter(|(name, _)| *name != UPDATED) {
-        let (key, text) = match name.strip_suffix(ENCODED) {
+    for (name, value) in fields.iter().filter(|(name, _)| *name != ROTATION_FIELD) {
+        let (key, text) = match name.strip_suffix(BASE64_SUFFIX) {
             Some(key) => (key, value.expose().to_owned()),
             None => (name.as_str(), STANDARD.encode(value.expose())),
         };
@@ -28,7 +28,7 @@ pub fn object(address: &SecretAddress, fields: &Fields) -> Result<Value, Fault> 
             return Err(Fault::author(text));
         }
         if data.insert(key.to_owned(), text.into()).is_some() {
-            let text = format!("`{}` has a field with and without `{ENCODED}`", address.path);
+            let text = format!("`{}` has a field with and without `{BASE64_SUFFIX}`", address.path);
             return Err(Fault::author(text));
         }
     }
@@ -47,9 +47,9 @@ pub fn object(address: &SecretAddress, fields: &Fields) -> Result<Value, Fault> 
 
 #[cfg(test)]
 mod tests {
-    use super::object;
+    use super::kubernetes_secret;
     use crate::resources::entry::SecretAddress;
-    use qontract_client_secrets::{Fields, Secret};
+    use qontract_client_secrets::{Secret, SecretFields};
     use serde_json::{Value, json};
 
     fn check(fields: &[(&str, &str)], expect: Result<Value, &str>) {
@@ -59,9 +59,9 @@ mod tests {
             r#type: "Opaque".to_owned(),
             ..SecretAddress::default()
         };
-        let fields: Fields =
+        let fields: SecretFields =
             fields.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
-        let actual = object(&address, &fields).map(|body| body["data"].clone());
+        let actual = kubernetes_secret(&address, &fields).map(|body| body["data"].clone());
         assert_eq!(actual.map_err(|fault| fault.text), expect.map_err(str::to_owned));
     }
 

@@ -3,26 +3,26 @@
 
 use qontract_graphql::Node;
 use qontract_runtime::Data as Source;
-use qontract_template::{Data, Declared, Outcome, Request, render};
+use qontract_template::{Data, DeclaredLookups, RenderOutcome, RenderRequest, render};
 
-use super::render::Queries;
-use super::variables::{json, of_node};
+use super::render::TemplateQueries;
+use super::variables::{json, node_value};
 
-pub use crate::resources::rule::with_sources;
+pub use crate::resources::rule::with_source_urls;
 pub use qontract_template::{Source as TemplateSource, entry_dialect as dialect};
 
 /// The variables of a template.
-pub type Variables = Vec<(String, Data)>;
+pub type TemplateVariables = Vec<(String, Data)>;
 
 /// Renders a template.
-pub fn rendered(
+pub fn render_from_data(
     data: &Source,
     template: TemplateSource<'_>,
-    variables: &Variables,
+    variables: &TemplateVariables,
 ) -> Result<String, String> {
-    match render(&Request::new(template, variables), &Declared(Queries::new(data))) {
-        Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
-        Ok(Outcome::Needs(_)) => Err("it makes external look-ups".to_owned()),
+    match render(&RenderRequest::new(template, variables), &DeclaredLookups(TemplateQueries::new(data))) {
+        Ok(RenderOutcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
+        Ok(RenderOutcome::Needs(_)) => Err("it makes external look-ups".to_owned()),
         Err(fault) => Err(match fault.line {
             Some(line) => format!("line {line}: {}", fault.message),
             None => fault.message,
@@ -48,14 +48,14 @@ pub fn entries<L: IntoIterator>(
 }
 
 /// The variables of an entry: its own, and `resource`, which is the entry with its namespace.
-pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Variables, String> {
+pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<TemplateVariables, String> {
     let mut variables = match own.map(|text| json(Some(text))).transpose()? {
         Some(Data::Map(variables)) => variables,
         None | Some(Data::Null) => Vec::new(),
         Some(_) => return Err("`variables` is not a map".to_owned()),
     };
     let mut resource = fields(entry);
-    resource.push(("namespace".to_owned(), of_namespace(namespace)?));
+    resource.push(("namespace".to_owned(), namespace_value(namespace)?));
     variables.retain(|(name, _)| name != "resource");
     variables.push(("resource".to_owned(), Data::Map(resource)));
     Ok(variables)
@@ -63,7 +63,7 @@ pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Va
 
 /// A namespace as templates see it: without its resources, and with the parameters of its environment as a
 /// map.
-fn of_namespace(namespace: &Node) -> Result<Data, String> {
+fn namespace_value(namespace: &Node) -> Result<Data, String> {
     let mut all = fields(namespace);
     all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");
     for (name, value) in &mut all {
@@ -80,8 +80,8 @@ fn of_namespace(namespace: &Node) -> Result<Data, String> {
 }
 
 /// The fields of an object, without `__typename`.
-fn fields(node: &Node) -> Variables {
-    match of_node(node) {
+fn fields(node: &Node) -> TemplateVariables {
+    match node_value(node) {
         Data::Map(mut fields) => {
             fields.retain(|(name, _)| name != "__typename");
             fields

@@ -11,88 +11,90 @@ use crate::fragments::TemplateNamespace;
 use crate::resources::query::Namespace;
 
 /// A JSON value that preserves the key order of maps.
-struct Ordered(Data);
+struct OrderedValue(Data);
 
-impl<'de> Deserialize<'de> for Ordered {
+impl<'de> Deserialize<'de> for OrderedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(OrderedValueVisitor)
     }
 }
 
-struct Reader;
+struct OrderedValueVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Ordered;
+impl<'de> Visitor<'de> for OrderedValueVisitor {
+    type Value = OrderedValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Ordered, E> {
-        Ok(Ordered(Data::Null))
+    fn visit_unit<E>(self) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::Null))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Ordered, E> {
-        Ok(Ordered(Data::Bool(value)))
+    fn visit_bool<E>(self, value: bool) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::Bool(value)))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Ordered, E> {
-        Ok(Ordered(Data::Int(value.into())))
+    fn visit_i64<E>(self, value: i64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::Int(value.into())))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Ordered, E> {
-        Ok(Ordered(Data::Int(value.into())))
+    fn visit_u64<E>(self, value: u64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::Int(value.into())))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Ordered, E> {
-        Ok(Ordered(Data::Float(value)))
+    fn visit_f64<E>(self, value: f64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::Float(value)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Ordered, E> {
-        Ok(Ordered(Data::text(value)))
+    fn visit_str<E>(self, value: &str) -> Result<OrderedValue, E> {
+        Ok(OrderedValue(Data::text(value)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Ordered, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OrderedValue, A::Error> {
         let mut list = Vec::new();
-        while let Some(Ordered(item)) = items.next_element()? {
+        while let Some(OrderedValue(item)) = items.next_element()? {
             list.push(item);
         }
-        Ok(Ordered(Data::List(list)))
+        Ok(OrderedValue(Data::List(list)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Ordered, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<OrderedValue, A::Error> {
         let mut map = Vec::new();
-        while let Some((key, Ordered(value))) = entries.next_entry::<String, Ordered>()? {
+        while let Some((key, OrderedValue(value))) = entries.next_entry::<String, OrderedValue>()? {
             map.push((key, value));
         }
-        Ok(Ordered(Data::Map(map)))
+        Ok(OrderedValue(Data::Map(map)))
     }
 }
 
 /// Parses JSON in a text of a query result.
 pub fn json(text: Option<&str>) -> Result<Data, String> {
     let text = text.unwrap_or("null");
-    serde_json::from_str::<Ordered>(text).map(|Ordered(data)| data).map_err(|error| error.to_string())
+    serde_json::from_str::<OrderedValue>(text)
+        .map(|OrderedValue(data)| data)
+        .map_err(|error| error.to_string())
 }
 
 /// Converts a node of a query result.
-pub fn of_node(node: &Node) -> Data {
+pub fn node_value(node: &Node) -> Data {
     match node {
         Node::Null => Data::Null,
         Node::Flag(flag) => Data::Bool(*flag),
         Node::Int(number) => Data::Int((*number).into()),
         Node::Float(number) => Data::Float(*number),
         Node::Text(text) => Data::text(&**text),
-        Node::List(items) => Data::List(items.iter().map(of_node).collect()),
+        Node::List(items) => Data::List(items.iter().map(node_value).collect()),
         Node::Object(fields) => {
-            Data::Map(fields.iter().map(|(name, value)| (name.to_string(), of_node(value))).collect())
+            Data::Map(fields.iter().map(|(name, value)| (name.to_string(), node_value(value))).collect())
         }
     }
 }
 
 /// The variables of an entry: its own, and `resource`, which is the entry with its namespace. An error if
 /// `variables` is not a map.
-pub fn of_entry(
+pub fn entry_variables(
     own: Option<&str>,
     entry: &[(&str, Data)],
     namespace: &Namespace,
@@ -106,14 +108,14 @@ pub fn of_entry(
     };
     let mut resource: Vec<(String, Data)> =
         entry.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    resource.push(("namespace".to_owned(), of_namespace(namespace)?));
+    resource.push(("namespace".to_owned(), namespace_value(namespace)?));
     variables.retain(|(name, _)| name != "resource");
     variables.push(("resource".to_owned(), Data::Map(resource)));
     Ok(variables)
 }
 
 /// A namespace as templates see it.
-fn of_namespace(namespace: &Namespace) -> Result<Data, String> {
+fn namespace_value(namespace: &Namespace) -> Result<Data, String> {
     let TemplateNamespace { path, name, labels, description, cluster_admin, app, environment, .. } =
         &namespace.template_namespace;
     let cluster = &namespace.cluster.template_cluster;

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use qontract_testkit::Chance;
+use qontract_testkit::SeededRng;
 
 /// Fault rates, in percent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ struct Inner {
     server: String,
     client: reqwest::Client,
     rates: FaultRates,
-    chance: Mutex<Chance>,
+    chance: Mutex<SeededRng>,
     counts: Arc<Mutex<RequestCounts>>,
 }
 
@@ -60,7 +60,7 @@ impl FaultProxy {
             server: server.trim_end_matches('/').to_owned(),
             client,
             rates,
-            chance: Mutex::new(Chance::new(seed)),
+            chance: Mutex::new(SeededRng::new(seed)),
             counts: Arc::clone(&counts),
         };
         let router = Router::new().fallback(forward).with_state(Arc::new(inner));

@@ -8,15 +8,16 @@ use qontract_access::Mode;
 use qontract_bundle::{Pool, load};
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_graphql::Engine;
-use qontract_inventory::{Callers, Desired, Owner};
+use qontract_inventory::{Callers, DesiredBody, Owner};
 use qontract_objects::{
-    Action, DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectReconciler, Sensitivity,
+    DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectAction, ObjectReconciler, Sensitivity,
 };
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::state::{DeclaredState, Shard};
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Loaded, Options, Outcome, Plan, Read, Rehearsed, Request, Room,
-    ShardKey, Staged, View, Want, Wanted, World, Write, run,
+    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Fault,
+    Integration, IntegrationMeta, LoadedBundle, Options, Plan, ReadContext, RehearsalResult, RunOutcome,
+    RunRequest, ShardKey, StagedIntegration, WriteContext, run,
 };
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ pub struct TestNamespace {
 
 /// The integration.
 pub struct TestIntegration {
-    about: About,
+    about: IntegrationMeta,
     reconciler: ObjectReconciler,
     cluster: Cluster,
     kinds: Vec<ManagedKind>,
@@ -73,7 +74,7 @@ impl TestIntegration {
     /// An integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>, cluster: Cluster, owner: Owner, kinds: &[&str]) -> Self {
         Self {
-            about: About::new("test-objects", "Manages objects").rounds(3),
+            about: IntegrationMeta::new("test-objects", "Manages objects").rounds(3),
             reconciler: ObjectReconciler::new(kubernetes),
             cluster,
             kinds: kinds.iter().map(|kind| ManagedKind::from(kind.parse::<Kind>().unwrap())).collect(),
@@ -120,22 +121,22 @@ impl TestIntegration {
     }
 
     /// Runs once.
-    pub fn run(self, mode: Mode) -> Outcome {
+    pub fn run(self, mode: Mode) -> RunOutcome {
         let tokio =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         tokio.block_on(self.run_in(mode))
     }
 
     /// Runs once, in the current async runtime.
-    pub async fn run_in(self, mode: Mode) -> Outcome {
-        let mut request = Request::new("run", mode, source(), jiff::civil::date(2026, 1, 1), protected());
+    pub async fn run_in(self, mode: Mode) -> RunOutcome {
+        let mut request = RunRequest::new("run", mode, source(), jiff::civil::date(2026, 1, 1), protected());
         request.validate_schemas = false;
-        run(&Room::staged(self), &request).await
+        run(&Integration::staged(self), &request).await
     }
 }
 
 /// A bundle that only defines the integration.
-pub fn source() -> Arc<Loaded> {
+pub fn source() -> Arc<LoadedBundle> {
     let bundle = json!({"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": {
             "/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "test-objects", "schemas": []}},
         "graphql": [
@@ -144,23 +145,23 @@ pub fn source() -> Arc<Loaded> {
             {"name": "Integration", "fields": [{"name": "name", "type": "string"}, {"name": "path", "type": "string"},
                 {"name": "schemas", "type": "string", "isList": true}]}]});
     let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).unwrap();
-    Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
+    Arc::new(LoadedBundle::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
 }
 
-impl Staged for TestIntegration {
+impl StagedIntegration for TestIntegration {
     type Common = ();
     type Target = String;
     type State = usize;
-    type Item = DesiredObject;
-    type Found = LiveObject;
-    type Action = Action;
+    type Desired = DesiredObject;
+    type Current = LiveObject;
+    type Action = ObjectAction;
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
-        let mut declared = Declared::new(());
+    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
+        let mut declared = DeclaredState::new(());
         for (index, namespace) in self.namespaces.iter().enumerate() {
             let key = ShardKey::new([("namespace", namespace.namespace.as_str())]);
             declared.add(key, Shard::new(namespace.namespace.clone(), index, None));
@@ -170,9 +171,9 @@ impl Staged for TestIntegration {
 
     async fn resolve(
         &self,
-        _: &Read,
-        view: View<'_, (), String, usize>,
-    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        _: &ReadContext,
+        view: DeclaredShardView<'_, (), String, usize>,
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let managed_scope = self.managed_scope(&view.shard.target);
         let want = |test_object: &TestObject| {
             let kind = managed_scope.kind_of(&test_object.body).expect("a managed kind").clone();
@@ -180,38 +181,42 @@ impl Staged for TestIntegration {
             let item = || DesiredObject {
                 managed_scope: Arc::clone(&managed_scope),
                 kind: kind.clone(),
-                desired: Desired::new(test_object.body.clone()).unwrap(),
+                desired: DesiredBody::new(test_object.body.clone()).unwrap(),
                 sensitivity: Sensitivity::Public,
                 moved_from: test_object.moved_from.clone(),
             };
             let wanted = match test_object.intent {
-                TestIntent::Present => Wanted::Present(item()),
-                TestIntent::Delete => Wanted::Delete,
-                TestIntent::Unresolved => Wanted::Unresolved(Fault::remote("the store is away")),
+                TestIntent::Present => DesiredState::Present(item()),
+                TestIntent::Delete => DesiredState::Delete,
+                TestIntent::Unresolved => DesiredState::Unresolved(Fault::remote("the store is away")),
             };
-            Want { thing: managed_scope.thing(&kind, name), place: None, wanted }
+            DesiredItem { object: managed_scope.thing(&kind, name), place: None, state: wanted }
         };
         Ok(self.namespaces[view.shard.state].objects.iter().map(want).collect())
     }
 
     async fn observe(
         &self,
-        read: &Read,
-        view: View<'_, Self::Common, Self::Target, Self::State>,
-        wanted: &[Want<DesiredObject>],
-    ) -> Result<World<LiveObject>, Fault> {
+        read: &ReadContext,
+        view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+        wanted: &[DesiredItem<DesiredObject>],
+    ) -> Result<CurrentState<LiveObject>, Fault> {
         Ok(self.reconciler.observe(read, &self.managed_scope(&view.shard.target), wanted).await)
     }
 
-    fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
+    fn plan(
+        &self,
+        wanted: &[DesiredItem<DesiredObject>],
+        world: &CurrentState<LiveObject>,
+    ) -> Plan<ObjectAction> {
         self.reconciler.plan(wanted, world)
     }
 
-    async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
+    async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {
         self.reconciler.rehearse(read, action).await
     }
 
-    async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+    async fn apply(&self, write: &WriteContext<'_>, action: &ObjectAction) -> Result<ApplyResult, Fault> {
         self.reconciler.apply(write, action).await
     }
 }

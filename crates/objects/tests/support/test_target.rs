@@ -10,9 +10,9 @@ use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
 use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, Clusters, Kubernetes, Sandbox, Token, TokenError, Tokens,
+    Cluster, ClusterSettings, ClusterToken, Clusters, Kubernetes, Sandbox, TokenError, TokenSource,
 };
-use qontract_inventory::{Mark, Owner, canonical, stamp};
+use qontract_inventory::{Owner, OwnerMark, canonical, stamp};
 use qontract_testkit::Scratch;
 use qontract_testkit::cluster::{Api, shared, unique_name};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl TestTarget for SandboxTarget {
             let path = format!("clusters/c1/{namespace}/{kind}/{name}.yaml");
             let mut object = object.clone();
             // A marked object is created with our field manager.
-            if Mark::of(&object).is_some() {
+            if OwnerMark::of(&object).is_some() {
                 let fields = applied(&object);
                 object["metadata"]["managedFields"] =
                     json!([{"manager": "qontract", "operation": "Apply", "fieldsV1": fields}]);
@@ -170,8 +170,8 @@ impl RealCluster {
         let settings = BTreeMap::from([("c1".to_owned(), settings)]);
         let http = Settings {
             proxies: Proxies::Never,
-            pause: Duration::from_millis(20),
-            longest_pause: Duration::from_millis(200),
+            initial_backoff: Duration::from_millis(20),
+            max_backoff: Duration::from_millis(200),
             ..Settings::default()
         };
         Clusters::new(
@@ -186,10 +186,14 @@ impl RealCluster {
 /// The administrator token, for every cluster.
 struct AdminToken(String);
 
-impl Tokens for AdminToken {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
+impl TokenSource for AdminToken {
+    fn token<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a Cluster,
+    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
         let secret = Secret::new(self.0.clone());
-        std::future::ready(Ok(Token { secret, server: None })).boxed()
+        std::future::ready(Ok(ClusterToken { secret, server: None })).boxed()
     }
 }
 
@@ -210,7 +214,7 @@ impl TestTarget for RealCluster {
 
     fn create(&self, namespace: &str, objects: &[Value]) {
         let (marked, others): (Vec<_>, Vec<_>) =
-            objects.iter().partition(|object| Mark::of(object).is_some());
+            objects.iter().partition(|object| OwnerMark::of(object).is_some());
         let put = |how: &[&str], objects: Vec<&Value>| {
             if !objects.is_empty() {
                 let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
@@ -269,7 +273,7 @@ pub fn case_object(mut object: Value) -> Option<Value> {
     if name == "kube-root-ca.crt" || object["type"] == "kubernetes.io/service-account-token" {
         return None;
     }
-    let mark = Mark::of(&object);
+    let mark = OwnerMark::of(&object);
     let form = canonical(&object).ok()?;
     object = form.object;
     if let Some(mark) = mark {

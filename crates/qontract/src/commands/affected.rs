@@ -4,24 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{Affected, ReportFormat};
+use qontract_cli::{AffectedArgs, ReportFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::InputResolver;
-use qontract_daemon::pinned::{ComparedData, PinnedData};
+use qontract_daemon::pinned_data::{ComparedData, PinnedData};
 use qontract_daemon::targets::Targets;
-use qontract_report::affected::{self as affected_report, Row, ShardRow};
+use qontract_report::affected::{self as affected_report, AffectedRow, AffectedShard};
 use qontract_report::{FileName, Location};
-use qontract_runtime::affected::{self, Pair, Verdict, What};
-use qontract_runtime::{Options, Place, Room};
+use qontract_runtime::affected::{self, AffectedVerdict, BundlePair, CauseKind};
+use qontract_runtime::{Integration, Options, SourceLocation};
 
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
-    let Affected { base, head, integration: requested, verbose, config, repo, output, layout } = arguments;
+pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let AffectedArgs { base, head, integration: requested, verbose, config, repo, output, layout } =
+        arguments;
     let config = Config::find_and_note(config.as_deref(), printer)?;
     let opener = InputResolver::new(&repo, layout.into(), printer);
-    let (base, head) = opener.sides(base, head)?;
+    let (base, head) = opener.base_and_head(base, head)?;
     let open = |word: &str, beside: Option<&PinnedData>| {
         PinnedData::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
@@ -32,43 +33,42 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     // its time. Only the bundles are leaked; the temporary folder for Git is removed.
     std::mem::forget([Arc::clone(&base.source), Arc::clone(&head.source)]);
     let integrations = REGISTRY.all(&config, &Targets::none(), printer)?;
-    if let Some(unknown) = requested
-        .iter()
-        .find(|name| integrations.iter().all(|integration| integration.about().name != **name))
+    if let Some(unknown) =
+        requested.iter().find(|name| integrations.iter().all(|integration| integration.meta().name != **name))
     {
         return Err(REGISTRY.unknown(unknown, &config));
     }
     let is_chosen =
-        |integration: &&Room| requested.is_empty() || requested.contains(&integration.about().name);
-    let chosen: Vec<&Room> = integrations.iter().filter(is_chosen).collect();
-    let defined = affected::defined(chosen.iter().copied(), &*base.source, &*head.source)?;
+        |integration: &&Integration| requested.is_empty() || requested.contains(&integration.meta().name);
+    let chosen: Vec<&Integration> = integrations.iter().filter(is_chosen).collect();
+    let defined = affected::defined_integrations(chosen.iter().copied(), &*base.source, &*head.source)?;
     let is_defined =
-        |integration: &Room| defined.iter().any(|known| known.about().name == integration.about().name);
+        |integration: &Integration| defined.iter().any(|known| known.meta().name == integration.meta().name);
     // Normally, integrations that the data does not declare are left out. Data that declares none, or not the
     // requested one, may be incomplete: they are listed as undeclared.
-    let undeclared: Vec<&&Room> = if requested.is_empty() && !defined.is_empty() {
+    let undeclared: Vec<&&Integration> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
     } else {
         chosen.iter().filter(|integration| !is_defined(integration)).collect()
     };
-    let pair = |integration| Pair::new(integration, Arc::clone(&base.source), Arc::clone(&head.source));
+    let pair = |integration| BundlePair::new(integration, Arc::clone(&base.source), Arc::clone(&head.source));
     let sides = ComparedData::new(&base, &head);
     // In text, file names are relative to the working directory.
     let file_name = |file: &str| match output {
         ReportFormat::Text => head.display(file),
         ReportFormat::Md | ReportFormat::Json => file.to_owned(),
     };
-    let names = Names { sides: &sides, file_name: &file_name };
-    let mut rows: Vec<Row> =
+    let names = PlaceNames { sides: &sides, file_name: &file_name };
+    let mut rows: Vec<AffectedRow> =
         defined.iter().map(|integration| row(integration, &pair(integration), &names)).collect();
     if !undeclared.is_empty() {
         let names: Vec<String> =
-            undeclared.iter().map(|integration| format!("`{}`", integration.about().name)).collect();
+            undeclared.iter().map(|integration| format!("`{}`", integration.meta().name)).collect();
         let names = if requested.is_empty() { "any integration".to_owned() } else { names.join(", ") };
         printer.note(&format!(
             "warning: neither base nor head declares {names}\nhint: declare it by a datafile of `/app-sre/integration-1.yml`"
         ));
-        rows.extend(undeclared.iter().map(|integration| Row::undeclared(&integration.about().name)));
+        rows.extend(undeclared.iter().map(|integration| AffectedRow::undeclared(&integration.meta().name)));
     }
     match output {
         ReportFormat::Text => printer.styled(&affected_report::text(&rows, verbose))?,
@@ -78,36 +78,36 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(match rows.iter().any(|row| row.affected) {
         true => Exit::Failure,
         false if undeclared.is_empty() => Exit::Ok,
-        false => Exit::Run(UNDECLARED),
+        false => Exit::Run(UNDECLARED_EXIT_CODE),
     })
 }
 
 /// The exit code for an integration that the data does not declare, as for a run.
-pub const UNDECLARED: u8 = 4;
+pub const UNDECLARED_EXIT_CODE: u8 = 4;
 
 /// Names of places in the output.
-struct Names<'a> {
+struct PlaceNames<'a> {
     sides: &'a ComparedData<'a>,
     file_name: FileName<'a>,
 }
 
-impl Names<'_> {
+impl PlaceNames<'_> {
     /// `file:line` of the difference at a place; `causes` are all changes that affect the integration.
-    fn line(&self, place: &Place, causes: &[Place]) -> String {
+    fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
         let at = Location::parse(&self.sides.line(place, causes));
         Location { file: (self.file_name)(&at.file), ..at }.to_string()
     }
 
     /// The name that a renamed file had before.
-    fn old_file(&self, place: &Place, old: &str) -> String {
-        (self.file_name)(&self.sides.file(&Place { path: old.into(), ..place.clone() }))
+    fn old_file(&self, place: &SourceLocation, old: &str) -> String {
+        (self.file_name)(&self.sides.file(&SourceLocation { path: old.into(), ..place.clone() }))
     }
 }
 
-fn row(integration: &Room, pair: &Pair, names: &Names<'_>) -> Row {
-    let name = integration.about().name.clone();
+fn row(integration: &Integration, pair: &BundlePair, names: &PlaceNames<'_>) -> AffectedRow {
+    let name = integration.meta().name.clone();
     match affected::affected(integration, pair, &Options::default()) {
-        Verdict::Unaffected(rule) => Row {
+        AffectedVerdict::Unaffected(rule) => AffectedRow {
             integration: name,
             affected: false,
             declared: true,
@@ -115,14 +115,22 @@ fn row(integration: &Room, pair: &Pair, names: &Names<'_>) -> Row {
             causes: Vec::new(),
             shards: Some(Vec::new()),
         },
-        Verdict::Unknown(fault) => {
+        AffectedVerdict::Unknown(fault) => {
             let rule = fault.to_string();
-            Row { integration: name, affected: true, declared: true, rule, causes: Vec::new(), shards: None }
+            AffectedRow {
+                integration: name,
+                affected: true,
+                declared: true,
+                rule,
+                causes: Vec::new(),
+                shards: None,
+            }
         }
-        Verdict::Affected(found) => {
-            let places: Vec<Place> = found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
-            let line = |place: &Place| names.line(place, &places);
-            Row {
+        AffectedVerdict::Affected(found) => {
+            let places: Vec<SourceLocation> =
+                found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
+            let line = |place: &SourceLocation| names.line(place, &places);
+            AffectedRow {
                 integration: name,
                 affected: true,
                 declared: true,
@@ -135,12 +143,16 @@ fn row(integration: &Room, pair: &Pair, names: &Names<'_>) -> Row {
 }
 
 /// The causes, each line once.
-fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String, names: &Names<'_>) -> Vec<String> {
+fn causes(
+    found: &affected::Impact,
+    line: &dyn Fn(&SourceLocation) -> String,
+    names: &PlaceNames<'_>,
+) -> Vec<String> {
     let causes = found.causes.iter().map(|cause| {
         let what = match cause.what {
-            What::Datafile | What::Resource | What::Integration => "",
-            What::Types => "the GraphQL types",
-            What::Approval => "the approvals of removals",
+            CauseKind::Datafile | CauseKind::Resource | CauseKind::Integration => "",
+            CauseKind::Types => "the GraphQL types",
+            CauseKind::Approval => "the approvals of removals",
         };
         let place = cause.place.as_ref().map(line).unwrap_or_default();
         let removed = if cause.gone { " (removed)" } else { "" };
@@ -148,18 +160,18 @@ fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String, names: &N
         let renamed = renamed.map(|(place, old)| format!(" (renamed from {})", names.old_file(place, old)));
         format!("{what}{place}{removed}{}", renamed.unwrap_or_default())
     });
-    once_each(causes)
+    deduplicated(causes)
 }
 
 /// The affected shards, with each differing line once; `None` if all are affected.
-fn shards(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Option<Vec<ShardRow>> {
+fn shards(found: &affected::Impact, line: &dyn Fn(&SourceLocation) -> String) -> Option<Vec<AffectedShard>> {
     let comparison = found.comparison.as_ref().filter(|_| !found.all)?;
-    let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
+    let differing = comparison.shards.iter().map(|(key, differences)| AffectedShard {
         shard: key.to_string(),
-        differs: once_each(differences.iter().filter_map(|one| one.place.as_ref()).map(line)),
+        differs: deduplicated(differences.iter().filter_map(|one| one.place.as_ref()).map(line)),
         gone: false,
     });
-    let gone = comparison.gone.iter().map(|key| ShardRow {
+    let gone = comparison.gone.iter().map(|key| AffectedShard {
         shard: key.to_string(),
         differs: Vec::new(),
         gone: true,
@@ -167,7 +179,7 @@ fn shards(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Option
     Some(differing.chain(gone).collect())
 }
 
-fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
+fn deduplicated(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     lines.filter(|line| seen.insert(line.clone())).collect()
 }

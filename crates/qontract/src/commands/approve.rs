@@ -5,24 +5,24 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use qontract_cli::Approve;
+use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_store::HeldRun;
-use qontract_diagnostics::{counted, human};
-use qontract_runtime::Record;
+use qontract_diagnostics::{human, pluralize};
+use qontract_runtime::RunRecord;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date};
 
 use crate::commands::runs;
 
-pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
-    let Approve { run, out, expires, reason, runs } = arguments;
+pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let ApproveArgs { run, out, expires, reason, runs } = arguments;
     let HeldRun { record, newer } = runs::open(runs)?.resolve_held(&run)?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
-    let approval = held(&record)?;
+    let approval = held_approval(&record)?;
     if let Some(newer) = newer {
-        printer.note(&format!("note: {}", taken(&record, newer)));
+        printer.note(&format!("note: {}", found_run_note(&record, newer)));
     }
     let name = name(&record);
     let file = ApprovalFile {
@@ -33,7 +33,7 @@ pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
         removals: &approval.removals,
     };
     let text = file.to_string();
-    let what = counted(approval.removals.len(), "removal");
+    let what = pluralize(approval.removals.len(), "removal");
     match out {
         None => {
             printer.text(&text)?;
@@ -52,23 +52,23 @@ pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 /// The note about the run that was found by its integration.
-fn taken(record: &Record, newer: usize) -> String {
-    let Record { run, began, mode, .. } = record;
+fn found_run_note(record: &RunRecord, newer: usize) -> String {
+    let RunRecord { run, began, mode, .. } = record;
     let text = format!("run {run} ({mode} of {}) is the last that held something", human::time(*began));
     match newer {
         0 => text,
-        _ => format!("{text}; {} held nothing", counted(newer, "newer run")),
+        _ => format!("{text}; {} held nothing", pluralize(newer, "newer run")),
     }
 }
 
 /// The approval of the removals that a run held.
-fn held(record: &Record) -> anyhow::Result<Approval> {
+fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
         let not_made: usize = record.shards.values().map(|shard| shard.held.len()).sum();
         let run = &record.run;
         if held == 0 && not_made > 0 {
-            let changes = counted(not_made, "change");
+            let changes = pluralize(not_made, "change");
             bail!(
                 "run {run} held nothing: {changes} could not be decided, which no approval releases; `qontract explain run {run}` shows why"
             );
@@ -76,7 +76,7 @@ fn held(record: &Record) -> anyhow::Result<Approval> {
         if held == 0 {
             bail!("run {run} held nothing: there is nothing to approve");
         }
-        let held = counted(held, "change");
+        let held = pluralize(held, "change");
         bail!(
             "run {run} held {held}, but none that an approval releases; `qontract explain run {run}` shows why"
         );
@@ -87,7 +87,7 @@ fn held(record: &Record) -> anyhow::Result<Approval> {
 }
 
 /// The name of the approval and of its file, from the id of the run, which is `TIME-INTEGRATION-SUFFIX`.
-fn name(record: &Record) -> String {
+fn name(record: &RunRecord) -> String {
     let parts = record.run.split_once('-').and_then(|(time, rest)| {
         let own = rest.strip_prefix(record.integration.as_str())?.strip_prefix('-')?;
         Some(format!("{}-{time}-{own}", record.integration))

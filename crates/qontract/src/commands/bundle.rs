@@ -4,44 +4,51 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use qontract_bundle::store::Draft;
-use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
-use qontract_cli::Bundle;
-use qontract_cli::printer::{Printer, written};
+use qontract_bundle::store::AtomicFile;
+use qontract_bundle::{BuildOptions, CommitStamp, Layout, Pool, Repo};
+use qontract_cli::BundleArgs;
+use qontract_cli::printer::{Printer, ignore_broken_pipe};
 use qontract_cli::progress::Progress;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
-use qontract_daemon::validation::{self, Depth};
-use qontract_diagnostics::{Report, Severity, counted};
+use qontract_daemon::validation::{self, ValidationDepth};
+use qontract_diagnostics::{Report, Severity, pluralize};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 
-pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
-    let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
+pub fn run(arguments: BundleArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let BundleArgs { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
         arguments;
     let layout = Layout::from(layout);
-    let given = commit.zip(commit_timestamp).map(|(commit, timestamp)| Stamp { commit, timestamp });
+    let given = commit.zip(commit_timestamp).map(|(commit, timestamp)| CommitStamp { commit, timestamp });
     let (repo, stamp) = match (&rev, given) {
         (Some(rev), given) => {
             let (repo, known) = input::revision(&folder, rev, &layout)?;
             (repo, given.unwrap_or(known))
         }
         (None, Some(given)) => {
-            (input::folder(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?, given)
+            (input::repo_in_folder(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?, given)
         }
-        (None, None) => input::directory(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?,
+        (None, None) => {
+            input::repo_with_commit(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?
+        }
     };
     if stamp.commit.is_empty() {
         printer.note("note: not a Git work tree, so the bundle names no commit; `--commit` sets one");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
-    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
+    build_and_write(
+        &repo,
+        stamp,
+        &BundleOptions { strict, validate: !no_validate, output: output.as_deref() },
+        printer,
+    )
 }
 
 /// Options of a build.
-pub struct Order<'a> {
+pub struct BundleOptions<'a> {
     /// Whether warnings fail the build.
     pub strict: bool,
     /// Whether the data is validated.
@@ -51,23 +58,29 @@ pub struct Order<'a> {
 }
 
 /// Bundles `repo` and writes the bundle to a file or to stdout. Nothing is written if there are errors.
-pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
-    let Order { strict, validate, output } = *order;
+pub fn build_and_write(
+    repo: &Repo,
+    stamp: CommitStamp,
+    order: &BundleOptions<'_>,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let BundleOptions { strict, validate, output } = *order;
     let pool = Pool::default();
-    let mut remembered = if validate { RepoCache::to_check(repo, &pool) } else { RepoCache::of(repo, &pool) };
+    let mut remembered =
+        if validate { RepoCache::with_validation(repo, &pool) } else { RepoCache::load(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written to a temporary file during the build, and renamed once it is valid.
     let mut draft = match output {
-        Some(path) => Some(Draft::beside(path).with_context(|| cannot_write(path))?),
+        Some(path) => Some(AtomicFile::create(path).with_context(|| cannot_write(path))?),
         None => None,
     };
-    let aids = Aids { draft: draft.as_mut(), ..remembered.aids() };
+    let aids = BuildOptions { output: draft.as_mut(), ..remembered.aids() };
     let progress = Progress::start("bundling", Activities::default());
-    let mut outcome = input::make(repo, stamp, &pool, aids)?;
+    let mut outcome = input::bundle_repo(repo, stamp, &pool, aids)?;
     let report = if validate {
         // Warnings are left to `validate`, unless they fail the build: here they would hide the errors.
-        let depth = if strict { Depth::All(Formats::Ignored) } else { Depth::Errors };
-        let found = validation::validate_outcome(repo, &outcome, depth, remembered.right.known())?;
+        let depth = if strict { ValidationDepth::All(Formats::Ignored) } else { ValidationDepth::Errors };
+        let found = validation::validate_outcome(repo, &outcome, depth, remembered.validation.results())?;
         Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)
@@ -82,24 +95,24 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     };
     if let (Some(path), Some(draft)) = (output, draft) {
         draft.finish(&built).with_context(|| cannot_write(path))?;
-        tell(&built, path, printer)?;
+        print_summary(&built, path, printer)?;
     } else {
         let mut out = printer.bundle_out();
-        written(built.write_to(&mut out).and_then(|()| out.flush()))?;
+        ignore_broken_pipe(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
-    remembered.keep(output.filter(|path| path.is_file()));
+    remembered.save(output.filter(|path| path.is_file()));
     // The process ends: freeing everything piece by piece would take longer than parts of the build.
     std::mem::forget((built, remembered, pool));
     Ok(Exit::Ok)
 }
 
 /// Prints a summary of the bundle to stderr, and its sha to stdout.
-fn tell(bundle: &qontract_bundle::Bundle, path: &Path, printer: &Printer) -> anyhow::Result<()> {
+fn print_summary(bundle: &qontract_bundle::Bundle, path: &Path, printer: &Printer) -> anyhow::Result<()> {
     printer.note(&format!(
         "{}, {}, {} in {}",
-        counted(bundle.datafiles().len(), "datafile"),
-        counted(bundle.resources().len(), "resource"),
-        counted(bundle.schemas().len(), "schema"),
+        pluralize(bundle.datafiles().len(), "datafile"),
+        pluralize(bundle.resources().len(), "resource"),
+        pluralize(bundle.schemas().len(), "schema"),
         path.display()
     ));
     printer.text(&format!("{}\n", bundle.sha()))

@@ -2,10 +2,10 @@
 
 use clap::CommandFactory as _;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Cli, Completions};
+use qontract_cli::{Cli, CompletionsArgs};
 use qontract_daemon::exit::Exit;
 
-pub fn run(arguments: &Completions, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: &CompletionsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     // Generated into memory first: the generator panics if the reader closes the pipe.
     let mut script = Vec::new();
     clap_complete::generate(

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{ConfigCheck, FindingsFormat, variable};
+use qontract_cli::{ConfigCheckArgs, FindingsFormat, variable};
 use qontract_daemon::config_check::{self, CheckOptions};
 use qontract_daemon::exit::Exit;
 use qontract_telemetry::activity::Activities;
 
 /// Checks everything that the configuration refers to.
-pub fn run(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
-    let ConfigCheck { config, data, repo, cluster, runs, output, layout } = arguments;
+pub fn run(arguments: ConfigCheckArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let ConfigCheckArgs { config, data, repo, cluster, runs, output, layout } = arguments;
     let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
     let options = CheckOptions { config, data, repo, layout: layout.into(), clusters: cluster, runs };
     let activities = Activities::default();

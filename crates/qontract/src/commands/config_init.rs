@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
-use qontract_config::Location;
+use qontract_config::ConfigLocation;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::private_files;
 
@@ -52,7 +52,7 @@ pub fn init(file: &Path, printer: &Printer) -> anyhow::Result<Exit> {
         result => result.with_context(|| format!("cannot write `{}`", file.display()))?,
     }
     printer.text(&format!("wrote {}\n", file.display()))?;
-    if Location::find(None).file() != Some(file) {
+    if ConfigLocation::find(None).file() != Some(file) {
         printer.note(&format!(
             "note: it is not in a default location: pass `--config {}`, or set `QONTRACT_CONFIG`",
             file.display()
@@ -82,6 +82,6 @@ mod tests {
         let config = read(&uncommented.collect::<String>()).unwrap();
         assert!(config.kubernetes.is_some() && config.vault.is_some() && config.graphql.is_some());
         assert!(config.integrations.contains_key("hello"));
-        assert_eq!(config.tables().keys().collect::<Vec<_>>(), ["creds"], "every other table is ours");
+        assert_eq!(config.secret_tables().keys().collect::<Vec<_>>(), ["creds"], "every other table is ours");
     }
 }

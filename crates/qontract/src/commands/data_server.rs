@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qontract_bundle::Layout;
-use qontract_cli::Serve;
-use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
+use qontract_cli::ServeArgs;
+use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, serve, start};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::source::WatchedRepo;
@@ -15,29 +15,31 @@ use qontract_telemetry::log::Log;
 use crate::allocator::{self, PurgeDelay};
 
 /// Serves until a shutdown.
-pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
+pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Before the token is read, which may come from a pipe.
-    allocator::reexec_with_purge_delay(PurgeDelay::Soon);
-    let talk = arguments.talk.with_environment()?;
-    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
+    allocator::reexec_with_purge_delay(PurgeDelay::Short);
+    let talk = arguments.log.with_environment()?;
+    let log = Arc::new(
+        Log::new(talk.level().into()).with_output(talk.line_format(&std::io::stderr()), std::io::stderr()),
+    );
     let settings = Settings {
-        token: token(arguments.token_file)?,
-        answers: arguments.limits.answer_cache << 20,
-        connections: arguments.limits.connections,
-        query_time: arguments.limits.query_time,
-        patience: arguments.limits.write_timeout,
+        token: read_token(arguments.token_file)?,
+        cache_bytes: arguments.limits.answer_cache << 20,
+        max_connections: arguments.limits.connections,
+        query_timeout: arguments.limits.query_time,
+        write_timeout: arguments.limits.write_timeout,
         ..Settings::default()
     };
-    let at_a_time = arguments.limits.concurrency.unwrap_or(settings.at_a_time);
-    let settings = Settings { at_a_time, ..settings };
+    let at_a_time = arguments.limits.concurrency.unwrap_or(settings.max_concurrent_queries);
+    let settings = Settings { max_concurrent_queries: at_a_time, ..settings };
     start(async {
         let store = match &arguments.store {
-            Some(place) => Some(places::store(place).await?),
+            Some(place) => Some(bundle_sources::store(place).await?),
             None => None,
         };
         let mut first = Vec::new();
         for place in &arguments.bundle {
-            first.push(places::bundle(place).await?);
+            first.push(bundle_sources::bundle(place).await?);
         }
         let mut followed = None;
         if first.is_empty() {
@@ -49,18 +51,18 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             }
             let folder = Arc::new(WatchedRepo::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
-            first.push(places::repo(folder, &log));
+            first.push(bundle_sources::repo(folder, &log));
         }
         let again = first.last().cloned();
-        serve(ServePlan {
-            first,
-            again,
+        serve(ServeOptions {
+            initial_bundles: first,
+            reload_source: again,
             store,
             ttl: arguments.ttl,
             listen: arguments.listen,
             allow_host: arguments.allow_host,
             settings,
-            followed,
+            watched_repo: followed,
             log,
             release_hook: allocator::purge_when_released,
         })

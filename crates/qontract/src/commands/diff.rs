@@ -2,22 +2,22 @@
 
 use qontract_bundle::diff::Diff as Difference;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Diff, DiffFormat};
+use qontract_cli::{DiffArgs, DiffFormat};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input::InputResolver;
-use qontract_daemon::lines::Lines;
-use qontract_report::data_diff::{self, Fold, Sides, Texts};
+use qontract_daemon::line_cache::LineCache;
+use qontract_report::data_diff::{self, DiffLimits, DiffSides, SourceLocator};
 
 /// Exit codes: 0 without differences, 1 with differences, 2 for every error.
-pub fn run(arguments: Diff, printer: &Printer) -> Exit {
+pub fn run(arguments: DiffArgs, printer: &Printer) -> Exit {
     compare(arguments, printer).unwrap_or_else(|error| {
         printer.error(&error);
         Exit::Usage
     })
 }
 
-fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
-    let Diff { base, head, repo, full, output, layout } = arguments;
+fn compare(arguments: DiffArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let DiffArgs { base, head, repo, full, output, layout } = arguments;
     let opener = InputResolver::new(&repo, layout.into(), printer);
     let head = head.unwrap_or_else(|| repo.display().to_string());
     // Opens both before failing, so that the errors of both are reported at once.
@@ -32,11 +32,15 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
     let difference = Difference::between(&base.bundle, &head.bundle);
-    let (base_lines, head_lines) = (Lines::default(), Lines::default());
-    let base_line = |file: &str, pointer: &str| base_lines.place(&base, file, pointer);
-    let head_line = |file: &str, pointer: &str| head_lines.place(&head, file, pointer);
-    let sides = Sides { base: Texts(&base_line), head: Texts(&head_line), layout: &opener.layout };
-    let fold = if full { Fold::FULL } else { Fold::default() };
+    let (base_lines, head_lines) = (LineCache::default(), LineCache::default());
+    let base_line = |file: &str, pointer: &str| base_lines.locate(&base, file, pointer);
+    let head_line = |file: &str, pointer: &str| head_lines.locate(&head, file, pointer);
+    let sides = DiffSides {
+        base: SourceLocator(&base_line),
+        head: SourceLocator(&head_line),
+        layout: &opener.layout,
+    };
+    let fold = if full { DiffLimits::FULL } else { DiffLimits::default() };
     let files = || data_diff::files(&difference, &sides);
     match output {
         DiffFormat::Json => {

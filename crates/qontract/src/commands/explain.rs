@@ -1,15 +1,15 @@
 //! `qontract explain`: explains a code, or the decisions and results of a run.
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{Explain, RecordFormat};
+use qontract_cli::{ExplainArgs, RecordFormat};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_diagnostics::{Code, Severity, Style, Styled, code};
+use qontract_diagnostics::{Code, Severity, StyledText, TextStyle, code};
 
 use crate::commands::runs;
 
-pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
-    let Explain { code, run, runs: folder } = arguments;
+pub fn run(arguments: ExplainArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let ExplainArgs { code, run, runs: folder } = arguments;
     match (code.as_deref(), run) {
         (Some("run"), Some(run)) => {
             runs::show(&runs::open(folder)?.resolve(&run)?, RecordFormat::Text, printer)?;
@@ -22,11 +22,11 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         (_, None) => {}
     }
     let Some(written) = &code else {
-        let mut list = Styled::default();
+        let mut list = StyledText::default();
         for entry in code::TABLE {
-            list.push(Style::Plain, &format!("{}  ", entry.code));
-            list.push(style(entry.severity), &format!("{:<7}", entry.severity.word()));
-            list.push(Style::Plain, &format!("  {}\n", entry.title()));
+            list.push(TextStyle::Plain, &format!("{}  ", entry.code));
+            list.push(style(entry.severity), &format!("{:<7}", entry.severity.as_str()));
+            list.push(TextStyle::Plain, &format!("  {}\n", entry.title()));
         }
         printer.styled(&list)?;
         return Ok(Exit::Ok);
@@ -39,27 +39,27 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         return Err(UsageError(message).into());
     };
     let entry = code.entry();
-    let mut text = Styled::default();
-    text.push(style(entry.severity), &format!("{}[{code}]", entry.severity.word()));
+    let mut text = StyledText::default();
+    text.push(style(entry.severity), &format!("{}[{code}]", entry.severity.as_str()));
     let (title, rest) = entry.text.split_once('\n').unwrap_or((entry.text, ""));
-    text.push(Style::Bold, &format!(": {}", title.trim_start_matches("# ")));
-    text.push(Style::Plain, "\n");
+    text.push(TextStyle::Bold, &format!(": {}", title.trim_start_matches("# ")));
+    text.push(TextStyle::Plain, "\n");
     let mut is_code = false;
     for line in rest.lines() {
         is_code ^= line.starts_with("```");
         let is_heading = line.starts_with('#') && !is_code;
-        text.push(if is_heading { Style::Bold } else { Style::Plain }, line);
-        text.push(Style::Plain, "\n");
+        text.push(if is_heading { TextStyle::Bold } else { TextStyle::Plain }, line);
+        text.push(TextStyle::Plain, "\n");
     }
-    text.push(Style::Plain, "\n");
+    text.push(TextStyle::Plain, "\n");
     printer.styled(&text)?;
     Ok(Exit::Ok)
 }
 
 /// The style of a severity, as in findings.
-fn style(severity: Severity) -> Style {
+fn style(severity: Severity) -> TextStyle {
     match severity {
-        Severity::Error => Style::Error,
-        Severity::Warning => Style::Warning,
+        Severity::Error => TextStyle::Error,
+        Severity::Warning => TextStyle::Warning,
     }
 }

@@ -3,23 +3,27 @@
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Get, GetFormat};
+use qontract_cli::{GetArgs, GetFormat};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_diagnostics::{shown, suggest};
-use qontract_graphql::{Engine, Limits, Request};
-use qontract_report::listing::{self, Kind, ROWS, Rows, Selection, UnknownName};
+use qontract_diagnostics::{sanitize, suggest};
+use qontract_graphql::{Engine, QueryLimits, Request};
+use qontract_report::listing::{self, Kind, ROWS_KEY, Rows, Selection, UnknownName};
 use qontract_report::table;
-use qontract_runtime::Place;
+use qontract_runtime::SourceLocation;
 use serde_json::Value;
 
-use super::query::Asked;
+use super::query::QueryableData;
 
-pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
-    let Get { kind, name, output, filter, sort, data } = arguments;
+pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let GetArgs { kind, name, output, filter, sort, data } = arguments;
     // The query is generated, and as long as the types make it: its size is not limited.
-    let limits =
-        Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
-    let asked = Asked::open(data, limits, printer)?;
+    let limits = QueryLimits {
+        aliases: usize::MAX,
+        query_bytes: usize::MAX,
+        selections: usize::MAX,
+        ..QueryLimits::default()
+    };
+    let asked = QueryableData::open(data, limits, printer)?;
     let Some(kind) = kind else {
         printer.styled(&listing::list(&asked.engine))?;
         return Ok(Exit::Ok);
@@ -32,27 +36,27 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         GetFormat::Json | GetFormat::Yaml => Selection::whole(&kind),
     };
     for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
-        selection.need(&kind, field).map_err(usage)?;
+        selection.require(&kind, field).map_err(usage)?;
     }
-    let name = name.map(|name| asked.side.path_of(&name).to_owned());
+    let name = name.map(|name| asked.data.path_of(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
     let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
-    let found = body["data"][ROWS].as_array().cloned().unwrap_or_default();
+    let found = body["data"][ROWS_KEY].as_array().cloned().unwrap_or_default();
     // An unknown path may be an error of the answer; a better message is printed below.
     let nowhere = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
     for error in body["errors"].as_array().into_iter().flatten().filter(|_| !nowhere) {
-        printer.note(&format!("error: {}", shown(error["message"].as_str().unwrap_or_default())));
+        printer.note(&format!("error: {}", sanitize(error["message"].as_str().unwrap_or_default())));
     }
     let file = |index: usize| {
-        let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS}/{index}"))?;
-        Some(asked.side.file(&Place::from(origin)))
+        let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS_KEY}/{index}"))?;
+        Some(asked.data.file(&SourceLocation::from(origin)))
     };
     let mut rows = Rows::read(found, &file);
-    let near = name.as_deref().and_then(|name| near(name, &rows, &kind, &asked.engine));
-    rows.keep_named(&kind, name.as_deref());
+    let near = name.as_deref().and_then(|name| suggestion(name, &rows, &kind, &asked.engine));
+    rows.retain_named(&kind, name.as_deref());
     for (field, value) in &filters {
-        rows.keep(field, value);
+        rows.retain_matching(field, value);
     }
     if let Some(field) = &sort {
         rows.sort(field);
@@ -61,8 +65,8 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         && rows.is_empty()
         && (nowhere || !answer.has_errors)
     {
-        let near = near.map_or(String::new(), |near| format!("; {}", shown(&near)));
-        printer.note(&format!("error: no `{}` in `{}`{near}", shown(name), kind.name()));
+        let near = near.map_or(String::new(), |near| format!("; {}", sanitize(&near)));
+        printer.note(&format!("error: no `{}` in `{}`{near}", sanitize(name), kind.name()));
         return Ok(Exit::Failure);
     }
     match output {
@@ -80,7 +84,7 @@ fn usage(UnknownName(text): UnknownName) -> UsageError {
 }
 
 /// A suggestion for a name or path that may not exist.
-fn near(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
+fn suggestion(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
     if name.starts_with('/') {
         let paths = engine.bundle().datafiles().iter().map(|file| &*file.path);
         return suggest::nearest_path(name, paths).map(|path| format!("did you mean `{path}`?"));

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use qontract_daemon::exit::Exit;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{ColorWhen, Help, reference};
+use qontract_cli::{ColorWhen, HelpArgs, reference};
 
 use crate::VERSION;
 
 /// Prints the help of one command, or of all commands.
-pub fn run(arguments: Help, color: ColorWhen, printer: &Printer) -> anyhow::Result<Exit> {
-    let Help { command, markdown } = arguments;
+pub fn run(arguments: HelpArgs, color: ColorWhen, printer: &Printer) -> anyhow::Result<Exit> {
+    let HelpArgs { command, markdown } = arguments;
     if markdown {
         printer.text(&reference::markdown(qontract_cli::command(ColorWhen::Never, VERSION)))?;
         return Ok(Exit::Ok);

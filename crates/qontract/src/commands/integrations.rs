@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{IntegrationSchemas, Integrations, IntegrationsAction, IntegrationsFormat};
+use qontract_cli::{IntegrationSchemasArgs, IntegrationsAction, IntegrationsArgs, IntegrationsFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::targets::Targets;
-use qontract_diagnostics::shown;
-use qontract_graphql::Limits;
-use qontract_runtime::{About, Data, FlagKind, LooksUp, Options, Room, Terms, allowed, listing};
+use qontract_diagnostics::sanitize;
+use qontract_graphql::QueryLimits;
+use qontract_runtime::{
+    AdHocReads, Data, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy, allow_list, definition,
+};
 use serde_json::{Value, json};
 
-use crate::commands::query::Asked;
+use crate::commands::query::QueryableData;
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: IntegrationsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(arguments.config.as_deref(), printer)?;
     match (arguments.action, arguments.output) {
         (None, output) => list(output, &config, printer),
@@ -30,17 +32,17 @@ pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
 
 fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let integrations = REGISTRY.all(config, &Targets::none(), printer)?;
-    let abouts: Vec<&About> = integrations.iter().map(Room::about).collect();
+    let abouts: Vec<&IntegrationMeta> = integrations.iter().map(Integration::meta).collect();
     match output.unwrap_or_default() {
         IntegrationsFormat::Text => {
             let width = abouts.iter().map(|about| about.name.len()).max().unwrap_or_default();
             for about in abouts {
-                printer.text(&format!("{:width$}  {}\n", about.name, shown(&about.description)))?;
+                printer.text(&format!("{:width$}  {}\n", about.name, sanitize(&about.description)))?;
             }
         }
         IntegrationsFormat::Name => {
             for about in abouts {
-                printer.text(&format!("{}\n", shown(&about.name)))?;
+                printer.text(&format!("{}\n", sanitize(&about.name)))?;
             }
         }
         IntegrationsFormat::Json => {
@@ -55,7 +57,7 @@ fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) 
 }
 
 /// An integration as a JSON object.
-fn object(about: &About, is_program: bool) -> Value {
+fn object(about: &IntegrationMeta, is_program: bool) -> Value {
     let flags: Vec<Value> = about
         .flags
         .iter()
@@ -77,29 +79,29 @@ fn object(about: &About, is_program: bool) -> Value {
 
 /// The list of schemas for the integration's datafile: schemas that its queries can read by the types,
 /// schemas that they read in this data, and schemas that every integration lists.
-fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
-    let IntegrationSchemas { name, data } = arguments;
+fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
+    let IntegrationSchemasArgs { name, data } = arguments;
     let integration = REGISTRY.integration(&name, config, &Targets::none())?;
-    let asked = Asked::open(data, Limits::default(), printer)?;
-    let reach = allowed::reach(&asked.engine, &integration.about().queries)?;
-    let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();
+    let asked = QueryableData::open(data, QueryLimits::default(), printer)?;
+    let reach = allow_list::reachable_schemas(&asked.engine, &integration.meta().queries)?;
+    let mut schemas: BTreeSet<String> = allow_list::IMPLICIT_SCHEMAS.map(str::to_owned).into();
     schemas.extend(reach.into_iter().map(|one| one.schema));
     schemas.extend(read(&integration, &asked)?);
     for schema in &schemas {
-        printer.text(&format!("- {}\n", shown(schema)))?;
+        printer.text(&format!("- {}\n", sanitize(schema)))?;
     }
-    if integration.about().looks_up != LooksUp::Never {
+    if integration.meta().ad_hoc_reads != AdHocReads::Never {
         printer.note(
             "note: it also runs queries from the data; the schemas that they read have to be listed, too",
         );
     }
-    if let Some(listing) = listing::of(&*asked.side.source, &name)? {
+    if let Some(listing) = definition::of(&*asked.data.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
-            printer.note(&format!("note: `{}` is not listed yet", shown(schema)));
+            printer.note(&format!("note: `{}` is not listed yet", sanitize(schema)));
         }
-        if integration.about().looks_up == LooksUp::Never {
-            for schema in allowed::unused(&asked.engine, &listing, &schemas) {
-                printer.note(&format!("warning: `{}` is listed but never read", shown(&schema)));
+        if integration.meta().ad_hoc_reads == AdHocReads::Never {
+            for schema in allow_list::unused_schemas(&asked.engine, &listing, &schemas) {
+                printer.note(&format!("warning: `{}` is listed but never read", sanitize(&schema)));
             }
         }
     }
@@ -108,13 +110,13 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
 
 /// The schemas that an integration reads in this data: references may lead to schemas that the types do not
 /// show.
-fn read(integration: &Room, asked: &Asked) -> anyhow::Result<BTreeSet<String>> {
-    let about = integration.about();
-    let data = Data::new(Arc::clone(&asked.side.source), Terms::of(about));
+fn read(integration: &Integration, asked: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
+    let about = integration.meta();
+    let data = Data::new(Arc::clone(&asked.data.source), QueryPolicy::of(about));
     for query in &about.queries {
-        data.declared(query)?;
+        data.query_tree(query)?;
     }
     // Declaring may run further queries. A run reports errors of declaring.
     let _ = integration.declare(&data, &Options::default());
-    Ok(data.asked().schemas.into_values().flatten().collect())
+    Ok(data.query_log().schemas.into_values().flatten().collect())
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Inventory, InventoryAction};
+use qontract_cli::{InventoryAction, InventoryArgs};
 use qontract_daemon::exit::Exit;
 use qontract_inventory::canonical;
 use serde_json::{Value, json};
 
-pub fn run(arguments: Inventory, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: InventoryArgs, printer: &Printer) -> anyhow::Result<Exit> {
     match arguments.action {
         InventoryAction::Hash(hash) => {
             let name = hash.file.display().to_string();

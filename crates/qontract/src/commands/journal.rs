@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Journal as Arguments, JournalAction, variable};
+use qontract_cli::{JournalAction, JournalArgs as Arguments, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::journal;
 use qontract_daemon::run_store::RunStore;
-use qontract_journal::Initialised;
+use qontract_journal::InitResult;
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let JournalAction::Init { runs, sandbox } = arguments.action;
@@ -28,9 +28,9 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let permits = qontract_access::mint(Mode::Real);
     let write = permits.write.as_ref().context("a real run may write")?;
     let text = match runtime.block_on(journal.init(&permits.read, write))? {
-        Initialised::Created => "initialised: removals count from now on".to_owned(),
-        Initialised::Unchanged => "already initialised: nothing changed".to_owned(),
-        Initialised::Repaired(parts) => format!("repaired: {}", parts.join(", ")),
+        InitResult::Created => "initialised: removals count from now on".to_owned(),
+        InitResult::Unchanged => "already initialised: nothing changed".to_owned(),
+        InitResult::Repaired(parts) => format!("repaired: {}", parts.join(", ")),
     };
     printer.note(&text);
     Ok(Exit::Ok)

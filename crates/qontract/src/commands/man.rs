@@ -5,10 +5,10 @@ use std::fs;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Cli, Man};
+use qontract_cli::{Cli, ManArgs};
 use qontract_daemon::exit::Exit;
 
-pub fn run(arguments: &Man, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: &ManArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let folder = &arguments.folder;
     let write = || -> std::io::Result<()> {
         fs::create_dir_all(folder)?;

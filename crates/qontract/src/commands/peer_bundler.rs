@@ -1,14 +1,14 @@
 //! `qontract peer bundler`: the arguments of qontract-bundler, its bytes on stdout.
 
-use qontract_bundle::{Layout, Repo, Stamp};
-use qontract_cli::PeerBundler;
+use qontract_bundle::{CommitStamp, Layout, Repo};
+use qontract_cli::PeerBundlerArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
 
 use crate::commands::bundle;
 
-pub fn run(arguments: PeerBundler, printer: &Printer) -> anyhow::Result<Exit> {
-    let PeerBundler {
+pub fn run(arguments: PeerBundlerArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let PeerBundlerArgs {
         schema_dir,
         graphql_schema_file,
         data_dir,
@@ -29,7 +29,7 @@ pub fn run(arguments: PeerBundler, printer: &Printer) -> anyhow::Result<Exit> {
         schemas: folder(schema_dir),
         graphql: graphql_schema_file,
     };
-    let stamp = Stamp { commit: git_commit, timestamp: git_commit_timestamp };
-    let order = bundle::Order { strict: false, validate: false, output: None };
-    bundle::make(&Repo::places(layout), stamp, &order, printer)
+    let stamp = CommitStamp { commit: git_commit, timestamp: git_commit_timestamp };
+    let order = bundle::BundleOptions { strict: false, validate: false, output: None };
+    bundle::build_and_write(&Repo::with_separate_parts(layout), stamp, &order, printer)
 }

@@ -10,10 +10,10 @@ use clap::Parser as _;
 use qontract_cli::{Cli, Command, CommandLine, PeerTool, RunOptions};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_integration::{Settings, UNUSED};
+use qontract_daemon::run_integration::{IGNORED_VARIABLES, Settings};
 use qontract_daemon::run_loop::LoopOptions;
-use qontract_runtime::looping::Pace;
-use qontract_telemetry::log::{Form, Level, Line, Log};
+use qontract_runtime::reconcile_loop::Schedule;
+use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 
 use crate::allocator::{self, PurgeDelay};
 use crate::commands::reconcile::run_in_loop;
@@ -26,32 +26,34 @@ pub fn run() -> anyhow::Result<Exit> {
     let variables: BTreeMap<String, String> = texts.collect();
     let settings = Settings::of(&variables)?;
     if !settings.once {
-        allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
+        allocator::reexec_with_purge_delay(PurgeDelay::Zero);
     }
-    let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
+    let mut log = Log::new(settings.level).with_output(settings.log_format, std::io::stderr());
     if let Some(file) = &settings.log_file {
-        let form = if settings.prefix { Form::Levelled } else { Form::Plain };
-        log = log.to_file(form, file).with_context(|| format!("cannot write `{}`", file.display()))?;
+        let form = if settings.has_level_prefix { LineFormat::Levelled } else { LineFormat::Plain };
+        log = log.with_file(form, file).with_context(|| format!("cannot write `{}`", file.display()))?;
     }
     let log = Arc::new(log);
-    for name in UNUSED.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty())) {
-        log.write(&Line::new(
+    for name in
+        IGNORED_VARIABLES.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty()))
+    {
+        log.write(&LogLine::new(
             Level::Warning,
             format!("`{name}` is ignored: it concerns the Python implementation"),
         ));
     }
-    let pace = Pace { every: settings.every, retry: settings.retry, jitter: 0.1 };
+    let pace = Schedule { interval: settings.interval, initial_backoff: settings.retry, jitter: 0.1 };
     let keeping = LoopOptions {
         pace,
         once: settings.once,
         log: Arc::clone(&log),
         listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
-        shard: settings.shard,
-        push: settings.push,
+        shard_label: settings.shard_label,
+        pushgateway: settings.pushgateway,
     };
     let mut failures = 0;
     loop {
-        let error = match begin(&settings.words, &keeping) {
+        let error = match start(&settings.arguments, &keeping) {
             Ok(exit) => return Ok(exit),
             Err(error) => error,
         };
@@ -60,7 +62,7 @@ pub fn run() -> anyhow::Result<Exit> {
         } else {
             ""
         };
-        log.write(&Line::new(Level::Error, format!("cannot start: {error:#}{hint}")));
+        log.write(&LogLine::new(Level::Error, format!("cannot start: {error:#}{hint}")));
         // A usage error is permanent. Other errors, such as an unreachable server or a missing mount, are
         // retried.
         if settings.once || error.is::<UsageError>() {
@@ -72,15 +74,15 @@ pub fn run() -> anyhow::Result<Exit> {
     }
 }
 
-fn begin(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
+fn start(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration may define further integrations, and may have appeared since the last attempt.
-    qontract_cli::register_integrations(integrations::known(&words));
+    qontract_cli::register_integrations(integrations::abouts(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
-    let options = RunOptions { line: CommandLine::Peer, ..arguments.options.with_environment()? };
+    let options = RunOptions { command_line: CommandLine::Peer, ..arguments.options.with_environment()? };
     run_in_loop(&options, &arguments.integration, keeping)
 }

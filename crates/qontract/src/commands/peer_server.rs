@@ -5,29 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_server::{File, Origin, Settings};
-use qontract_telemetry::log::{Form, Level, Log};
+use qontract_server::{BundleSource, FileSource, Settings};
+use qontract_telemetry::log::{Level, LineFormat, Log};
 
-use qontract_cli::{PeerServer, variable};
+use qontract_cli::{PeerServerArgs, variable};
 
-use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
+use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, serve, start};
 
 use crate::allocator::{self, PurgeDelay};
 
 /// Default of `BUNDLE_SHA_TTL`: milliseconds that a bundle stays loaded after its last request.
-const TTL: u64 = 1_200_000;
+const DEFAULT_TTL_MS: u64 = 1_200_000;
 
 /// Serves until a shutdown.
-pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
-    allocator::reexec_with_purge_delay(PurgeDelay::Soon);
-    let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
-    let settings = Settings { token: token(None)?, ..Settings::default() };
+pub fn run(arguments: &PeerServerArgs) -> anyhow::Result<Exit> {
+    allocator::reexec_with_purge_delay(PurgeDelay::Short);
+    let log = Arc::new(Log::new(Level::Info).with_output(LineFormat::Text, std::io::stdout()));
+    let settings = Settings { token: read_token(None)?, ..Settings::default() };
     start(async {
         // With `INIT_BUNDLES`, an invalid `LOAD_METHOD` only disables `/reload`.
         let (again, first) = if let Some(places) = variable("INIT_BUNDLES") {
-            (source().await.ok().flatten(), initial(&places).await?)
+            (load_method_source().await.ok().flatten(), initial_bundles(&places).await?)
         } else {
-            let source = source().await?;
+            let source = load_method_source().await?;
             (source.clone(), source.into_iter().collect())
         };
         if first.is_empty() {
@@ -35,15 +35,15 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
             return Err(UsageError(text.to_owned()).into());
         }
         let listen = arguments.listen;
-        let plan = ServePlan {
-            first,
-            again,
+        let plan = ServeOptions {
+            initial_bundles: first,
+            reload_source: again,
             store: None,
             ttl: ttl(),
             listen,
             allow_host: Vec::new(),
             settings,
-            followed: None,
+            watched_repo: None,
             log,
             release_hook: allocator::purge_when_released,
         };
@@ -52,26 +52,28 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
 }
 
 /// The origin that `LOAD_METHOD` selects.
-async fn source() -> anyhow::Result<Option<Arc<dyn Origin>>> {
+async fn load_method_source() -> anyhow::Result<Option<Arc<dyn BundleSource>>> {
     let needed = |name: &str| variable(name).ok_or_else(|| UsageError(format!("`{name}` is not set")));
     match variable("LOAD_METHOD").as_deref() {
         None => Ok(None),
-        Some("fs") => Ok(Some(Arc::new(File(PathBuf::from(needed("DATAFILES_FILE")?))))),
-        Some("s3") => Ok(Some(places::stored(&needed("AWS_S3_BUCKET")?, &needed("AWS_S3_KEY")?).await?)),
+        Some("fs") => Ok(Some(Arc::new(FileSource(PathBuf::from(needed("DATAFILES_FILE")?))))),
+        Some("s3") => {
+            Ok(Some(bundle_sources::s3_blob(&needed("AWS_S3_BUCKET")?, &needed("AWS_S3_KEY")?).await?))
+        }
         Some(other) => Err(UsageError(format!("`LOAD_METHOD` must be `fs` or `s3`, not `{other}`")).into()),
     }
 }
 
 /// The origins in `INIT_BUNDLES`: `fs://PATH` and `s3://KEY`, separated by commas.
-async fn initial(places: &str) -> anyhow::Result<Vec<Arc<dyn Origin>>> {
-    let mut origins: Vec<Arc<dyn Origin>> = Vec::new();
+async fn initial_bundles(places: &str) -> anyhow::Result<Vec<Arc<dyn BundleSource>>> {
+    let mut origins: Vec<Arc<dyn BundleSource>> = Vec::new();
     for place in places.split(',').map(str::trim).filter(|place| !place.is_empty()) {
         match place.split_once("://") {
-            Some(("fs", path)) => origins.push(Arc::new(File(PathBuf::from(path)))),
+            Some(("fs", path)) => origins.push(Arc::new(FileSource(PathBuf::from(path)))),
             Some(("s3", key)) => {
                 let bucket = variable("AWS_S3_BUCKET")
                     .ok_or_else(|| UsageError("`AWS_S3_BUCKET` is not set".to_owned()))?;
-                origins.push(places::stored(&bucket, key).await?);
+                origins.push(bundle_sources::s3_blob(&bucket, key).await?);
             }
             _ => return Err(UsageError(format!("incorrect bundle {place} specified")).into()),
         }
@@ -82,5 +84,5 @@ async fn initial(places: &str) -> anyhow::Result<Vec<Arc<dyn Origin>>> {
 /// The value of `BUNDLE_SHA_TTL` in milliseconds; the default if it is not a positive number.
 fn ttl() -> Duration {
     let given = variable("BUNDLE_SHA_TTL").and_then(|text| text.trim().parse().ok()).filter(|ttl| *ttl > 0);
-    Duration::from_millis(given.unwrap_or(TTL))
+    Duration::from_millis(given.unwrap_or(DEFAULT_TTL_MS))
 }

@@ -1,20 +1,22 @@
 //! `qontract peer validator`: the arguments of qontract-validator, its records on stdout.
 
 use qontract_bundle::{Pool, load_from};
-use qontract_cli::PeerValidator;
+use qontract_cli::PeerValidatorArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_diagnostics::shown;
+use qontract_diagnostics::sanitize;
 use qontract_validate::peer::{self, JsonRecords};
 
-pub fn run(arguments: &PeerValidator, printer: &Printer) -> anyhow::Result<Exit> {
-    let PeerValidator { only_errors, bundle: path } = arguments;
+pub fn run(arguments: &PeerValidatorArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let PeerValidatorArgs { only_errors, bundle: path } = arguments;
     let mut file = std::fs::File::open(path)
         .map_err(|error| UsageError(format!("cannot read `{}`: {error}", path.display())))?;
     let bundle = load_from(&mut file, &Pool::default())?;
-    for path in peer::unchecked(&bundle) {
-        printer
-            .note(&format!("WARNING: {} names a schema but cannot be read, and is not checked", shown(path)));
+    for path in peer::unchecked_resources(&bundle) {
+        printer.note(&format!(
+            "WARNING: {} names a schema but cannot be read, and is not checked",
+            sanitize(path)
+        ));
     }
     let (mut json, mut has_errors, mut written) = (JsonRecords::default(), false, Ok(()));
     peer::visit_records(&bundle, &mut |record| {

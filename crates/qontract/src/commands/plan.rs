@@ -11,28 +11,28 @@ use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{LogOptions, Plan, PlanFormat, variable};
+use qontract_cli::{LogOptions, PlanArgs, PlanFormat, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputResolver, ValidationFailed};
 use qontract_daemon::journal;
-use qontract_daemon::pinned::{self, PinnedData};
+use qontract_daemon::pinned_data::{self, PinnedData};
 use qontract_daemon::plan_report;
-use qontract_daemon::registry::{SandboxUnsupported, missing};
+use qontract_daemon::registry::{SandboxUnsupported, describe_missing};
 use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::signals;
-use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_journal::Journal;
 use qontract_report::{DataSide, InvalidData, PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
-use qontract_runtime::looping::Stop;
-use qontract_runtime::{Bodies, Ended, Record, Room, listing};
+use qontract_runtime::reconcile_loop::ShutdownSignal;
+use qontract_runtime::{Bodies, Integration, RunEnd, RunRecord, definition};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
-use crate::commands::affected::UNDECLARED;
+use crate::commands::affected::UNDECLARED_EXIT_CODE;
 use crate::commands::reconcile::{WarnOnly, record};
 use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
@@ -41,11 +41,11 @@ use crate::integrations::REGISTRY;
 const MAX_CONCURRENT: usize = 4;
 
 /// Plans the affected integrations, and prints the report.
-pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
     let opener = InputResolver::new(&arguments.repo, Layout::default(), printer);
-    let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
+    let (base_word, head_word) = opener.base_and_head(arguments.base.clone(), arguments.head.clone())?;
     let head = if arguments.no_validate {
         PinnedData::open_complete(&opener, &head_word)
     } else {
@@ -61,9 +61,11 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let sandbox = sandbox(&arguments, &config, printer);
     let repo = discovery::repo_of(&head_word, &arguments.repo);
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
-    let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
+    let at = SandboxLocation { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let talk = LogOptions::default().with_environment()?;
-    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
+    let log = Arc::new(
+        Log::new(talk.level().into()).with_output(talk.line_format(&std::io::stderr()), std::io::stderr()),
+    );
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
     let runs = Arc::new(RunStore::new(
@@ -74,7 +76,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let journal = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
     let ledger = runtime.block_on(ledger_of(journal, printer));
     let activities = Activities::default();
-    let (stopper, stop) = Stop::pair();
+    let (stopper, stop) = ShutdownSignal::pair();
     let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities, stop };
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
@@ -107,7 +109,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
         );
         let format = planner.arguments.output;
         plan_output::print(&report, format, plan_output::detail(false), &str::to_owned, printer)?;
-        return Ok(Exit::Run(UNDECLARED));
+        return Ok(Exit::Run(UNDECLARED_EXIT_CODE));
     }
     let progress = Progress::start("planning", planner.activities.clone());
     let all = runtime.block_on(async {
@@ -119,13 +121,13 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     for (name, planned) in all {
         match planned {
             // Not stored, because it had nothing to do and would displace other records.
-            Ok(record) if record.ended == Ended::EarlyExit => plan_report::add(&mut report, &record),
+            Ok(record) if record.ended == RunEnd::EarlyExit => plan_report::add(&mut report, &record),
             Ok(_) if unready.contains_key(&name) => {
-                let reason = unready.get(&name).map(missing).unwrap_or_default();
+                let reason = unready.get(&name).map(describe_missing).unwrap_or_default();
                 report.add_unchecked(UncheckedIntegration { integration: name, reason });
             }
             Ok(record) => {
-                if let Err(error) = planner.runs.keep(&record) {
+                if let Err(error) = planner.runs.store(&record) {
                     printer.note(&format!("warning: cannot store the run record: {error:#}"));
                 }
                 plan_report::add(&mut report, &record);
@@ -134,7 +136,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
         }
     }
     drop(progress);
-    let Plan { output, full, .. } = planner.arguments;
+    let PlanArgs { output, full, .. } = planner.arguments;
     let file_name = |file: &str| planner.head.display(file);
     plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
@@ -190,7 +192,7 @@ fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&Pinne
     let revision = RevisionInfo {
         sha256: sha.clone().unwrap_or_default(),
         commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
-        modified: !commit.is_empty() && pinned::is_modified(repo),
+        modified: !commit.is_empty() && pinned_data::is_modified(repo),
     };
     let report = match head {
         Some(head) => PlanReport::new(Mode::DryRun.as_str(), Some(revision), self::revision(head)),
@@ -209,7 +211,7 @@ fn revision(side: &PinnedData) -> RevisionInfo {
 
 /// The sandbox folder: the named one, or, without any target in the configuration, the one that `up` created
 /// for the data repo.
-fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathBuf> {
+fn sandbox(arguments: &PlanArgs, config: &Config, printer: &Printer) -> Option<PathBuf> {
     if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
         return arguments.sandbox.clone();
     }
@@ -221,13 +223,13 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathB
 }
 
 /// The integrations to plan: the named ones, or those that the data defines and that are available.
-fn names(arguments: &Plan, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
+fn names(arguments: &PlanArgs, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
     let is_here = |name: &String| REGISTRY.has(name, config);
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
         return Err(REGISTRY.unknown(unknown, config));
     }
     let mut names: Vec<String> = if arguments.integration.is_empty() {
-        listing::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()
+        definition::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()
     } else {
         arguments.integration.clone()
     };
@@ -243,11 +245,11 @@ struct Planner {
     runs: Arc<RunStore>,
     ledger: Arc<dyn Ledger>,
     config: Config,
-    arguments: Plan,
+    arguments: PlanArgs,
     /// The current activities of the runs.
     activities: Activities,
     /// Ends all runs.
-    stop: Stop,
+    stop: ShutdownSignal,
 }
 
 impl Planner {
@@ -257,8 +259,9 @@ impl Planner {
 
     /// Notes integrations that only the base defines: they no longer run, and their objects stay.
     fn note_removed(&self, report: &mut PlanReport) -> anyhow::Result<()> {
-        let head: Vec<String> = listing::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
-        for (name, _) in listing::all(&*self.base.source)? {
+        let head: Vec<String> =
+            definition::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
+        for (name, _) in definition::all(&*self.base.source)? {
             if !head.contains(&name) {
                 let text = format!(
                     "`{name}` is no longer defined: it stops running, and the objects that it manages stay"
@@ -270,9 +273,12 @@ impl Planner {
     }
 
     /// Plans all integrations, up to [`MAX_CONCURRENT`] concurrently. A failure does not stop the others.
-    async fn plan_all(self: Arc<Self>, integrations: Vec<Room>) -> Vec<(String, anyhow::Result<Record>)> {
+    async fn plan_all(
+        self: Arc<Self>,
+        integrations: Vec<Integration>,
+    ) -> Vec<(String, anyhow::Result<RunRecord>)> {
         let planned = integrations.into_iter().map(|integration| {
-            let (planner, name) = (Arc::clone(&self), integration.about().name.clone());
+            let (planner, name) = (Arc::clone(&self), integration.meta().name.clone());
             let task = tokio::spawn(async move { planner.plan(&integration).await });
             async move {
                 let planned = task.await.unwrap_or_else(|panic| Err(anyhow::anyhow!("it panicked: {panic}")));
@@ -282,26 +288,26 @@ impl Planner {
         futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
     }
 
-    async fn plan(&self, integration: &Room) -> anyhow::Result<Record> {
+    async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
         let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
         let mode = Mode::DryRun;
         let mut begun = RunSetup {
-            integration: &integration.about().name,
+            integration: &integration.meta().name,
             mode,
             head,
             runs,
             ledger,
-            heard: Arc::new(WarnOnly),
+            observer: Arc::new(WarnOnly),
         }
-        .now()?;
+        .start()?;
         let request = &mut begun.request;
         request.base = Some(Arc::clone(&base.source));
         request.only_affected = !arguments.all;
-        request.even_unaffected = arguments.all;
+        request.include_unaffected = arguments.all;
         request.trust_head = arguments.trust_head;
         request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
-        request.stop = stop.clone();
+        request.shutdown = stop.clone();
         let outcome = activities.scope(qontract_runtime::run(integration, &begun.request)).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))
     }

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use qontract_bundle::Value;
-use qontract_bundle::json::Reader;
+use qontract_bundle::json::JsonParser;
 use qontract_cli::printer::Printer;
-use qontract_cli::{DataOptions, Query};
+use qontract_cli::{DataOptions, QueryArgs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::InputResolver;
-use qontract_daemon::pinned::PinnedData;
-use qontract_graphql::{Engine, Limits, Origin, Request};
-use qontract_runtime::Place;
+use qontract_daemon::pinned_data::PinnedData;
+use qontract_graphql::{Engine, ObjectOrigin, QueryLimits, Request};
+use qontract_runtime::SourceLocation;
 
-pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
-    let Query { request, variables, operation, provenance, timeout, data } = arguments;
+pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let QueryArgs { request, variables, operation, provenance, timeout, data } = arguments;
     let query = if request == "-" { stdin()? } else { request };
     let variables = variables.as_deref().map(read_variables).transpose()?;
-    let asked = Asked::open(data, Limits::default(), printer)?;
+    let asked = QueryableData::open(data, QueryLimits::default(), printer)?;
     let (started, timeout) = (Instant::now(), Duration::from_secs(timeout));
     let answer = asked.engine.answer(Request {
         cancelled: Some(&|| started.elapsed() >= timeout),
@@ -29,9 +29,10 @@ pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
         provenance,
         ..Request::default()
     });
-    let body = asked.side.with_lines(|line| {
+    let body = asked.data.with_lines(|line| {
         // A bundle file has no lines.
-        let place = |origin: &Origin| asked.side.has_lines().then(|| line(&Place::from(origin)));
+        let place =
+            |origin: &ObjectOrigin| asked.data.has_lines().then(|| line(&SourceLocation::from(origin)));
         answer.with_provenance(&place)
     });
     printer.json_answer(&body)?;
@@ -39,22 +40,22 @@ pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 /// Data that can be queried.
-pub struct Asked {
+pub struct QueryableData {
     /// The engine.
     pub engine: Arc<Engine>,
     /// The data, with its lines.
-    pub side: PinnedData,
+    pub data: PinnedData,
 }
 
-impl Asked {
+impl QueryableData {
     /// Opens the data that the options name, to be queried within limits.
-    pub fn open(options: DataOptions, limits: Limits, printer: &Printer) -> anyhow::Result<Self> {
+    pub fn open(options: DataOptions, limits: QueryLimits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
         let opener = InputResolver::new(&repo, layout.into(), printer);
         let input = opener.open(&data)?;
         let engine = Arc::new(input.engine(&data)?.with_limits(limits));
-        let side = PinnedData::asked(input, Arc::clone(&engine), &opener.layout);
-        Ok(Self { engine, side })
+        let side = PinnedData::with_engine(input, Arc::clone(&engine), &opener.layout);
+        Ok(Self { engine, data: side })
     }
 }
 
@@ -66,7 +67,7 @@ fn stdin() -> anyhow::Result<String> {
 
 fn read_variables(text: &str) -> anyhow::Result<Value> {
     let usage = |why: String| UsageError(format!("`--variables` is not a JSON object: {why}"));
-    let value = Reader::new(text).whole().map_err(|fault| usage(fault.to_string()))?;
+    let value = JsonParser::new(text).parse().map_err(|fault| usage(fault.to_string()))?;
     match value {
         Value::Map(_) => Ok(value),
         _ => Err(usage("it is another JSON value".to_owned()).into()),

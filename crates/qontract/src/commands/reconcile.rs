@@ -12,46 +12,48 @@ use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{
-    CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions, SelectedIntegration,
+    CommandLine, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
 };
-use qontract_config::{Config, Location};
+use qontract_config::{Config, ConfigLocation};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WriteObserver;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::InputResolver;
 use qontract_daemon::journal;
-use qontract_daemon::pinned::{ComparedData, Connection, PinnedData};
+use qontract_daemon::pinned_data::{ComparedData, PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
-use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, Part, run_loop};
+use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, ProcessSlot, run_loop};
 use qontract_daemon::run_setup::{RunSetup, StartedRun};
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
-use qontract_daemon::targets::{SandboxAt, Targets};
-use qontract_diagnostics::shown;
+use qontract_daemon::targets::{SandboxLocation, Targets};
+use qontract_diagnostics::sanitize;
 use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::{Pace, Stop};
+use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Place, PlaceLines, Record};
+use qontract_runtime::{
+    Bodies, ChangeKind, LineResolvers, RunEnd, RunOutcome, RunRecord, RunTiming, SourceLocation,
+};
 use qontract_telemetry::activity::Activities;
-use qontract_telemetry::log::{Line, Log};
+use qontract_telemetry::log::{Log, LogLine};
 
 use crate::BUILD;
 use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
-    let Reconcile { options, integration: selected } = arguments;
-    let mut options = RunOptions { line, ..options.with_environment()? };
+pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
+    let ReconcileArgs { options, integration: selected } = arguments;
+    let mut options = RunOptions { command_line: line, ..options.with_environment()? };
     if line == CommandLine::Own {
-        let location = Location::find(options.config.as_deref());
+        let location = ConfigLocation::find(options.config.as_deref());
         location.note().iter().for_each(|note| printer.note(note));
         options.config = location.file().map(Path::to_owned);
     }
     if let Some(every) = options.every {
-        return keep_going(&options, &selected, every);
+        return start_loop(&options, &selected, every);
     }
     let config = options.configuration().map_err(|error| match line {
         CommandLine::Own => error,
@@ -60,7 +62,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(
-        Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
+        Log::new(options.log.level().into())
+            .with_output(options.log.line_format(&std::io::stderr()), std::io::stderr()),
     );
     let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
     let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
@@ -68,7 +71,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(RunStore::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
-    let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
+    let job = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
     let sides = job.sides(runtime.handle());
     drop(progress);
@@ -77,16 +80,16 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         let announcement = Announcement {
             data: options.data.as_deref(),
             sandbox: options.sandbox.as_deref(),
-            part: part(&options),
+            slot: slot(&options),
             config: &config,
             integration: &integration,
             mode,
         };
-        announcement.print(&selected.options, &head, options.talk.level().into(), printer);
+        announcement.print(&selected.options, &head, options.log.level().into(), printer);
     }
     let mut begun = job.begin(&selected, mode, &head)?;
     let request = &mut begun.request;
-    request.set_options(selected.options.clone(), &integration.about().flags);
+    request.set_options(selected.options.clone(), &integration.meta().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     // If a flag selects nothing, a person has mistyped it; for a peer's job, the selected object may have
     // been removed.
@@ -95,8 +98,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
-    let (stopper, stop) = Stop::pair();
-    begun.request.stop = stop;
+    let (stopper, stop) = ShutdownSignal::pair();
+    begun.request.shutdown = stop;
     let activities = Activities::default();
     let progress = Progress::start(format!("running {}", selected.name), activities.clone());
     let outcome = runtime.block_on(async {
@@ -104,25 +107,25 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &begun.request)).await)
     })?;
     drop(progress);
-    if options.talk.level() <= LogLevel::Debug {
+    if options.log.level() <= LogLevel::Debug {
         printer.note(run_text::activities(&activities.finished()).trim_end());
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
-    job.tell(&outcome, &record, &|file| head.display(file))?;
+    job.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now. Does not wait for blocked threads, keeps handling signals, and lets the release
     // of a lease finish.
     std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
-        Ended::Usage => Exit::Usage,
+        RunEnd::Usage => Exit::Usage,
         ended if ended.code() == 0 && has_changes && mode == Mode::DryRun => Exit::Changes,
         _ => Exit::Run(outcome.exit_code()),
     })
 }
 
 /// Runs an integration in a loop.
-fn keep_going(
+fn start_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
     every: Duration,
@@ -131,30 +134,30 @@ fn keep_going(
         let text = "`--every` cannot be combined with `--base` or `--early-exit-compare-sha`: a loop always runs all shards";
         return Err(UsageError(text.to_owned()).into());
     }
-    allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
+    allocator::reexec_with_purge_delay(PurgeDelay::Zero);
     let keeping = LoopOptions {
-        pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
+        pace: Schedule { interval: every, initial_backoff: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
         log: Arc::new(
-            Log::new(options.talk.level().into())
-                .to(options.talk.form(&std::io::stderr()), std::io::stderr()),
+            Log::new(options.log.level().into())
+                .with_output(options.log.line_format(&std::io::stderr()), std::io::stderr()),
         ),
         listen: options.listen,
-        shard: None,
-        push: None,
+        shard_label: None,
+        pushgateway: None,
     };
     run_in_loop(options, integration, &keeping)
 }
 
 /// The share of the work that this process does.
-fn part(options: &RunOptions) -> Part {
-    Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
+fn slot(options: &RunOptions) -> ProcessSlot {
+    ProcessSlot { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
 }
 
 /// The location of the sandbox, if there is one.
-fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
+fn sandbox_at(options: &RunOptions) -> SandboxLocation<'_> {
     let repo = options.data.as_deref().and_then(|data| discovery::repo_of(data, &options.repo));
-    SandboxAt { folder: options.sandbox.as_deref(), repo }
+    SandboxLocation { folder: options.sandbox.as_deref(), repo }
 }
 
 /// Runs an integration in a loop with these options.
@@ -177,7 +180,7 @@ pub fn run_in_loop(
         sandbox: sandbox_at(options),
         runs: options.runs.clone(),
         mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
-        part: part(options),
+        slot: slot(options),
         validate_schemas: options.validate_schemas || !options.no_validate_schemas,
         bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
         messages: Arc::new(Printer::default()),
@@ -187,7 +190,7 @@ pub fn run_in_loop(
 }
 
 /// Context of a single run.
-struct Job<'a> {
+struct RunContext<'a> {
     options: &'a RunOptions,
     config: &'a Config,
     runs: &'a Arc<RunStore>,
@@ -195,7 +198,7 @@ struct Job<'a> {
     printer: &'a Printer,
 }
 
-impl Job<'_> {
+impl RunContext<'_> {
     /// Opens and pins the head and the base.
     fn sides(
         &self,
@@ -208,13 +211,13 @@ impl Job<'_> {
                 let text = "`--base` goes with `--data`; on a server, use `--early-exit-compare-sha`";
                 return Err(UsageError(text.to_owned()).into());
             }
-            let connection = Connection::new(&graphql, runtime.clone())?;
+            let connection = ServerConnection::new(&graphql, runtime.clone())?;
             let head = connection.head(options.gql_sha_url || !options.no_gql_sha_url)?;
             if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
             let base = compare.map(|sha| connection.base(sha)).transpose()?;
-            let side = |remote| PinnedData::elsewhere(Arc::new(remote));
+            let side = |remote| PinnedData::remote(Arc::new(remote));
             return Ok((Arc::new(side(head)), base.map(side)));
         }
         if compare.is_some() {
@@ -242,7 +245,8 @@ impl Job<'_> {
     ) -> anyhow::Result<StartedRun> {
         let Self { options, config, runs, ledger, .. } = self;
         let heard = Arc::new(WarnOnly);
-        let mut begun = RunSetup { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
+        let mut begun =
+            RunSetup { integration: &integration.name, mode, head, runs, ledger, observer: heard }.start()?;
         let request = &mut begun.request;
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
@@ -255,14 +259,19 @@ impl Job<'_> {
     }
 
     /// Stores the record of the run, and prints the result.
-    fn tell(&self, outcome: &Outcome, record: &Record, file_name: FileName<'_>) -> anyhow::Result<()> {
+    fn report(
+        &self,
+        outcome: &RunOutcome,
+        record: &RunRecord,
+        file_name: FileName<'_>,
+    ) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
         // The record is stored first, even if printing fails.
-        let kept = runs.keep(record);
+        let kept = runs.store(record);
         if let Some(file) = &options.dump_schemas {
-            dump(outcome, file)?;
+            write_schemas(outcome, file)?;
         }
-        let talk = run_text::talk(record, options.talk.level().into(), file_name);
+        let talk = run_text::messages(record, options.log.level().into(), file_name);
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
@@ -275,18 +284,18 @@ impl Job<'_> {
                 ))?;
             }
             RunFormat::Md => {
-                let report = plan_report::of(std::slice::from_ref(record));
+                let report = plan_report::from_records(std::slice::from_ref(record));
                 let detail = plan_output::detail(options.full);
                 plan_output::print(&report, PlanFormat::Md, detail, file_name, printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
-        if options.talk.level() <= LogLevel::Warning {
+        if options.log.level() <= LogLevel::Warning {
             let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);
             warnings.lines().for_each(|line| printer.note(line));
         }
         match kept {
-            Ok(()) if options.talk.level() <= LogLevel::Info => {
+            Ok(()) if options.log.level() <= LogLevel::Info => {
                 printer.note(&format!("`qontract explain run {}` shows more", record.run));
             }
             Ok(()) => {}
@@ -300,34 +309,41 @@ impl Job<'_> {
 pub struct WarnOnly;
 
 impl WriteObserver for WarnOnly {
-    fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
+    fn wrote(&self, _: &LogLine, _: ChangeKind, _: Option<i64>) {}
 
-    fn lost(&self, why: &str) {
+    fn audit_failed(&self, why: &str) {
         Printer::default().note(&format!("warning: {why}"));
     }
 
-    fn unfinished(&self, warning: &str) {
-        Printer::default().note(&format!("warning: {}", shown(warning)));
+    fn unfinished_run(&self, warning: &str) {
+        Printer::default().note(&format!("warning: {}", sanitize(warning)));
     }
 }
 
 /// The record of a run. Lines are those of the differences from the base; in the base for what only the base
 /// has.
-pub fn record(outcome: &Outcome, clock: Clock, head: &PinnedData, base: Option<&PinnedData>) -> Record {
+pub fn record(
+    outcome: &RunOutcome,
+    clock: RunTiming,
+    head: &PinnedData,
+    base: Option<&PinnedData>,
+) -> RunRecord {
     match base {
-        None => head.with_lines(|line| Record::new(outcome, clock, PlaceLines::same(line))),
+        None => head.with_lines(|line| RunRecord::new(outcome, clock, LineResolvers::uniform(line))),
         Some(base) => {
             let sides = ComparedData::new(base, head);
-            let (changes, faults) =
-                (|place: &Place| sides.line(place, &outcome.causes), |place: &Place| sides.own_line(place));
-            Record::new(outcome, clock, PlaceLines { changes: &changes, faults: &faults })
+            let (changes, faults) = (
+                |place: &SourceLocation| sides.line(place, &outcome.causes),
+                |place: &SourceLocation| sides.own_line(place),
+            );
+            RunRecord::new(outcome, clock, LineResolvers { changes: &changes, faults: &faults })
         }
     }
 }
 
 /// Writes the schemas that were read as a JSON list.
-fn dump(outcome: &Outcome, file: &Path) -> anyhow::Result<()> {
-    let schemas: BTreeSet<&String> = outcome.asked.schemas.values().flatten().collect();
+fn write_schemas(outcome: &RunOutcome, file: &Path) -> anyhow::Result<()> {
+    let schemas: BTreeSet<&String> = outcome.query_log.schemas.values().flatten().collect();
     let text = serde_json::to_vec(&schemas)?;
     std::fs::write(file, text).with_context(|| format!("cannot write `{}`", file.display()))
 }

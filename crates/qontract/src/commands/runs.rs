@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use qontract_diagnostics::counted;
-use qontract_runtime::{Record, RunState};
+use qontract_diagnostics::pluralize;
+use qontract_runtime::{RunRecord, RunState};
 
-use qontract_cli::printer::{Printer, Reader};
+use qontract_cli::printer::{PipeState, Printer};
 use qontract_cli::since;
-use qontract_cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
+use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::run_entry::{HEADER, RunEntry};
-use qontract_daemon::run_store::{Idle, RunFilter, RunStore};
+use qontract_daemon::run_store::{IdleCounter, RunFilter, RunStore};
 use qontract_diagnostics::human;
 use qontract_report::table;
 
@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let Arguments { directory, output, action } = arguments;
     let runs = open(directory)?;
-    match action.unwrap_or_else(|| RunsAction::List(RunsList::default())) {
+    match action.unwrap_or_else(|| RunsAction::List(RunsListArgs::default())) {
         RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
         RunsAction::List(list) => {
             let filter = filter(&list)?;
@@ -35,9 +35,9 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
             }
             match (output, list.follow) {
                 (RecordFormat::Text, _) => {
-                    printer.text(&listed(&found.records))?;
+                    printer.text(&runs_table(&found.records))?;
                     if !list.failed && !list.held && list.since.is_none() && !list.follow {
-                        printer.text(&idle(&runs.idle()?, list.integration.as_deref()))?;
+                        printer.text(&idle_lines(&runs.idle()?, list.integration.as_deref()))?;
                     }
                 }
                 (RecordFormat::Json, false) => {
@@ -61,7 +61,7 @@ pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
 }
 
 /// Shows one run.
-pub fn show(record: &Record, output: RecordFormat, printer: &Printer) -> anyhow::Result<()> {
+pub fn show(record: &RunRecord, output: RecordFormat, printer: &Printer) -> anyhow::Result<()> {
     match output {
         RecordFormat::Text => printer.text(&explain(record)),
         RecordFormat::Json => {
@@ -73,7 +73,7 @@ pub fn show(record: &Record, output: RecordFormat, printer: &Printer) -> anyhow:
     }
 }
 
-fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
+fn filter(list: &RunsListArgs) -> anyhow::Result<RunFilter> {
     let mut states = Vec::new();
     if list.failed {
         states.extend([RunState::Failed, RunState::Interrupted]);
@@ -104,7 +104,7 @@ fn follow(
             // A record that cannot be read yet is retried.
             if let Some(record) = (!known.contains(&id)).then(|| runs.read(&id).ok()).flatten() {
                 known.insert(id);
-                records.extend(filter.has(&record).then_some(record));
+                records.extend(filter.matches(&record).then_some(record));
             }
         }
         if records.is_empty() {
@@ -114,27 +114,27 @@ fn follow(
             RecordFormat::Text => {
                 let rows: Vec<Vec<String>> =
                     records.iter().map(|record| RunEntry::from(record).row()).collect();
-                let text = table::print(&HEADER.map(str::to_owned), &rows);
+                let text = table::to_text(&HEADER.map(str::to_owned), &rows);
                 printer.follow(text.split_once('\n').map_or("", |(_, rows)| rows))?
             }
             RecordFormat::Json => printer.follow(&lines(&records)?)?,
         };
-        if reader == Reader::Gone {
+        if reader == PipeState::Closed {
             return Ok(());
         }
     }
 }
 
 /// The table of records.
-fn listed(records: &[Record]) -> String {
+fn runs_table(records: &[RunRecord]) -> String {
     if records.is_empty() {
         return "no runs\n".to_owned();
     }
     let rows: Vec<Vec<String>> = records.iter().map(|record| RunEntry::from(record).row()).collect();
-    table::print(&HEADER.map(str::to_owned), &rows)
+    table::to_text(&HEADER.map(str::to_owned), &rows)
 }
 
-fn lines(records: &[Record]) -> anyhow::Result<String> {
+fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
         text.push_str(&serde_json::to_string(&RunEntry::from(record))?);
@@ -144,10 +144,10 @@ fn lines(records: &[Record]) -> anyhow::Result<String> {
 }
 
 /// Lines about loop runs that had nothing to do, which have no record.
-fn idle(all: &[Idle], integration: Option<&str>) -> String {
+fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
     let mut text = String::new();
     for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
-        let count = counted(usize::try_from(idle.count).unwrap_or(usize::MAX), "run");
+        let count = pluralize(usize::try_from(idle.count).unwrap_or(usize::MAX), "run");
         let (name, first, last) = (&idle.integration, human::time(idle.first), human::time(idle.last));
         text.push_str(&format!("{name}: {count} with nothing to do, from {first} to {last}\n"));
     }

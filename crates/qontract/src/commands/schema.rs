@@ -3,15 +3,15 @@
 use std::fs;
 
 use anyhow::Context as _;
-use qontract_cli::SchemaExport;
+use qontract_cli::SchemaExportArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input::InputResolver;
 use qontract_validate::export;
 
 /// `qontract schema export`: plain JSON Schemas, and the editor settings that map them to files.
-pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {
-    let SchemaExport { folder, from, repo, layout } = arguments;
+pub fn export(arguments: SchemaExportArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let SchemaExportArgs { folder, from, repo, layout } = arguments;
     let opener = InputResolver::new(&repo, layout.into(), printer);
     let input = opener.open(&from)?;
     let schemas = export::schemas(&input.bundle);

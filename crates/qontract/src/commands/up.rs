@@ -14,14 +14,14 @@ use qontract_bundle::{Layout, Sha256};
 use qontract_cli::plan_output;
 use qontract_cli::printer::{self, Printer};
 use qontract_cli::screen::Screen;
-use qontract_cli::terminal::{self, SilentKeys, Size};
-use qontract_cli::{Up, variable};
+use qontract_cli::terminal::{self, EchoGuard, TerminalSize};
+use qontract_cli::{UpArgs, variable};
 use qontract_config::Config;
 use qontract_daemon::clusters;
+use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::health::{self, Health};
-use qontract_daemon::invalid::{DataReporter, DataUse};
 use qontract_daemon::journal;
 use qontract_daemon::plan_report;
 use qontract_daemon::private_files;
@@ -29,24 +29,24 @@ use qontract_daemon::run_store::{RunStore, state_folder};
 use qontract_daemon::signals;
 use qontract_daemon::source::{DataSource, PollResult, WatchedRepo};
 use qontract_daemon::status_view::loop_view;
-use qontract_daemon::supervisor::{LoopRegistry, Supervisor, Unchecked};
-use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_daemon::supervisor::{LoopRegistry, Supervisor, UncheckedIntegrations};
+use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_report::UncheckedIntegration;
-use qontract_report::status_table::{self, Title, View};
-use qontract_runtime::looping::{Limiter, Stop};
-use qontract_runtime::{Bodies, Source};
-use qontract_telemetry::log::{Form, Level, Line, Log};
+use qontract_report::status_table::{self, StatusTitle, StatusView};
+use qontract_runtime::reconcile_loop::{Limiter, ShutdownSignal};
+use qontract_runtime::{Bodies, BundleReader};
+use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 use tokio::time::Instant;
 
 use crate::BUILD;
 use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: Up) -> anyhow::Result<Exit> {
+pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     if !arguments.once {
-        allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
+        allocator::reexec_with_purge_delay(PurgeDelay::Zero);
     }
-    let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
+    let arguments = UpArgs { log: arguments.log.with_environment()?, ..arguments };
     let repo = match &arguments.repo {
         Some(given) => discovery::root(given, &Layout::default(), PassedAs::Argument)?,
         None => discovery::root_or_example(&Layout::default())?,
@@ -54,17 +54,17 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
     let sandbox = sandbox(&arguments, &config, &repo)?;
-    let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&repo) };
+    let at = SandboxLocation { folder: sandbox.as_deref(), repo: Some(&repo) };
     let targets = Targets::new(&config, at, mode)?;
     // Only the plan goes to stdout.
     let prints_plan = arguments.once && mode == Mode::DryRun;
-    let Output { screen, log, is_live } = Output::new(&arguments, prints_plan);
+    let UpOutput { screen, log, is_live } = UpOutput::new(&arguments, prints_plan);
     let place =
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
     let targets_word = sandbox.as_ref().map_or_else(|| place.clone(), |_| format!("sandbox {place}"));
     let data_word = discovery::title(&repo);
     let mode_word = mode.as_str();
-    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
+    log.write(&LogLine::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
     let feed = Arc::new(WatchedRepo::new(repo, Layout::default()));
     let printer = Printer::default();
     if matches!(
@@ -74,7 +74,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         return Ok(Exit::Failure);
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
-    log.write(&bundle_line(&*feed.side()?.source, sandbox.as_deref()));
+    log.write(&bundle_line(&*feed.current()?.source, sandbox.as_deref()));
     let runs = Arc::new(RunStore::new(
         arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
     )?);
@@ -88,7 +88,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
-        feed: Arc::clone(&feed),
+        source: Arc::clone(&feed),
         ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
@@ -99,38 +99,38 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
         every: arguments.every,
         limiter: limiter(sandbox.as_deref()),
-        unchecked: Unchecked::default(),
+        unchecked: UncheckedIntegrations::default(),
     };
     if arguments.once {
         return once(&supervisor, runtime, &arguments, &printer);
     }
     watch(&feed, &supervisor, &screen);
-    let _keys = is_live.then(SilentKeys::start);
+    let _keys = is_live.then(EchoGuard::start);
     let code = runtime.block_on(async {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = ShutdownSignal::pair();
         let reporters = Arc::<LoopRegistry>::default();
         if let Some(address) = arguments.listen {
             serve_health(address, &supervisor, &reporters).await?;
         }
         let (known, reader, ends) = (Arc::clone(&reporters), Arc::clone(&screen), stopper.clone());
         tokio::spawn(async move {
-            reader.is_gone().await;
-            ends.ask();
+            reader.wait_until_closed().await;
+            ends.request();
         });
         signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
         let title = title(
             Arc::clone(&feed),
             Arc::clone(&supervisor.unchecked),
-            Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
+            StatusTitle { data: data_word, mode: mode_word, targets: targets_word, ..StatusTitle::default() },
         );
         tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&reporters), title));
         let ends = stop.clone();
         tokio::spawn(async move {
-            ends.asked().await;
+            ends.requested().await;
             // From here on the process may be killed at any moment.
             terminal::restore();
         });
-        let exit = supervisor.keep(reporters, stop).await?;
+        let exit = supervisor.run(reporters, stop).await?;
         anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
     screen.close();
@@ -143,55 +143,59 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
 fn once(
     supervisor: &Supervisor,
     runtime: tokio::runtime::Runtime,
-    arguments: &Up,
+    arguments: &UpArgs,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
     let ended = runtime.block_on(async {
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = ShutdownSignal::pair();
         signals::listen(stopper, Vec::new, Arc::clone(&supervisor.log))?;
         supervisor.once(&stop).await
     });
     runtime.shutdown_background();
     let (exit, records) = ended?;
     if let (true, Some(records)) = (arguments.dry_run, records) {
-        let mut report = plan_report::of(&records);
+        let mut report = plan_report::from_records(&records);
         for (integration, reason) in supervisor.unchecked() {
             report.add_unchecked(UncheckedIntegration { integration, reason });
         }
-        let (side, detail) = (supervisor.feed.side()?, plan_output::detail(arguments.full));
+        let (side, detail) = (supervisor.source.current()?, plan_output::detail(arguments.full));
         plan_output::print(&report, arguments.output, detail, &|file| side.display(file), printer)?;
     }
     Ok(exit)
 }
 
 /// The line that names the bundle, and the clusters of the data if they are the targets.
-fn bundle_line(source: &dyn Source, sandbox: Option<&Path>) -> Line {
+fn bundle_line(source: &dyn BundleReader, sandbox: Option<&Path>) -> LogLine {
     let sha = source.sha().chars().take(12).collect::<String>();
     let names = if sandbox.is_some() { Vec::new() } else { clusters::names(source) };
-    let clusters = clusters::listed(&names);
+    let clusters = clusters::format_list(&names);
     let clusters = if clusters.is_empty() { clusters } else { format!(" · {clusters}") };
-    Line::new(Level::Info, format!("bundle {sha}{clusters}"))
+    LogLine::new(Level::Info, format!("bundle {sha}{clusters}"))
 }
 
 /// The outputs of `up`.
-struct Output {
+struct UpOutput {
     screen: Arc<Screen>,
     log: Arc<Log>,
     /// Whether a terminal shows the table.
     is_live: bool,
 }
 
-impl Output {
-    fn new(arguments: &Up, prints_plan: bool) -> Self {
+impl UpOutput {
+    fn new(arguments: &UpArgs, prints_plan: bool) -> Self {
         let form = if prints_plan {
-            arguments.talk.form(&std::io::stderr())
+            arguments.log.line_format(&std::io::stderr())
         } else {
-            arguments.talk.form(&std::io::stdout())
+            arguments.log.line_format(&std::io::stdout())
         };
-        let is_live = !arguments.once && form != Form::Json && std::io::stdout().is_terminal();
+        let is_live = !arguments.once && form != LineFormat::Json && std::io::stdout().is_terminal();
         let screen = Arc::new(Screen::new(is_live, printer::has_colours(&std::io::stdout())));
-        let log = Log::new(arguments.talk.level().into());
-        let log = if prints_plan { log.to(form, std::io::stderr()) } else { log.to(form, screen.sink()) };
+        let log = Log::new(arguments.log.level().into());
+        let log = if prints_plan {
+            log.with_output(form, std::io::stderr())
+        } else {
+            log.with_output(form, screen.sink())
+        };
         Self { screen, log: Arc::new(log), is_live }
     }
 }
@@ -209,29 +213,33 @@ async fn serve_health(
         reporters: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
         unchecked: Arc::new(move || unchecked.lock().keys().cloned().collect()),
-        feed: Arc::new(OnceLock::from(Arc::clone(&supervisor.feed) as Arc<dyn DataSource>)),
+        data_source: Arc::new(OnceLock::from(Arc::clone(&supervisor.source) as Arc<dyn DataSource>)),
     };
     let bound = health.serve(address).await?;
     let text = format!("listening on {}", health::addresses(bound));
-    supervisor.log.write(&Line::new(Level::Info, text));
+    supervisor.log.write(&LogLine::new(Level::Info, text));
     Ok(())
 }
 
 /// The title of the table: its fixed parts, with the bundle in use and its commit.
-fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
+fn title(
+    feed: Arc<WatchedRepo>,
+    unchecked: UncheckedIntegrations,
+    fixed: StatusTitle,
+) -> impl Fn() -> StatusTitle {
     move || {
         // There is a bundle, or nothing would run.
-        let source = feed.side().ok().map(|side| Arc::clone(&side.source));
+        let source = feed.current().ok().map(|side| Arc::clone(&side.source));
         let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
         let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
         let invalid = feed.invalid().map(|invalid| invalid.title(Timestamp::now()));
         let unchecked = unchecked.lock().len();
-        Title { commit, bundle, invalid, unchecked, ..fixed.clone() }
+        StatusTitle { commit, bundle, invalid, unchecked, ..fixed.clone() }
     }
 }
 
 /// The sandbox folder; `None` if the configuration names real targets and no sandbox is requested.
-fn sandbox(arguments: &Up, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
+fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
     if arguments.sandbox.is_some() {
         return Ok(arguments.sandbox.clone());
     }
@@ -257,18 +265,18 @@ pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Maximum time that a run waits for other runs.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Limits concurrent runs. On a sandbox, sequential runs take no longer than concurrent ones, and need less
 /// memory. Runs on real targets mostly wait for the network, so that they are concurrent.
 fn limiter(sandbox: Option<&Path>) -> Limiter {
-    if sandbox.is_some() { Limiter::new(1).with_wait_timeout(PATIENCE) } else { Limiter::default() }
+    if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
 }
 
 /// Locks a sandbox for this process.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
-    private_files::make_folder(folder, folder)
+    private_files::create_folder(folder, folder)
         .with_context(|| format!("cannot create `{}`", folder.display()))?;
     let opened = private_files::options().write(true).truncate(false).open(&file);
     let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
@@ -294,24 +302,25 @@ fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>)
         let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |result| {
             if result == PollResult::New {
-                log.write(&Line::new(Level::Info, "the data changed"));
+                log.write(&LogLine::new(Level::Info, "the data changed"));
             }
         });
     });
 }
 
 /// Interval at which the table is redrawn.
-const REDRAW: Duration = Duration::from_secs(1);
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Draws the table until the process ends.
-async fn draw(screen: Arc<Screen>, reporters: Arc<LoopRegistry>, title: impl Fn() -> Title) {
+async fn draw(screen: Arc<Screen>, reporters: Arc<LoopRegistry>, title: impl Fn() -> StatusTitle) {
     loop {
         let now = Instant::now();
         let loops = reporters.all();
         let loops =
             loops.iter().map(|reporter| loop_view(reporter.integration(), &reporter.status(), now)).collect();
-        let size = Size::of_stdout();
-        screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
-        tokio::time::sleep(REDRAW).await;
+        let size = TerminalSize::of_stdout();
+        screen
+            .show(status_table::lines(&StatusView { title: title(), loops }, size.width, size.height), size);
+        tokio::time::sleep(REDRAW_INTERVAL).await;
     }
 }

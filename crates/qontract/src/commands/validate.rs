@@ -4,25 +4,25 @@ use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{FindingsFormat, Validate};
+use qontract_cli::{FindingsFormat, ValidateArgs};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
-use qontract_daemon::validation::subject::Subject;
-use qontract_daemon::validation::{self, Depth, duplicates, templates};
-use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
+use qontract_daemon::validation::subject::ValidationSubject;
+use qontract_daemon::validation::{self, ValidationDepth, duplicates, templates};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, StyledText, pluralize, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
-pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
-    let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
+pub fn run(arguments: ValidateArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let ValidateArgs { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
     let formats = if formats { Formats::Enforced } else { Formats::Ignored };
     let layout = Layout::from(layout);
-    let subject = Subject::of(&what, repo, &layout)?;
-    let has_lines = !matches!(subject, Subject::BundleFile(_));
+    let subject = ValidationSubject::of(&what, repo, &layout)?;
+    let has_lines = !matches!(subject, ValidationSubject::BundleFile(_));
     let progress = Progress::start("validating", Activities::default());
     let found = find(&subject, layout, formats);
     drop(progress);
@@ -30,7 +30,7 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let findings = findings.into_iter().filter(|finding| !only_errors || finding.is_error());
     let selection = subject.selection();
     let (chosen, others): (Vec<_>, Vec<_>) =
-        findings.partition(|finding| selection.is_none_or(|all| all.contains(&finding.place.file)));
+        findings.partition(|finding| selection.is_none_or(|all| all.contains(&finding.location.file)));
     let (report, others) = (Report::new(chosen), Report::new(others));
     if let Some(selection) = selection {
         for path in &selection.outside {
@@ -40,7 +40,7 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     match output {
         FindingsFormat::Text => {
             let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
-            printer.findings(&Styled::first(&report, shown, &*sources))?;
+            printer.findings(&StyledText::first(&report, shown, &*sources))?;
             printer.text(&summary(&report, shown))?;
             if !others.is_empty() {
                 printer.note(&format!("note: {} (not shown)", elsewhere(&others)));
@@ -60,13 +60,13 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
 
 /// The findings, and the sources of their lines.
 fn find(
-    subject: &Subject,
+    subject: &ValidationSubject,
     layout: Layout,
     formats: Formats,
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
     let pool = Pool::default();
     let (repo, stamp) = match subject {
-        Subject::BundleFile(path) => {
+        ValidationSubject::BundleFile(path) => {
             let what = path.display();
             let mut file = std::fs::File::open(path).with_context(|| format!("cannot read `{what}`"))?;
             let bundle = load_from(&mut file, &pool).map_err(|error| {
@@ -75,29 +75,34 @@ fn find(
             })?;
             let options = Options { layout, formats, ..Options::default() };
             let mut findings = validate(&bundle, &options);
-            findings.extend(validation::types(&bundle, &options, &findings));
+            findings.extend(validation::graphql_types(&bundle, &options, &findings));
             findings.extend(validation::approvals(&bundle, &options.layout));
             findings.extend(duplicates::check(&bundle, &options.layout));
             findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
-        Subject::Folder(path) => {
-            input::directory(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
+        ValidationSubject::Folder(path) => {
+            input::repo_with_commit(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
         }
-        Subject::Files(selection) => {
-            let (repo, stamp) = input::directory(&selection.root, layout)?;
-            (repo.seen_from(std::path::Path::new(".")), stamp)
+        ValidationSubject::Files(selection) => {
+            let (repo, stamp) = input::repo_with_commit(&selection.root, layout)?;
+            (repo.displayed_from(std::path::Path::new(".")), stamp)
         }
-        Subject::Revision { word, repo } => input::word_as_revision(repo, word, &layout)?,
+        ValidationSubject::Revision { word, repo } => input::resolve_revision(repo, word, &layout)?,
     };
-    let mut remembered = RepoCache::to_check(&repo, &pool);
-    let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
+    let mut remembered = RepoCache::with_validation(&repo, &pool);
+    let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.aids())?;
     validation::reject_empty_files(&mut outcome);
     // Frees memory: the checks need only the bundle, and use the most memory.
     if outcome.built.is_some() {
         remembered.release_files();
     }
-    let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
+    let found = validation::validate_outcome(
+        &repo,
+        &outcome,
+        ValidationDepth::All(formats),
+        remembered.validation.results(),
+    )?;
     outcome.findings.extend(found);
     if let Some(bundle) = outcome.built.as_ref().or(outcome.partial.as_ref()) {
         let mut found = duplicates::check(bundle, repo.layout());
@@ -105,7 +110,7 @@ fn find(
         outcome.findings.extend(found);
     }
     if let Some(bundle) = &outcome.built {
-        remembered.right.keep();
+        remembered.validation.save();
         let mut found = templates::check(bundle, repo.layout(), &outcome.findings);
         locate(&mut found, &repo);
         outcome.findings.extend(found);
@@ -130,7 +135,7 @@ fn summary(report: &Report, shown: usize) -> String {
 fn elsewhere(others: &Report) -> String {
     let counts = [Severity::Error, Severity::Warning].map(|severity| (others.count(severity), severity));
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, severity)| counted(count, severity.word())).collect();
+    let counts: Vec<String> = counts.map(|(count, severity)| pluralize(count, severity.as_str())).collect();
     format!("other files have {}", counts.join(", "))
 }
 

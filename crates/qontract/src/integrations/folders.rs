@@ -23,7 +23,7 @@ fn is_program(path: &Path) -> bool {
 fn every_integration_that_works_on_clusters_lists_its_permissions() {
     let all = ALL.iter().map(|entry| (entry.about)().name);
     let on_clusters: Vec<String> = all.filter(|name| name.starts_with("openshift-")).collect();
-    let needs = qontract_daemon::clusters::NEEDS.map(|need| need.integration.to_owned());
+    let needs = qontract_daemon::clusters::CLUSTER_PERMISSIONS.map(|need| need.integration.to_owned());
     assert_eq!(needs.to_vec(), on_clusters);
 }
 

@@ -1,32 +1,32 @@
 //! Tests of all integrations: no dry run writes, and impact analysis is sound.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod unwritable;
+mod read_only_sandbox;
 
 use std::sync::Mutex;
 
 use qontract_access::Mode;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
+use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
 use qontract_client_kubernetes::Sandbox;
 use qontract_client_promtool::{Promtool, find};
 use qontract_graphql::Engine;
-use qontract_runtime::affected::{Pair, Verdict, affected};
+use qontract_runtime::affected::{AffectedVerdict, BundlePair, affected};
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
-use qontract_testkit::{Chance, Scratch, chaos_count, example};
+use qontract_runtime::{BundleReader, Data, LoadedBundle, Options, RunEnd, RunRequest, run};
+use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
 use serde_json::Value;
 
 use super::*;
-use unwritable::Unwritable;
+use read_only_sandbox::ReadOnlySandbox;
 
 fn example_bundle() -> Vec<u8> {
     let repo = Repo::directory(example(), Layout::default());
-    build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap().to_vec()
+    build(&repo, CommitStamp::default(), &Pool::default()).unwrap().built.unwrap().to_vec()
 }
 
-fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn Source>> {
+fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn BundleReader>> {
     let bundle = load(bytes, pool).ok()?;
-    Some(Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).ok()?))))
+    Some(Arc::new(LoadedBundle::new(Arc::new(Engine::new(Arc::new(bundle)).ok()?))))
 }
 
 /// The namespaces of a bundle: cluster and name.
@@ -48,33 +48,33 @@ async fn no_integration_writes_in_a_dry_run() {
         scratch.write(&format!("clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
     }
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
-    let world = Unwritable { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
+    let world = ReadOnlySandbox { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
     let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     let promtool = Promtool::new(find(Some(program.as_ref()), None));
     let targets = Targets::of(Arc::new(world), promtool, &example()).unwrap();
     let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in ALL {
-        let integration = (entry.make)(&targets).unwrap();
-        let name = integration.about().name.clone();
+        let integration = (entry.create)(&targets).unwrap();
+        let name = integration.meta().name.clone();
         let request = |name, mode| {
-            let protected = ProtectedKinds::new(qontract_kinds::protected());
-            Request::new(name, mode, Arc::clone(&head), today, protected)
+            let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
+            RunRequest::new(name, mode, Arc::clone(&head), today, protected)
         };
         let dry = run(&integration, &request("dry", Mode::DryRun)).await;
-        assert_eq!(dry.ended, Ended::Ok, "{name}: {dry:?}");
+        assert_eq!(dry.ended, RunEnd::Ok, "{name}: {dry:?}");
         assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
         // The same sandbox does see the writes of a real run: the test can fail.
         let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
         let real = run(&integration, &request("real", Mode::Real)).await;
         let seen = std::mem::take(&mut *writes.lock().unwrap());
         assert_eq!(seen.len(), changes, "{name}");
-        assert_eq!(real.ended, if changes == 0 { Ended::Ok } else { Ended::Failed }, "{name}");
+        assert_eq!(real.ended, if changes == 0 { RunEnd::Ok } else { RunEnd::Failed }, "{name}");
     }
 }
 
 /// Copies a field from one namespace to another: its name, its cluster, its quota …
-fn mix(bundle: &mut Value, chance: &mut Chance) {
+fn mix(bundle: &mut Value, chance: &mut SeededRng) {
     let files = bundle["data"].as_object_mut().unwrap();
     let is_namespace = |file: &&Value| file["$schema"] == "/openshift/namespace-1.yml";
     let mut all: Vec<Value> = files.values().filter(is_namespace).cloned().collect();
@@ -88,7 +88,7 @@ fn mix(bundle: &mut Value, chance: &mut Chance) {
 }
 
 /// Makes a random change in a bundle.
-fn mutate(bundle: &mut Value, chance: &mut Chance) {
+fn mutate(bundle: &mut Value, chance: &mut SeededRng) {
     if chance.below(3) == 0 {
         return mix(bundle, chance);
     }
@@ -120,7 +120,7 @@ fn mutate(bundle: &mut Value, chance: &mut Chance) {
 }
 
 /// Makes a random change in a value, at a random depth.
-fn change(value: &mut Value, chance: &mut Chance) {
+fn change(value: &mut Value, chance: &mut SeededRng) {
     let deeper = chance.below(4) > 0;
     match value {
         Value::Object(map) if deeper && !map.is_empty() => {
@@ -151,20 +151,21 @@ fn an_unaffected_integration_has_the_same_declared_state() {
     let (bytes, pool) = (example_bundle(), Pool::default());
     let parsed: Value = serde_json::from_slice(&bytes).unwrap();
     let base = loaded(&bytes, &pool).unwrap();
-    let integrations: Vec<Room> = ALL.iter().map(|entry| (entry.make)(&Targets::none()).unwrap()).collect();
+    let integrations: Vec<Integration> =
+        ALL.iter().map(|entry| (entry.create)(&Targets::none()).unwrap()).collect();
     let (mut unaffected, mut hit, mut parts) = (0, 0, 0);
     for seed in 1..=seeds {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         let mut changed = parsed.clone();
         for _ in 0..=chance.below(3) {
             mutate(&mut changed, &mut chance);
         }
         let Some(head) = loaded(&serde_json::to_vec(&changed).unwrap(), &pool) else { continue };
         for integration in &integrations {
-            let pair = Pair::new(integration, Arc::clone(&base), Arc::clone(&head));
-            let name = &integration.about().name;
+            let pair = BundlePair::new(integration, Arc::clone(&base), Arc::clone(&head));
+            let name = &integration.meta().name;
             match affected(integration, &pair, &Options::default()) {
-                Verdict::Unaffected(rule) => {
+                AffectedVerdict::Unaffected(rule) => {
                     unaffected += 1;
                     let state = |data: &Data| {
                         integration.declare(data, &Options::default()).map(|state| state.unwrap().json())
@@ -176,7 +177,7 @@ fn an_unaffected_integration_has_the_same_declared_state() {
                         rule.as_str()
                     );
                 }
-                Verdict::Affected(found) => {
+                AffectedVerdict::Affected(found) => {
                     hit += 1;
                     parts += usize::from(found.comparison.is_some() && found.states.is_none());
                     let state = |data: &Data| integration.declare(data, &Options::default());
@@ -195,7 +196,7 @@ fn an_unaffected_integration_has_the_same_declared_state() {
                         "seed {seed}: {name}"
                     );
                 }
-                Verdict::Unknown(_) => hit += 1,
+                AffectedVerdict::Unknown(_) => hit += 1,
             }
         }
     }

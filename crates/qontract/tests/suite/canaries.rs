@@ -7,12 +7,12 @@ use std::process::Command;
 
 use crate::support::command::qontract;
 use crate::support::running::{Running, get};
-use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, files};
+use crate::support::secrets_repo::{OBJECTS, SELECTED, SecretsRepo, files};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use qontract_testkit::eventually;
 use qontract_testkit::vault::{ROOT, TestVault};
-use qontract_testkit::{Chance, Scratch, example};
+use qontract_testkit::{Scratch, SeededRng, example};
 use serde_json::json;
 
 const COUNT: usize = 1000;
@@ -134,13 +134,13 @@ const ENTRIES: usize = 80;
 const FIELDS: usize = 100;
 
 /// A value that no text contains by accident.
-fn canary(chance: &mut Chance) -> String {
+fn canary(chance: &mut SeededRng) -> String {
     format!("canary-{:08x}{:08x}", chance.below(1 << 32), chance.below(1 << 32))
 }
 
 /// Ten thousand secrets, each with a field whose change is visible.
 fn ten_thousand(seed: u64) -> String {
-    let (chance, mut toml) = (&mut Chance::new(seed), String::new());
+    let (chance, mut toml) = (&mut SeededRng::new(seed), String::new());
     for (kind, secrets) in [("t", TEMPLATES), ("e", ENTRIES)] {
         for secret in 0..secrets {
             writeln!(toml, "[{kind}.s{secret}]").unwrap();
@@ -153,7 +153,7 @@ fn ten_thousand(seed: u64) -> String {
 }
 
 /// Templates that use some of them in several ways, and entries with the others.
-fn uses_of_ten_thousand(repo: &Repo, side: &str) {
+fn uses_of_ten_thousand(repo: &SecretsRepo, side: &str) {
     let mut entries = String::new();
     for secret in 0..TEMPLATES {
         let mut text = String::new();
@@ -192,7 +192,7 @@ fn uses_of_ten_thousand(repo: &Repo, side: &str) {
 }
 
 /// A wrapper of a program that records its arguments and environment.
-fn spy(repo: &Repo, name: &str) -> String {
+fn spy(repo: &SecretsRepo, name: &str) -> String {
     let seen = repo.scratch.path().join("seen");
     std::fs::create_dir_all(&seen).unwrap();
     let script = format!(
@@ -212,7 +212,7 @@ fn output(command: &mut Command) -> String {
 }
 
 /// A plan of the integrations that use secrets, in a format.
-fn plan(repo: &Repo, path: &str, format: &[&str]) -> Command {
+fn plan(repo: &SecretsRepo, path: &str, format: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command.current_dir(repo.scratch.path()).env("PATH", path).args(["plan", "base", "head", "--all", "-v"]);
     command.args(["-i", "openshift-resources", "-i", "openshift-vault-secrets"]);
@@ -221,7 +221,7 @@ fn plan(repo: &Repo, path: &str, format: &[&str]) -> Command {
 }
 
 /// The output of the commands that read run records.
-fn stored_records(repo: &Repo) -> String {
+fn stored_records(repo: &SecretsRepo) -> String {
     let run = |words: &[&str]| {
         let output = qontract(repo.scratch.path(), &[words, &["--runs", "runs"]].concat());
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -243,7 +243,7 @@ fn stored_records(repo: &Repo) -> String {
 /// children.
 #[test]
 fn none_of_ten_thousand_secrets_is_printed_stored_or_passed_on() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     for side in ["base", "head"] {
         uses_of_ten_thousand(&repo, side);
     }
@@ -341,12 +341,12 @@ fn no_value_of_an_adopted_object_is_shown() {
     );
     let marks = "  annotations: {qontract.integration: openshift_resources, qontract.integration_version: 0.1.0, qontract.sha256sum: x}\n";
     for (metadata, is_ours) in [(String::new(), false), (managed.clone(), false), (managed + marks, true)] {
-        let repo = Repo::new();
+        let repo = SecretsRepo::new();
         let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: plain\n";
         let declared = "data: {a: declared, lines: \"one\\ntwo\\n\"}\n";
         repo.resource("head", "plain.yaml", &format!("{object}{declared}"));
         let live = "data: {a: canary-1, lines: \"one\\ncanary-2\\n\", gone: canary-3}\n";
-        repo.world("ConfigMap/plain", &format!("{object}{metadata}{live}"));
+        repo.write_object("ConfigMap/plain", &format!("{object}{metadata}{live}"));
         for options in [&["--dry-run", "--log-level", "DEBUG"][..], &["-o", "json"][..]] {
             let messages = repo.reconcile("openshift-resources", options);
             assert_eq!(messages.code, Some(0), "{}", messages.text);

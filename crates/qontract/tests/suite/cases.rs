@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::support::command;
-use qontract_inventory::{Mark, Owner, canonical, stamp};
+use qontract_inventory::{Owner, OwnerMark, canonical, stamp};
 use qontract_testkit::{Case, Scratch, example};
 use serde_json::Value;
 
@@ -31,19 +31,20 @@ fn name(path: &Path) -> &str {
 }
 
 /// Number of tests over which the cases are distributed. Each has its own time limit.
-const PARTS: usize = 8;
+const PART_COUNT: usize = 8;
 
 /// Runs the cases of one part.
-fn play(part: usize) {
+fn run_part(part: usize) {
     let mut problems = Vec::new();
     let mut count = 0;
     let all = integrations().into_iter().flat_map(|integration| {
         let files = folders(&integration.join("cases"));
         files.into_iter().map(move |file| (integration.clone(), file))
     });
-    for (integration, file) in all.skip(part).step_by(PARTS) {
+    for (integration, file) in all.skip(part).step_by(PART_COUNT) {
         let text = fs::read_to_string(&file).unwrap();
-        let result = Case::parse(&text).and_then(|case| Stage::new(&integration, &case).play(&case));
+        let result =
+            Case::parse(&text).and_then(|case| CaseFixture::new(&integration, &case).run_case(&case));
         if let Err(problem) = result {
             problems.push(format!("{}/{}: {problem}", name(&integration), name(&file)));
         }
@@ -57,34 +58,34 @@ macro_rules! parts {
     ($($test:ident: $part:literal),* $(,)?) => {
         $(#[test]
         fn $test() {
-            play($part);
+            run_part($part);
         })*
 
         #[test]
         fn every_part_is_tested() {
-            assert_eq!([$($part),*], std::array::from_fn::<usize, PARTS, _>(|part| part));
+            assert_eq!([$($part),*], std::array::from_fn::<usize, PART_COUNT, _>(|part| part));
         }
     };
 }
 
 parts! {
-    the_cases_of_all_rooms_hold_1: 0,
-    the_cases_of_all_rooms_hold_2: 1,
-    the_cases_of_all_rooms_hold_3: 2,
-    the_cases_of_all_rooms_hold_4: 3,
-    the_cases_of_all_rooms_hold_5: 4,
-    the_cases_of_all_rooms_hold_6: 5,
-    the_cases_of_all_rooms_hold_7: 6,
-    the_cases_of_all_rooms_hold_8: 7,
+    cases_of_all_integrations_pass_1: 0,
+    cases_of_all_integrations_pass_2: 1,
+    cases_of_all_integrations_pass_3: 2,
+    cases_of_all_integrations_pass_4: 3,
+    cases_of_all_integrations_pass_5: 4,
+    cases_of_all_integrations_pass_6: 5,
+    cases_of_all_integrations_pass_7: 6,
+    cases_of_all_integrations_pass_8: 7,
 }
 
 /// The folder in which a case runs.
-struct Stage {
+struct CaseFixture {
     scratch: Scratch,
     integration: String,
 }
 
-impl Stage {
+impl CaseFixture {
     fn new(integration: &Path, case: &Case) -> Self {
         let (scratch, integration_name) = (Scratch::new(), name(integration).to_owned());
         let own = format!("data/integrations/{integration_name}.yml");
@@ -120,19 +121,19 @@ impl Stage {
         scratch.init_journal("sandbox");
         let stage = Self { scratch, integration: integration_name };
         for (path, content) in world(&case.world) {
-            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));
+            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&to_sandbox(content)));
         }
         stage
     }
 
-    fn play(&self, case: &Case) -> Result<(), String> {
+    fn run_case(&self, case: &Case) -> Result<(), String> {
         let before = self.world();
         let level = if case.notes.is_some() { "DEBUG" } else { "WARNING" };
         let base: &[&str] = if case.has_base() { &["--base", "../base"] } else { &[] };
         let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat());
         let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
         if shown != case.plan {
-            return Err(format!("expected plan:\n{}actual plan:\n{shown}{}", case.plan, said(&dry)));
+            return Err(format!("expected plan:\n{}actual plan:\n{shown}{}", case.plan, output_text(&dry)));
         }
         exit("dry run", &dry, case.exit.0)?;
         if let Some(notes) = &case.notes {
@@ -201,7 +202,10 @@ impl Stage {
                     continue;
                 }
                 let content = qontract_yaml::json::read(&fs::read(&path).unwrap()).unwrap();
-                found.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), told(content));
+                found.insert(
+                    path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(),
+                    from_sandbox(content),
+                );
             }
         }
         found
@@ -218,7 +222,7 @@ fn world(text: &str) -> BTreeMap<String, Value> {
 
 /// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Field owners are as
 /// in the case.
-fn grown(mut content: Value) -> Value {
+fn to_sandbox(mut content: Value) -> Value {
     let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
     let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
     let owner = Owner::new(integration, version, None).unwrap();
@@ -231,8 +235,8 @@ fn grown(mut content: Value) -> Value {
 }
 
 /// A file of the sandbox as cases write it: with its owner instead of marks, and without field managers.
-fn told(mut content: Value) -> Value {
-    let Some(mark) = Mark::of(&content) else { return content };
+fn from_sandbox(mut content: Value) -> Value {
+    let Some(mark) = OwnerMark::of(&content) else { return content };
     content["owner"] = format!("{} {}", mark.integration, mark.version.unwrap_or_default()).into();
     let metadata = content["metadata"].as_object_mut().unwrap();
     metadata.remove("managedFields");
@@ -252,11 +256,11 @@ fn json(world: &BTreeMap<String, Value>) -> String {
 fn exit(what: &str, output: &Output, expected: i32) -> Result<(), String> {
     match output.status.code() {
         Some(code) if code == expected => Ok(()),
-        code => Err(format!("the {what} ended with {code:?} instead of {expected}\n{}", said(output))),
+        code => Err(format!("the {what} ended with {code:?} instead of {expected}\n{}", output_text(output))),
     }
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!(
         "stdout:\n{}stderr:\n{}",
         String::from_utf8_lossy(&output.stdout),

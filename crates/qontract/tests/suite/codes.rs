@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::support::command;
-use qontract_diagnostics::code::{Entry, TABLE};
+use qontract_diagnostics::code::{CodeEntry, TABLE};
 use qontract_testkit::{Scratch, example};
 
 #[test]
@@ -17,7 +17,7 @@ fn the_repo_that_examples_stand_on_is_without_findings() {
 
 #[test]
 fn the_example_of_every_code_reports_that_code() {
-    for Entry { code, text, .. } in TABLE {
+    for CodeEntry { code, text, .. } in TABLE {
         // Some need more than the small repo has.
         let is_full = text.contains("\nIn `examples/app-interface`");
         let scratch = if is_full { Scratch::copy_of(&example()) } else { base() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::loopback::{Loopback, Reply};
-use crate::support::operator::{stderr, with, world};
+use crate::support::operator::{operator_fixture, run_with, stderr};
 use qontract_testkit::cluster::shared;
 use qontract_testkit::{Scratch, example};
 use serde_json::Value;
@@ -267,15 +267,15 @@ fn on_a_real_cluster_missing_permissions_are_named_real_cluster() {
 const DRY: [&str; 6] = ["reconcile", "openshift-namespaces", "--dry-run", "--data", "repo", "--config"];
 
 /// A dry run with this configuration: its exit code and its output.
-fn run_with(scratch: &Scratch, config: &str) -> (Option<i32>, String) {
+fn dry_run_with(scratch: &Scratch, config: &str) -> (Option<i32>, String) {
     scratch.write("conf/config.toml", config);
-    let output = with(scratch.path(), &[], &[&DRY[..], &["conf/config.toml", "--runs", "runs"]].concat());
+    let output = run_with(scratch.path(), &[], &[&DRY[..], &["conf/config.toml", "--runs", "runs"]].concat());
     (output.status.code(), stderr(&output))
 }
 
 #[test]
 fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
-    let scratch = world();
+    let scratch = operator_fixture();
     for (config, expect) in [
         ("[kubernets]\n", "line 1: unknown table `[kubernets]`: did you mean `[kubernetes]`?"),
         (
@@ -294,7 +294,7 @@ fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
         ("vault = \"s3cret\"\n", "line 1: `vault` must be a table"),
         ("[templates]\ngithub_token = \"s3cret\"\n", "line 2: `templates.github_token` must be a table"),
     ] {
-        let (code, printed) = run_with(&scratch, config);
+        let (code, printed) = dry_run_with(&scratch, config);
         assert_eq!(code, Some(2), "{printed}");
         assert!(printed.contains(&format!("error: `conf/config.toml`, {expect}")), "{printed}");
         assert!(!printed.contains("s3cret") && !printed.contains("5318008"), "{printed}");
@@ -303,28 +303,28 @@ fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
 
 #[test]
 fn a_configuration_of_the_peer_is_accepted() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let config = "debug = true\n[sandbox]\ndirectory = \"sandbox\"\n[smtp]\nserver = \"x\"\nport = 25\n[qontract-api]\nserver = \"x\"\ntoken = \"y\"\n[app-sre.creds.forge]\ntoken = \"z\"\n[vault-dev]\nserver = \"x\"\n[integration.forge]\ntoken = \"t\"\n";
-    let (code, printed) = run_with(&scratch, config);
+    let (code, printed) = dry_run_with(&scratch, config);
     assert_eq!(code, Some(0), "{printed}");
 }
 
 #[test]
 fn a_missing_configuration_is_a_usage_error() {
-    let scratch = world();
-    let output = with(scratch.path(), &[], &[&DRY[..], &["nope.toml"]].concat());
+    let scratch = operator_fixture();
+    let output = run_with(scratch.path(), &[], &[&DRY[..], &["nope.toml"]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("error: cannot read `nope.toml`: No such file"), "{}", stderr(&output));
     scratch.write("broken.toml", "[guards\n");
-    let output = with(scratch.path(), &[], &["integrations", "--config", "broken.toml"]);
+    let output = run_with(scratch.path(), &[], &["integrations", "--config", "broken.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("`broken.toml`, line 1: "), "{}", stderr(&output));
 }
 
 #[test]
 fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
-    let scratch = world();
-    let (code, printed) = run_with(&scratch, "[sandbox]\ndirectory = \"own\"\n");
+    let scratch = operator_fixture();
+    let (code, printed) = dry_run_with(&scratch, "[sandbox]\ndirectory = \"own\"\n");
     assert_eq!(code, Some(0), "{printed}");
     let words = [
         "reconcile",
@@ -336,7 +336,7 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
         "--config",
         "conf/config.toml",
     ];
-    let real = with(scratch.path(), &[], &words);
+    let real = run_with(scratch.path(), &[], &words);
     assert!(real.status.success(), "{}", stderr(&real));
     assert!(scratch.path().join("conf/own/clusters").is_dir() && !scratch.path().join("own").exists());
     for (config, expect) in [
@@ -357,7 +357,7 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
             "error: `kubernetes.clusters.cliffs-stage.context` is the context of a kubeconfig",
         ),
     ] {
-        let (code, printed) = run_with(&scratch, config);
+        let (code, printed) = dry_run_with(&scratch, config);
         assert_eq!(code, Some(2), "{printed}");
         assert!(printed.contains(expect), "{printed}");
     }
@@ -365,15 +365,16 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
 
 #[test]
 fn a_cluster_that_the_data_does_not_have_is_a_warning_with_the_nearest() {
-    let scratch = world();
-    let (code, printed) = run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
+    let scratch = operator_fixture();
+    let (code, printed) =
+        dry_run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
     let expect = "warning: `[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?";
     assert!(printed.contains(expect), "{code:?} {printed}");
 }
 
 #[test]
 fn every_wrong_key_has_a_row() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("config.toml", "[guards]\nkeyz = 1\nwindow_hour = 2\n[promtool]\npth = \"x\"\n");
     let (code, rows) = rows(scratch.path(), &["--config", "config.toml"]);
     assert_eq!(code, 1);
@@ -390,7 +391,7 @@ fn every_wrong_key_has_a_row() {
 
 #[test]
 fn the_removal_ledger_is_checked() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let ledger = || {
         let arguments = ["--data", "repo", "--runs", "runs"];
         let (_, rows) = rows(scratch.path(), &arguments);
@@ -398,7 +399,7 @@ fn the_removal_ledger_is_checked() {
     };
     assert!(ledger().starts_with("warning removal ledger: "), "{}", ledger());
     assert!(ledger().ends_with("nothing is removed without approval"), "{}", ledger());
-    let init = with(scratch.path(), &[], &["journal", "init", "--runs", "runs"]);
+    let init = run_with(scratch.path(), &[], &["journal", "init", "--runs", "runs"]);
     assert!(init.status.success(), "{}", stderr(&init));
     assert_eq!(ledger(), "ok removal ledger: runs/journal, 0 integrations");
     scratch.write("runs/journal/format", "{\"truncated");

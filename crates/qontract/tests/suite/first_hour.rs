@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::loopback::{Loopback, Reply};
-use crate::support::operator::{stderr, with, world};
+use crate::support::operator::{operator_fixture, run_with, stderr};
 use qontract_testkit::Scratch;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn stdout(output: &Output) -> String {
 /// The rows of `config check`, each as `STATUS CHECK: DETAIL`, and the exit code.
 fn check(folder: &Path, more: &[&str]) -> (i32, Vec<String>) {
     let words = [&["config", "check", "--config", "config.toml", "-o", "json"], more].concat();
-    let output = with(folder, &[("SET", "1")], &words);
+    let output = run_with(folder, &[("SET", "1")], &words);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
     let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
@@ -33,7 +33,7 @@ fn has(rows: &[String], expect: &str) {
 
 /// A configuration with one program.
 fn program(name: &str, command: &str, more: &str) -> Scratch {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write(
         "config.toml",
         format!("[sandbox]\ndirectory = \"box\"\n[integrations.{name}]\ncommand = {command}\n{more}"),
@@ -123,12 +123,12 @@ fn the_smallest_program_of_the_page_works_as_written() {
     scratch.write("hello.sh", format!("{program}\n"));
     scratch.write("config.toml", format!("{config}\n"));
     let words: Vec<&str> = command.strip_prefix("qontract ").unwrap().split(' ').collect();
-    let output = with(scratch.path(), &[], &words);
+    let output = run_with(scratch.path(), &[], &words);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("ok       integration hello"), "{text}");
     let output =
-        with(scratch.path(), &[], &["integrations", "list", "--config", "config.toml", "-o", "name"]);
+        run_with(scratch.path(), &[], &["integrations", "list", "--config", "config.toml", "-o", "name"]);
     assert!(stdout(&output).lines().any(|line| line == "hello"), "{}", stdout(&output));
 }
 
@@ -138,7 +138,7 @@ fn integrations_are_listed_for_scripts() {
     scratch.write("cards.sh", format!("{DESCRIBE}\n"));
     let run = |words: &[&str]| {
         let words = [&["integrations"], words, &["--config", "config.toml"]].concat();
-        let output = with(scratch.path(), &[], &words);
+        let output = run_with(scratch.path(), &[], &words);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
         stdout(&output)
     };
@@ -161,7 +161,7 @@ fn integrations_are_listed_for_scripts() {
         flags.as_array().unwrap().iter().find(|flag| flag["name"] == "cluster-name").unwrap().clone();
     assert_eq!(cluster["selects"], "cluster");
     let output =
-        with(scratch.path(), &[], &["integrations", "-o", "json", "schemas", "openshift-namespaces"]);
+        run_with(scratch.path(), &[], &["integrations", "-o", "json", "schemas", "openshift-namespaces"]);
     assert_eq!(output.status.code(), Some(2), "a format of the list is none of the schemas");
 }
 
@@ -169,7 +169,7 @@ fn integrations_are_listed_for_scripts() {
 fn help_names_every_way_to_the_configuration() {
     let scratch = Scratch::new();
     let help = |words: &[&str]| {
-        let text = stdout(&with(scratch.path(), &[], words));
+        let text = stdout(&run_with(scratch.path(), &[], words));
         let (_, text) = text.split_once("--config <FILE>").unwrap_or_else(|| panic!("{words:?}: {text}"));
         // The text of the option, up to the next one, in one line.
         let lines = text.lines().take_while(|line| !line.trim_start().starts_with('-'));
@@ -199,14 +199,14 @@ fn unusable_serve_arguments_are_a_usage_error_of_one_line() {
         (&["serve", "--bundle", "nowhere.json"], "error: `nowhere.json` is not a file\n"),
         (&["serve", "--bundle", "fs://nowhere.json"], "error: `fs://nowhere.json` is not a file\n"),
     ] {
-        let output = with(scratch.path(), &[], words);
+        let output = run_with(scratch.path(), &[], words);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), expect));
     }
 }
 
 #[test]
 fn a_browser_gets_the_query_page() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     let words = ["serve", "repo", "--listen", "127.0.0.1:0"];
     let mut running = crate::support::running::Running::of(command.current_dir(scratch.path()).args(words));
@@ -236,7 +236,7 @@ fn a_browser_gets_the_query_page() {
 
 #[test]
 fn colours_of_explain_and_get_follow_the_common_rules() {
-    let scratch = world();
+    let scratch = operator_fixture();
     for (words, styled) in [
         (&["explain", "Q2041"][..], "\u{1b}[1;31merror[Q2041]\u{1b}[0m\u{1b}[1m: "),
         (&["explain"], "\u{1b}[1;31merror  \u{1b}[0m"),
@@ -266,7 +266,7 @@ fn colours_of_explain_and_get_follow_the_common_rules() {
 
 /// A data repo whose cluster is at this address, and a configuration with a token for it.
 fn with_cluster(server: &str, more: &str) -> Scratch {
-    let scratch = world();
+    let scratch = operator_fixture();
     let file = "repo/data/clusters/cliffs-stage.yml";
     let text = scratch.read(file);
     let line = text.lines().find(|line| line.starts_with("serverUrl:")).unwrap().to_owned();
@@ -340,9 +340,9 @@ fn a_server_with_a_ca_certificate_is_reported_with_cause_and_remedy() {
 
 #[test]
 fn validate_renders_templates_and_reports_failures() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let validate = |more: &[&str]| {
-        let output = with(scratch.path(), &[], &[&["validate", "repo"], more].concat());
+        let output = run_with(scratch.path(), &[], &[&["validate", "repo"], more].concat());
         (output.status.code().unwrap(), stdout(&output))
     };
     assert_eq!(validate(&[]), (0, "no findings\n".to_owned()));
@@ -385,36 +385,36 @@ fn validate_renders_templates_and_reports_failures() {
 
 #[test]
 fn a_template_that_needs_a_secret_is_left_to_the_plan() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";
     let good = scratch.read(template);
     // Its output may depend on the secret, so that nothing is reported.
     for more in ["", "  nothing: {{ vault('shop/none', 'field').nothing }}\n"] {
         scratch.write(template, format!("{good}  secret: {{{{ vault('shop/none', 'field') }}}}\n{more}"));
-        let output = with(scratch.path(), &[], &["validate", "repo"]);
+        let output = run_with(scratch.path(), &[], &["validate", "repo"]);
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "no findings\n"));
     }
 }
 
 #[test]
 fn a_template_that_fails_does_not_stop_runs_of_other_objects() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("repo/resources/shop/app-config.configmap.yaml.j2", "{{ no_such_variable }}\n");
     let words = "reconcile openshift-namespaces --data repo --sandbox box --runs runs";
-    let output = with(scratch.path(), &[], &words.split(' ').collect::<Vec<_>>());
+    let output = run_with(scratch.path(), &[], &words.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]
 fn config_init_writes_a_file_that_config_check_accepts() {
     use std::os::unix::fs::PermissionsExt as _;
-    let scratch = world();
-    let output = with(scratch.path(), &[], &["config", "init"]);
+    let scratch = operator_fixture();
+    let output = run_with(scratch.path(), &[], &["config", "init"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "wrote qontract.toml\n"));
     assert_eq!(stderr(&output), "", "it is in a default place");
     let file = scratch.path().join("qontract.toml");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "it may hold credentials");
-    let output = with(scratch.path(), &[], &["config", "check", "--data", "repo"]);
+    let output = run_with(scratch.path(), &[], &["config", "check", "--data", "repo"]);
     let text = stdout(&output);
     assert!(
         output.status.success() && text.contains("ok       configuration  qontract.toml (default place)"),
@@ -422,14 +422,14 @@ fn config_init_writes_a_file_that_config_check_accepts() {
     );
     // An existing file is not replaced.
     scratch.write("qontract.toml", "[kubernetes]\n");
-    let output = with(scratch.path(), &[], &["config", "init"]);
+    let output = run_with(scratch.path(), &[], &["config", "init"]);
     assert_eq!(
         (output.status.code(), stderr(&output).as_str()),
         (Some(2), "error: `qontract.toml` exists already\n")
     );
     assert_eq!(scratch.read("qontract.toml"), "[kubernetes]\n");
     // Inside a data repo it is not read unless it is named.
-    let output = with(&scratch.path().join("repo"), &[], &["config", "init"]);
+    let output = run_with(&scratch.path().join("repo"), &[], &["config", "init"]);
     assert!(stderr(&output).contains("pass `--config qontract.toml`"), "{}", stderr(&output));
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::support::limited::run;
+use crate::support::bounded_output::run;
 use qontract_testkit::{Scratch, example, not_tested};
 
 #[test]

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time after which a command counts as hanging. Far less than the deadline of a `git` process.
-const HANGS: Duration = Duration::from_secs(30);
+const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the folder,
 /// `HEAD` a revision of it, and a command that begins with `IN` runs in the folder; `SANDBOX` and `RUNS`,
@@ -87,17 +87,17 @@ fn reads_a_revision(arguments: &[&str]) -> bool {
 }
 
 /// The result of a command.
-struct Outcome {
+struct CommandOutcome {
     code: Option<i32>,
     text: String,
 }
 
 /// The setup of an attack: a folder for commands, and a file that only the attack writes.
-struct Stage {
+struct AttackFixture {
     scratch: Scratch,
 }
 
-impl Stage {
+impl AttackFixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         fs::create_dir(scratch.path().join("tmp")).unwrap();
@@ -131,7 +131,7 @@ impl Stage {
     }
 
     /// Runs a command with a time limit.
-    fn run(&self, arguments: &[&str], data: &str) -> Outcome {
+    fn run(&self, arguments: &[&str], data: &str) -> CommandOutcome {
         let (out, err) = (self.path("tmp/stdout"), self.path("tmp/stderr"));
         let mut command = self.command();
         let arguments = match arguments.split_first() {
@@ -159,7 +159,7 @@ impl Stage {
             ended.send(()).ok();
             status
         });
-        let is_hanging = end.recv_timeout(HANGS).is_err();
+        let is_hanging = end.recv_timeout(HANG_TIMEOUT).is_err();
         if is_hanging {
             kill_process(pid, Signal::KILL).unwrap();
         }
@@ -169,12 +169,12 @@ impl Stage {
         fs::remove_file(out).unwrap();
         fs::remove_file(err).unwrap();
         assert!(!is_hanging, "it hangs: {text}");
-        Outcome { code: status.code(), text }
+        CommandOutcome { code: status.code(), text }
     }
 
     /// Runs every command, and checks that the attack had no effect and that no process or file is left
     /// behind.
-    fn attack(&self, data: &str, check: impl Fn(&[&str], i32, &Outcome)) {
+    fn attack(&self, data: &str, check: impl Fn(&[&str], i32, &CommandOutcome)) {
         for (arguments, code) in COMMANDS {
             let outcome = self.run(arguments, data);
             self.unharmed(arguments);
@@ -221,11 +221,11 @@ impl Stage {
     }
 }
 
-fn works(arguments: &[&str], code: i32, outcome: &Outcome) {
+fn works(arguments: &[&str], code: i32, outcome: &CommandOutcome) {
     assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.text);
 }
 
-fn ends(arguments: &[&str], _: i32, outcome: &Outcome) {
+fn ends(arguments: &[&str], _: i32, outcome: &CommandOutcome) {
     assert!(
         outcome.code.is_some_and(|code| code < 100),
         "{arguments:?}: {:?} {}",
@@ -235,7 +235,7 @@ fn ends(arguments: &[&str], _: i32, outcome: &Outcome) {
 }
 
 /// Files that make a folder look like a bare repository, whose missing commit would be fetched by a command.
-fn embed_bare_repository(stage: &Stage, folder: &str) {
+fn embed_bare_repository(stage: &AttackFixture, folder: &str) {
     let write = |name: &str, text: &str| drop(stage.scratch.write(&format!("{folder}/{name}"), text));
     write("HEAD", "ref: refs/heads/main\n");
     write("refs/heads/main", "1111111111111111111111111111111111111111\n");
@@ -252,7 +252,7 @@ fn embed_bare_repository(stage: &Stage, folder: &str) {
 
 #[test]
 fn a_bare_repository_among_the_files_of_a_clone_is_not_taken_for_the_repository() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("mono/sub");
     embed_bare_repository(&stage, "mono/sub");
     stage.git("mono", &["init", "--quiet", "--initial-branch=main"]);
@@ -268,7 +268,7 @@ fn a_bare_repository_among_the_files_of_a_clone_is_not_taken_for_the_repository(
 
 #[test]
 fn a_folder_that_passes_for_a_bare_repository_runs_nothing() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("folder");
     embed_bare_repository(&stage, "folder");
     stage.attack("folder", ends);
@@ -277,7 +277,7 @@ fn a_folder_that_passes_for_a_bare_repository_runs_nothing() {
 
 #[test]
 fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("origin");
     stage.git("origin", &["init", "--quiet", "--initial-branch=main"]);
     stage.git("origin", &["add", "--all"]);
@@ -307,7 +307,7 @@ fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
 }
 
 /// Everything in a Git directory that names a program or a file to read.
-fn hostile_git_dir(stage: &Stage, repo: &str) {
+fn hostile_git_dir(stage: &AttackFixture, repo: &str) {
     let (payload, fifo) = (stage.payload(), stage.fifo("fifo").display().to_string());
     let config = format!(
         "[core]\n repositoryformatversion = 1\n bare = false\n fsmonitor = \"{payload}\"\n hooksPath = {hooks}\n \
@@ -341,7 +341,7 @@ fn hostile_git_dir(stage: &Stage, repo: &str) {
 
 #[test]
 fn a_hostile_git_directory_runs_nothing_and_does_not_block() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("repo");
     stage.scratch.write("repo/.gitattributes", "* filter=x diff=x\n");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
@@ -355,7 +355,7 @@ fn a_hostile_git_directory_runs_nothing_and_does_not_block() {
 
 #[test]
 fn objects_that_are_missing_are_not_fetched() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("repo");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
     stage.git("repo", &["add", "--all"]);
@@ -379,7 +379,7 @@ fn objects_that_are_missing_are_not_fetched() {
 /// Writes a loose blob whose header states a size that its content does not have; its id.
 ///
 /// `git` reads the size from the header, as it does for a blob that is really that large and compresses well.
-fn blob_of_stated_size(stage: &Stage, repo: &str, size: u64) -> String {
+fn blob_of_stated_size(stage: &AttackFixture, repo: &str, size: u64) -> String {
     let content = format!("blob {size}\0xxxx");
     let length = u16::try_from(content.len()).unwrap();
     // A zlib stream with one stored block.
@@ -400,7 +400,7 @@ fn blob_of_stated_size(stage: &Stage, repo: &str, size: u64) -> String {
 
 #[test]
 fn a_link_of_gigabytes_is_refused_by_its_size() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("repo");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
     stage.git("repo", &["add", "--all"]);
@@ -424,7 +424,7 @@ fn a_link_of_gigabytes_is_refused_by_its_size() {
 
 #[test]
 fn a_name_like_an_option_is_a_name() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("repo");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
     stage.git("repo", &["add", "--all"]);
@@ -459,7 +459,7 @@ fn a_name_like_an_option_is_a_name() {
 
 #[test]
 fn a_repository_with_alternates_is_refused_with_a_hint() {
-    let stage = Stage::new();
+    let stage = AttackFixture::new();
     stage.data("repo");
     stage.git("repo", &["init", "--quiet", "--initial-branch=main"]);
     stage.git("repo", &["add", "--all"]);

@@ -220,13 +220,13 @@ const ROWS: &str = "
 ";
 
 /// A command line and the expectation about its output.
-struct Row {
+struct OutputRow {
     environment: Vec<(String, String)>,
     line: Vec<String>,
     shows: bool,
 }
 
-impl Row {
+impl OutputRow {
     fn all() -> Vec<Self> {
         ROWS.lines().map(str::trim).filter(|line| !line.is_empty()).map(Self::of).collect()
     }
@@ -298,7 +298,7 @@ fn every_command_has_a_row() {
     let mut found = BTreeSet::new();
     commands(&[], &mut found);
     assert!(found.len() > 20, "{found:?}");
-    let rows: Vec<String> = Row::all().iter().map(|row| row.line.join(" ") + " ").collect();
+    let rows: Vec<String> = OutputRow::all().iter().map(|row| row.line.join(" ") + " ").collect();
     let has_row = |name: &String| rows.iter().any(|row| row.starts_with(&format!("{name} ")));
     let without: Vec<&String> = found.iter().filter(|name| !has_row(name)).collect();
     assert!(without.is_empty(), "commands that are not run over hostile data: {without:?}");
@@ -307,7 +307,7 @@ fn every_command_has_a_row() {
 #[test]
 fn every_command_prints_hostile_data_as_escapes() {
     let scratch = world();
-    let wrong: Vec<String> = Row::all().iter().filter_map(|row| row.problem(&scratch)).collect();
+    let wrong: Vec<String> = OutputRow::all().iter().filter_map(|row| row.problem(&scratch)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -330,7 +330,7 @@ fn all_colours_come_from_our_styles() {
         "plan base repo --sandbox empty --runs plans --config config.toml --full",
         "reconcile service-dependencies --data repo --config config.toml --runs runs --dry-run",
     ] {
-        let text = Row::of(&format!("+ {line}")).output(&scratch, ("CLICOLOR_FORCE", "1"));
+        let text = OutputRow::of(&format!("+ {line}")).output(&scratch, ("CLICOLOR_FORCE", "1"));
         assert!(text.contains("\u{1b}["), "`{line}` is coloured: {text}");
         assert!(!text.contains("\u{1b}[35;7m"), "`{line}` shows the colours of the data");
         let rest = text.replace('\u{1b}', "");

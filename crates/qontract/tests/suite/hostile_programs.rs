@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::support::limited::run;
+use crate::support::bounded_output::run;
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::limited::{Output, run};
+use crate::support::bounded_output::{BoundedOutput, run};
 use crate::support::loopback::{Loopback, Reply};
 use crate::support::running::Running;
 use qontract_testkit::{Scratch, example};
@@ -38,7 +38,7 @@ fn stage(entries: &str) -> Scratch {
 const TEMPLATE: &str = "managedResourceTypes: [ConfigMap]\nopenshiftResources:\n- {provider: resource-template, path: /x.yaml.j2}\n";
 
 /// A template that calls a function, with these settings of `[templates]`.
-fn template(scratch: &Scratch, call: &str, settings: &str) -> Output {
+fn template(scratch: &Scratch, call: &str, settings: &str) -> BoundedOutput {
     let text =
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata:\n  x: \"{{{{ {call} }}}}\"\n");
     scratch.write("repo/resources/x.yaml.j2", text);
@@ -124,7 +124,7 @@ fn an_s3_endpoint_has_a_scheme_a_host_and_a_port() {
 const SECRET: &str = "openshiftResources:\n- {provider: vault-secret, path: secret/search, version: 1}\n";
 
 /// A run that reads a secret from this Vault, by this login.
-fn vault_secret(scratch: &Scratch, server: &Loopback, login: &str) -> Output {
+fn vault_secret(scratch: &Scratch, server: &Loopback, login: &str) -> BoundedOutput {
     let config = format!("[sandbox]\ndirectory = \"sandbox\"\n[vault]\nserver = {:?}\n{login}", server.url());
     scratch.write("config.toml", config);
     run(
@@ -286,7 +286,7 @@ fn the_health_listener_admits_what_a_server_admits() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command.current_dir(scratch.path()).args(words.split(' '));
         let mut running = if words.starts_with("up") {
-            Running::telling_on_stdout(&mut command)
+            Running::with_log_on_stdout(&mut command)
         } else {
             Running::of(&mut command)
         };

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::command::qontract;
 use crate::support::loopback::{Loopback, Reply};
 use crate::support::running::{Running, get};
-use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, Said};
+use crate::support::secrets_repo::{CommandResult, OBJECTS, SELECTED, SecretsRepo};
 use qontract_testkit::eventually;
 use qontract_testkit::vault::{ROOT, TestVault};
 use serde_json::json;
@@ -26,7 +26,7 @@ fn secrets(own: &str, other: &str) -> String {
 }
 
 /// Asserts that the output does not depend on the values of these secrets.
-fn says_the_same(repo: &Repo, secrets: [&str; 2], run: impl Fn() -> Said) -> Said {
+fn says_the_same(repo: &SecretsRepo, secrets: [&str; 2], run: impl Fn() -> CommandResult) -> CommandResult {
     let [one, other] = secrets.map(|secrets| {
         repo.secrets(secrets);
         run()
@@ -39,7 +39,7 @@ const LEAKING_NAME: &str = "leak{% for c in vault('shop/other', 'client_secret')
 
 #[test]
 fn a_secret_that_only_head_names_is_not_read_in_a_check() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let own = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
     repo.template("base", &own);
     let note = "which is new in this change and is not read before it is merged";
@@ -94,7 +94,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
 
 #[test]
 fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     repo.secrets(&secrets("canary-own", "canary-other"));
     let entry = |path: &str, version: u32| {
         format!("- {{provider: vault-secret, name: s, path: {path}, version: {version}}}\n")
@@ -104,7 +104,7 @@ fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed()
     // The cluster has the object that the base declares, and one that is no longer declared.
     assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
     let made = repo.scratch.read(&format!("{OBJECTS}/Secret/s.yaml"));
-    repo.world("Secret/old", &made.replace("name: s\n", "name: old\n"));
+    repo.write_object("Secret/old", &made.replace("name: s\n", "name: old\n"));
     for (path, version) in [("shop/other", 1), ("shop/own", 2)] {
         repo.entries("head", &entry(path, version));
         let messages = repo.check(VAULT_SECRETS);
@@ -120,7 +120,7 @@ fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed()
 
 #[test]
 fn the_store_is_not_queried_for_secrets_that_only_head_names() {
-    let (repo, vault) = (Repo::new(), TestVault::start());
+    let (repo, vault) = (SecretsRepo::new(), TestVault::start());
     vault.put("own", &json!({"password": "canary-own"}));
     vault.put("other", &json!({"client_secret": "canary-other"}));
     let config = format!(
@@ -151,7 +151,7 @@ fn the_store_is_not_queried_for_secrets_that_only_head_names() {
 
 #[test]
 fn a_template_may_not_take_an_identity_from_a_secret() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let letters = "{% for c in vault('shop/other', 'client_secret') %}.{{ c }}{% endfor %}";
     let refused = "takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused";
     let no_object = "is not an object when secrets are replaced by their addresses";
@@ -196,7 +196,7 @@ fn a_template_may_not_take_an_identity_from_a_secret() {
             let mut all = Vec::new();
             for secret in ["madeup", "hidden"] {
                 repo.secrets(&secrets("x", secret));
-                repo.world("ConfigMap/any", "");
+                repo.write_object("ConfigMap/any", "");
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
                 let messages = repo.reconcile(RESOURCES, options);
                 assert!(!messages.text.contains("m.a.d.e"), "{template}: {}", messages.text);
@@ -221,7 +221,7 @@ fn a_template_may_not_take_an_identity_from_a_secret() {
 
 #[test]
 fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let mut lines = "data:\n  a: \"{% set c = vault('shop/own', 'password')[0] %}{% if false %}\n".to_owned();
     for letter in 'a'..='z' {
         lines += &format!("    {{% elif c == '{letter}' %}}{{{{ nope_{letter} }}}}\n");
@@ -240,7 +240,7 @@ fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
         let both = [both[0].as_str(), both[1].as_str()];
         for options in [&["--dry-run", "--base", "base"][..], &["--log-level", "DEBUG"][..]] {
             let messages = says_the_same(&repo, both, || {
-                repo.world("ConfigMap/any", "");
+                repo.write_object("ConfigMap/any", "");
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
                 repo.reconcile(RESOURCES, options)
             });
@@ -262,7 +262,7 @@ fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
 
 #[test]
 fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real_run() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let entry = "- {provider: vault-secret, name: s, path: shop/own, version: 1}\n";
     repo.entries("base", &entry.replace("name: s", "name: r"));
     repo.entries("head", entry);
@@ -296,7 +296,7 @@ fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real
 
 #[test]
 fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let text = |key: &str| config_map("x", &format!("data:\n  plain: a\n  {key}: b\n"));
     repo.template("head", &text("old"));
     assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
@@ -328,7 +328,7 @@ fn letters(body: &str) -> String {
 
 #[test]
 fn a_template_that_detects_placeholders_shows_neither_fields_nor_their_number() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let own = |lines: &str| {
         config_map("own", &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{lines}"))
     };
@@ -360,7 +360,7 @@ fn a_template_that_detects_placeholders_shows_neither_fields_nor_their_number() 
 
 #[test]
 fn no_external_request_depends_on_a_secret() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let server = Loopback::start(|_| Reply::Full("200 OK", String::new(), "x".to_owned()));
     let body = format!("  p{{{{ i }}}}: \"{{{{ url('{}/ok/' ~ i ~ c) }}}}\"", server.url());
     let own = config_map(
@@ -386,7 +386,7 @@ fn no_external_request_depends_on_a_secret() {
     assert_eq!(requests[0], requests[1]);
 }
 
-fn guess(repo: &Repo) {
+fn guess(repo: &SecretsRepo) {
     let own = "- {provider: resource-template, path: /own.yaml.j2}\n";
     let text = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
     repo.resource("base", "own.yaml.j2", &text);
@@ -402,15 +402,15 @@ fn guess(repo: &Repo) {
         repo.resource("head", &format!("{name}.yaml"), &config_map(&name, &format!("  labels:\n{labels}")));
         entries += &format!("- {{provider: resource, path: /{name}.yaml}}\n");
         let labels = labels.replace("guess-", "other-");
-        repo.world(&format!("ConfigMap/{name}"), &config_map(&name, &format!("  labels:\n{labels}")));
+        repo.write_object(&format!("ConfigMap/{name}"), &config_map(&name, &format!("  labels:\n{labels}")));
     }
     repo.entries("head", &entries);
-    repo.world("ConfigMap/own", &config_map("own", "data: {a: x}\n"));
+    repo.write_object("ConfigMap/own", &config_map("own", "data: {a: x}\n"));
 }
 
 #[test]
 fn a_right_guess_looks_like_a_wrong_one() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     guess(&repo);
     let both = [secrets("guess-0500-abcdef", ""), secrets("nobody-guesses-this", "")];
     let both = [both[0].as_str(), both[1].as_str()];
@@ -431,7 +431,7 @@ fn a_right_guess_looks_like_a_wrong_one() {
 
 #[test]
 fn values_in_no_file_of_head_are_redacted_and_counted() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     repo.secrets(&secrets("in-the-cluster-only", ""));
     let own = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
     repo.template("base", &own);
@@ -444,7 +444,7 @@ fn values_in_no_file_of_head_are_redacted_and_counted() {
     assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
     let made = repo.scratch.read(&format!("{OBJECTS}/ConfigMap/l.yaml"));
     assert!(made.contains("a: b\n"), "{made}");
-    repo.world("ConfigMap/l", &made.replace("a: b\n", "a: in-the-cluster-only\n"));
+    repo.write_object("ConfigMap/l", &made.replace("a: b\n", "a: in-the-cluster-only\n"));
     repo.resource("head", "l.yaml", &labels("d"));
     let messages = repo.check(RESOURCES);
     assert!(!messages.text.contains("in-the-cluster-only"), "{}", messages.text);
@@ -460,7 +460,7 @@ fn values_in_no_file_of_head_are_redacted_and_counted() {
 }
 
 /// The redaction metrics of a loop of dry runs after its first run.
-fn loop_metrics(repo: &Repo) -> Vec<String> {
+fn loop_metrics(repo: &SecretsRepo) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command
         .current_dir(repo.scratch.path())

@@ -116,7 +116,7 @@ fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_recreated() {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     let words = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--every", "1h"];
-    let mut up = Running::telling_on_stdout(&mut command(scratch.path(), &words));
+    let mut up = Running::with_log_on_stdout(&mut command(scratch.path(), &words));
     up.until("integration=openshift-namespaces");
     nest(&scratch.path().join("repo/data"), 1_500);
     up.until("Q2012");

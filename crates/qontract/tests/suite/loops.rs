@@ -52,7 +52,7 @@ fn idle_loops_release_memory_immediately() {
     for (messages, taken) in [(Some("7"), "7"), (None, "0")] {
         let mut command = qontract(&scratch);
         command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]);
-        let mut all = Running::telling_on_stdout(command.envs(messages.map(|messages| (DELAY, messages))));
+        let mut all = Running::with_log_on_stdout(command.envs(messages.map(|messages| (DELAY, messages))));
         all.until("bundle ");
         assert_eq!(delay(&all), taken, "unless the variable is set");
     }

@@ -6,17 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::loopback::{Loopback, Reply};
-use crate::support::operator::{stderr, with, world};
+use crate::support::operator::{operator_fixture, run_with, stderr};
 use qontract_testkit::Scratch;
 
 #[test]
 fn the_configuration_is_found_in_its_default_locations() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let refused = |printed: &str, file: &str| {
         assert!(printed.contains(&format!("`{file}`, line 1: unknown table")), "{printed}");
     };
     let listed = |folder: &str| {
-        with(&scratch.path().join(folder), &[("HOME", scratch.path().to_str().unwrap())], &["integrations"])
+        run_with(
+            &scratch.path().join(folder),
+            &[("HOME", scratch.path().to_str().unwrap())],
+            &["integrations"],
+        )
     };
     scratch.write("empty/here", "");
     assert!(listed("empty").status.success());
@@ -29,25 +33,25 @@ fn the_configuration_is_found_in_its_default_locations() {
     scratch.write("empty/qontract.toml", "[guard]\n");
     refused(&stderr(&listed("empty")), "qontract.toml");
     scratch.write("empty/named.toml", "");
-    let named = with(&scratch.path().join("empty"), &[], &["integrations", "--config", "named.toml"]);
+    let named = run_with(&scratch.path().join("empty"), &[], &["integrations", "--config", "named.toml"]);
     assert!(named.status.success(), "{}", stderr(&named));
     let variable =
-        with(&scratch.path().join("empty"), &[("QONTRACT_CONFIG", "named.toml")], &["integrations"]);
+        run_with(&scratch.path().join("empty"), &[("QONTRACT_CONFIG", "named.toml")], &["integrations"]);
     assert!(variable.status.success(), "{}", stderr(&variable));
     // The peer's tools read it only if it is named.
     let peer =
         ["peer", "reconcile", "--dry-run", "query-validator", "--data", "../repo", "--runs", "../runs"];
-    let peer = with(&scratch.path().join("empty"), &[], &peer);
+    let peer = run_with(&scratch.path().join("empty"), &[], &peer);
     assert!(!stderr(&peer).contains("unknown table"), "{}", stderr(&peer));
 }
 
 #[test]
 fn a_data_repo_never_provides_the_configuration() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let program = scratch.path().join("ran");
     let config = format!("[integrations.evil]\ncommand = [\"touch\", {:?}]\n", program.display());
     scratch.write("repo/qontract.toml", &config);
-    let output = with(&scratch.path().join("repo"), &[], &["integrations"]);
+    let output = run_with(&scratch.path().join("repo"), &[], &["integrations"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let note = "note: `qontract.toml` is not read, because it is inside a data repo or a Git work tree; pass `--config qontract.toml`";
     assert!(stderr(&output).contains(note), "{}", stderr(&output));
@@ -56,14 +60,17 @@ fn a_data_repo_never_provides_the_configuration() {
     scratch.write("work/.git/HEAD", "");
     scratch.write("work/below/qontract.toml", &config);
     let above = scratch.path().parent().unwrap().to_str().unwrap();
-    let output =
-        with(&scratch.path().join("work/below"), &[("GIT_CEILING_DIRECTORIES", above)], &["integrations"]);
+    let output = run_with(
+        &scratch.path().join("work/below"),
+        &[("GIT_CEILING_DIRECTORIES", above)],
+        &["integrations"],
+    );
     assert!(stderr(&output).contains(note) && !program.exists(), "{}", stderr(&output));
 }
 
 #[test]
 fn a_ceiling_does_not_make_a_configuration_trusted() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("repo/qontract.toml", "[integrations.evil]\ncommand = [\"false\"]\n");
     scratch.write("work/.git/HEAD", "");
     for folder in ["repo/data", "work"] {
@@ -74,7 +81,7 @@ fn a_ceiling_does_not_make_a_configuration_trusted() {
     {
         let (folder, ceiling) = (scratch.path().join(folder), scratch.path().join(ceiling));
         let variables = [("GIT_CEILING_DIRECTORIES", ceiling.to_str().unwrap())];
-        let output = with(&folder, &variables, &["integrations"]);
+        let output = run_with(&folder, &variables, &["integrations"]);
         assert!(stderr(&output).contains("note: `qontract.toml` is not read"), "{}", stderr(&output));
         assert!(!stderr(&output).contains("evil"), "{}", stderr(&output));
     }
@@ -82,15 +89,15 @@ fn a_ceiling_does_not_make_a_configuration_trusted() {
 
 #[test]
 fn an_ignored_configuration_is_noted_even_if_the_users_is_read() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("repo/qontract.toml", "[integrations.evil]\ncommand = [\"false\"]\n");
     scratch.write(".config/qontract/config.toml", "[integrations.own]\ncommand = [\"false\"]\n");
     let home = [("HOME", scratch.path().to_str().unwrap())];
-    let output = with(&scratch.path().join("repo"), &home, &["integrations"]);
+    let output = run_with(&scratch.path().join("repo"), &home, &["integrations"]);
     let printed = stderr(&output);
     assert!(printed.contains("cannot start integration `own`") && !printed.contains("evil"), "{printed}");
     assert!(stderr(&output).contains("note: `qontract.toml` is not read"), "{}", stderr(&output));
-    let output = with(&scratch.path().join("repo"), &home, &["config", "check"]);
+    let output = run_with(&scratch.path().join("repo"), &home, &["config", "check"]);
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("`qontract.toml` is not read: it is inside a data repo"), "{report}");
     assert!(report.contains(".config/qontract/config.toml (default place)"), "{report}");
@@ -110,17 +117,17 @@ fn cluster(scratch: &Scratch, reply: impl Fn() -> Reply + Send + Sync + 'static)
 
 #[test]
 fn a_real_run_names_its_data_and_targets_first() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let words =
         ["reconcile", "openshift-namespaces", "--data", "repo", "--runs", "runs", "--sandbox", "sandbox"];
-    let real = with(scratch.path(), &[], &words);
+    let real = run_with(scratch.path(), &[], &words);
     assert_eq!(
         stderr(&real).lines().next(),
         Some("real run · data repo · sandbox sandbox"),
         "{}",
         stderr(&real)
     );
-    let dry = with(scratch.path(), &[], &[&words[..], &["--dry-run"]].concat());
+    let dry = run_with(scratch.path(), &[], &[&words[..], &["--dry-run"]].concat());
     assert!(!stderr(&dry).contains("real run"), "{}", stderr(&dry));
     scratch.write("config.toml", "[kubernetes]\n");
     cluster(&scratch, || Reply::Full("401 Unauthorized", String::new(), String::new()));
@@ -135,7 +142,7 @@ fn a_real_run_names_its_data_and_targets_first() {
         "config.toml",
         "--no-validate",
     ];
-    let real = with(scratch.path(), &[], &words);
+    let real = run_with(scratch.path(), &[], &words);
     let first = stderr(&real).lines().next().unwrap_or_default().to_owned();
     assert!(
         first.starts_with("real run · data repo · clusters ") && first.contains("cliffs-stage"),
@@ -153,21 +160,21 @@ fn git(folder: &Path, arguments: &[&str]) {
 
 #[test]
 fn a_modified_work_tree_is_marked_in_the_announcement_the_audit_log_and_the_record() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let repo = scratch.path().join("repo");
     git(&repo, &["init", "--quiet"]);
     git(&repo, &["add", "--all"]);
     git(&repo, &["commit", "--quiet", "--message", "all"]);
     let words =
         ["reconcile", "openshift-namespaces", "--data", "repo", "--runs", "runs", "--sandbox", "sandbox"];
-    let clean = with(scratch.path(), &[], &words);
+    let clean = run_with(scratch.path(), &[], &words);
     let first = stderr(&clean).lines().next().unwrap_or_default().to_owned();
     assert!(first.starts_with("real run · data repo @ ") && !first.contains("modified"), "{first}");
     assert!(!scratch.read("runs/trail.jsonl").contains("modified"));
     let file = "repo/data/services/catalog/namespaces/catalog-stage.yml";
     scratch.write(file, scratch.read(file).replace("name: catalog-stage", "name: catalog-staging"));
     let words = [&words[..], &["--no-validate", "-o", "json"]].concat();
-    let modified = with(scratch.path(), &[], &words);
+    let modified = run_with(scratch.path(), &[], &words);
     let first = stderr(&modified).lines().next().unwrap_or_default().to_owned();
     assert!(first.contains(" (modified) · sandbox sandbox"), "{first}");
     let record: serde_json::Value = serde_json::from_slice(&modified.stdout).unwrap();
@@ -178,11 +185,11 @@ fn a_modified_work_tree_is_marked_in_the_announcement_the_audit_log_and_the_reco
 
 #[test]
 fn run_integration_reads_qontract_config_and_names_both_variables() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("config.toml", "[kubernets]\n");
     let run = |variables: &[(&str, &str)]| {
         let own = [("INTEGRATION_NAME", "query-validator"), ("RUN_ONCE", "true"), ("PROMETHEUS_PORT", "0")];
-        let output = with(scratch.path(), &[&own, variables].concat(), &["peer", "run-integration"]);
+        let output = run_with(scratch.path(), &[&own, variables].concat(), &["peer", "run-integration"]);
         (output.status.code(), stderr(&output))
     };
     let (code, printed) = run(&[("QONTRACT_CONFIG", "config.toml")]);
@@ -211,7 +218,7 @@ fn the_peer_tools_list_their_variables() {
         ),
         ("server", &["LOAD_METHOD", "DATAFILES_FILE", "INIT_BUNDLES", "BUNDLE_SHA_TTL"]),
     ] {
-        let output = with(scratch.path(), &[], &["peer", tool, "--help"]);
+        let output = run_with(scratch.path(), &[], &["peer", tool, "--help"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(names.iter().all(|name| text.contains(&format!("\n  {name} "))), "{text}");
     }
@@ -311,7 +318,7 @@ fn names_of_variables_are_found_in_sources() {
 
 #[test]
 fn a_terminal_shows_the_progress_line() {
-    let scratch = world();
+    let scratch = operator_fixture();
     scratch.write("config.toml", "[kubernetes]\n[platform.clusters.cliffs-stage]\ntoken = \"t0ken\"\n");
     let _server = cluster(&scratch, || Reply::Never);
     let words =
@@ -325,8 +332,8 @@ fn a_terminal_shows_the_progress_line() {
 
 #[test]
 fn a_write_error_names_the_file_and_not_its_draft() {
-    let scratch = world();
-    let output = with(scratch.path(), &[], &["bundle", "repo", "-o", "nowhere/bundle.json"]);
+    let scratch = operator_fixture();
+    let output = run_with(scratch.path(), &[], &["bundle", "repo", "-o", "nowhere/bundle.json"]);
     assert!(
         stderr(&output).contains("error: cannot write `nowhere/bundle.json`: No such file or directory"),
         "{}",
@@ -337,7 +344,7 @@ fn a_write_error_names_the_file_and_not_its_draft() {
 
 #[test]
 fn network_errors_are_one_sentence_with_the_cause() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let run = |server: &str| {
         let file = "repo/data/clusters/cliffs-stage.yml";
         let text = scratch.read(file);
@@ -352,7 +359,7 @@ fn network_errors_are_one_sentence_with_the_cause() {
             "--cluster-name",
             "cliffs-stage",
         ];
-        let output = with(
+        let output = run_with(
             scratch.path(),
             &[],
             &[&words[..], &["--data", "repo", "--runs", "runs", "--config", "config.toml"]].concat(),
@@ -373,7 +380,7 @@ fn network_errors_are_one_sentence_with_the_cause() {
 
 #[test]
 fn the_root_of_a_listener_lists_what_is_served() {
-    let scratch = world();
+    let scratch = operator_fixture();
     let words = "reconcile openshift-namespaces --every 1h --data repo --sandbox sandbox --runs runs --listen 127.0.0.1:0";
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     let mut running =

@@ -13,10 +13,10 @@ const STAGE: &str = "data/services/catalog/namespaces/catalog-stage.yml";
 const HERE: [&str; 4] = ["--sandbox", "sandbox", "--runs", "runs"];
 
 /// The example as a Git repository of one commit, and a sandbox in which it is applied.
-fn made() -> Scratch {
+fn applied_example() -> Scratch {
     let scratch = repo();
     let up = qontract(scratch.path(), &[&["up", ".", "--once"], &HERE[..]].concat());
-    assert!(up.status.success(), "{}", said(&up));
+    assert!(up.status.success(), "{}", stderr(&up));
     scratch
 }
 
@@ -48,12 +48,12 @@ fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     out(output) + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
 fn integration<'r>(report: &'r Value, name: &str) -> &'r Value {
@@ -63,12 +63,12 @@ fn integration<'r>(report: &'r Value, name: &str) -> &'r Value {
 
 #[test]
 fn a_plan_is_one_report_of_all_affected_integrations() {
-    let scratch = made();
+    let scratch = applied_example();
     edit(&scratch, STAGE, "replicas: 2", "replicas: 3");
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     let output = plan(&scratch, &[]);
     let text = out(&output);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let (label, replicas) = (line_of(&scratch, STAGE, "tier: core"), line_of(&scratch, STAGE, "replicas: 3"));
     assert!(
         text.contains(&format!("openshift-namespace-labels\n  because of {label}\n  ~ label Namespace")),
@@ -81,7 +81,11 @@ fn a_plan_is_one_report_of_all_affected_integrations() {
     assert!(text.contains(&format!("--> {replicas}\n")), "{text}");
     assert!(text.contains("0 to add, 2 to change, 0 to remove, in 2 integrations; "), "{text}");
     assert!(text.contains("integrations not affected\n"), "{text}");
-    assert!(said(&output).contains("`origin/HEAD` not found; comparing with `HEAD`"), "{}", said(&output));
+    assert!(
+        stderr(&output).contains("`origin/HEAD` not found; comparing with `HEAD`"),
+        "{}",
+        stderr(&output)
+    );
     // Nothing was changed.
     assert!(
         scratch.read("sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml").contains("edge")
@@ -104,10 +108,10 @@ fn a_plan_compares_with_the_default_branch_of_the_remote() {
     for command in ["plan", "affected"] {
         let more: &[&str] = if command == "plan" { &["--sandbox", "sandbox", "--runs", "runs"] } else { &[] };
         let output = qontract(&clone, &[&[command], more].concat());
-        assert!(said(&output).contains("openshift-namespace-labels"), "{}", said(&output));
-        assert!(!said(&output).contains("not found"), "{}", said(&output));
+        assert!(stderr(&output).contains("openshift-namespace-labels"), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("not found"), "{}", stderr(&output));
         let output = qontract(&clone, &[&[command, "HEAD"], more].concat());
-        assert!(!said(&output).contains("openshift-namespace-labels"), "{}", said(&output));
+        assert!(!stderr(&output).contains("openshift-namespace-labels"), "{}", stderr(&output));
     }
 }
 
@@ -125,13 +129,13 @@ fn newer_commits_of_the_default_branch_are_not_part_of_a_change() {
     git(&["commit", "--quiet", "--all", "--message", "replicas"]);
     git(&["fetch", "--quiet"]);
     let output = qontract(&clone, &["affected"]);
-    let text = said(&output);
+    let text = stderr(&output);
     assert!(text.contains("openshift-resources: affected"), "{text}");
     assert!(!text.contains("openshift-namespace-labels: affected"), "{text}");
     assert!(text.contains("where `HEAD` left `origin/HEAD`"), "{text}");
     // If the base is named, it is compared with the tip.
     let output = qontract(&clone, &["affected", "origin/HEAD", "."]);
-    assert!(said(&output).contains("openshift-namespace-labels: affected"), "{}", said(&output));
+    assert!(stderr(&output).contains("openshift-namespace-labels: affected"), "{}", stderr(&output));
 }
 
 fn published_schema() -> jsonschema::Validator {
@@ -145,8 +149,8 @@ fn published_schema() -> jsonschema::Validator {
 fn plan_invalid(scratch: &Scratch, words: &[&str], file: &str) -> (String, Value) {
     let run = |format: &str| {
         let output = plan(scratch, &[words, &["-o", format, "--detailed-exitcode"]].concat());
-        assert_eq!(output.status.code(), Some(1), "{format}: {}", said(&output));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(file), "{format}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", stderr(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(file), "{format}: {}", stderr(&output));
         output
     };
     assert_eq!(out(&run("text")), "");
@@ -210,7 +214,7 @@ fn a_plan_of_data_that_cannot_be_bundled_names_the_side() {
 
 #[test]
 fn a_plan_as_json_follows_the_published_schema() {
-    let scratch = made();
+    let scratch = applied_example();
     edit(&scratch, STAGE, "replicas: 2", "replicas: 3");
     let output = plan(&scratch, &["HEAD", ".", "-o", "json", "--full"]);
     let report = json(&output);
@@ -228,7 +232,7 @@ fn a_plan_as_json_follows_the_published_schema() {
     assert_eq!(format!("{}:{}", location["file"].as_str().unwrap(), location["line"]), replicas);
     let run = integration(&report, "openshift-resources")["run"].as_str().unwrap();
     let explained = qontract(scratch.path(), &["explain", "run", run, "--runs", "runs"]);
-    assert!(explained.status.success(), "{}", said(&explained));
+    assert!(explained.status.success(), "{}", stderr(&explained));
     // `up --once --dry-run` prints the same form, and nothing else on stdout.
     let words = [&["up", ".", "--once", "--dry-run", "-o", "json"], &HERE[..]].concat();
     let output = qontract(scratch.path(), &words);
@@ -239,14 +243,14 @@ fn a_plan_as_json_follows_the_published_schema() {
 
 #[test]
 fn exit_codes_are_those_that_scripts_expect() {
-    let scratch = made();
+    let scratch = applied_example();
     let lines = ["plan HEAD .", "reconcile openshift-resources --dry-run", "up . --once --dry-run"];
     // Without and with `--detailed-exitcode`: nothing to do, changes, failed.
     let expect = [(0, 0), (0, 2), (1, 1)];
     let code = |line: &str, more: &[&str]| {
         let words: Vec<&str> = line.split(' ').chain(HERE).chain(more.iter().copied()).collect();
         let output = qontract(scratch.path(), &words);
-        (output.status.code().unwrap(), said(&output))
+        (output.status.code().unwrap(), stderr(&output))
     };
     let states: [&dyn Fn(); 3] = [
         &|| {},
@@ -287,7 +291,7 @@ fn exit_codes_are_those_that_scripts_expect() {
 
 #[test]
 fn held_changes_are_in_the_report_with_their_approval() {
-    let scratch = made();
+    let scratch = applied_example();
     // No ConfigMap is left of two: emptying a scope needs an approval.
     edit(&scratch, STAGE, "sharedResources:\n- $ref: /platform/shared-resources/trust.yml\n", "");
     let template = "- provider: resource-template\n  type: jinja2\n  path: /shop/app-config.configmap.yaml.j2\n  variables:\n    service: catalog\n    replicas: 2\n";
@@ -295,7 +299,7 @@ fn held_changes_are_in_the_report_with_their_approval() {
     let words = ["HEAD", ".", "-i", "openshift-resources"];
     let output = plan(&scratch, &words);
     let text = out(&output);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(text.contains("  held: - remove ConfigMap `catalog-config`"), "{text}");
     assert!(
         text.contains("2 held") && text.contains("to approve the held changes, add this to the data:"),
@@ -316,14 +320,14 @@ fn held_changes_are_in_the_report_with_their_approval() {
 
 #[test]
 fn an_integration_that_fails_does_not_stop_the_others() {
-    let scratch = made();
+    let scratch = applied_example();
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     let program = scratch.write("runs/program.sh", "echo 'it is broken' >&2\nexit 3\n");
     let config = format!("[integrations.service-dependencies]\ncommand = [\"sh\", {program:?}]\n");
     scratch.write("runs/config.toml", config);
     let output = plan(&scratch, &["HEAD", ".", "--config", "runs/config.toml"]);
     let text = out(&output);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(text.contains("service-dependencies\n  error: cannot start: "), "{text}");
     assert!(text.contains("~ label Namespace `catalog-stage`"), "{text}");
     assert!(text.contains("1 to change, 0 to remove; 1 error, in 2 integrations"), "{text}");
@@ -331,7 +335,7 @@ fn an_integration_that_fails_does_not_stop_the_others() {
 
 #[test]
 fn all_plans_unaffected_integrations_too() {
-    let scratch = made();
+    let scratch = applied_example();
     std::fs::remove_file(
         scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/catalog-config.yaml"),
     )
@@ -349,23 +353,23 @@ fn a_plan_of_two_revisions_reads_the_made_up_secrets_of_the_data_repo() {
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     scratch.commit_all("a change");
     let output = plan(&scratch, &["HEAD~1", "HEAD", "--all", "-i", "openshift-vault-secrets"]);
-    assert!(output.status.success() && !said(&output).contains("no secret"), "{}", said(&output));
+    assert!(output.status.success() && !stderr(&output).contains("no secret"), "{}", stderr(&output));
 }
 
 #[test]
 fn addresses_that_only_the_change_names_are_not_contacted() {
-    let scratch = made();
+    let scratch = applied_example();
     let file = "data/clusters/cliffs-stage.yml";
     edit(&scratch, file, "serverUrl: https://", "serverUrl: https://evil.");
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     for more in [&[][..], &["--all"]] {
         let words = [&["HEAD", ".", "-i", "openshift-namespace-labels"], more].concat();
         let output = plan(&scratch, &words);
-        assert!(!out(&output).contains("label Namespace"), "{}", said(&output));
+        assert!(!out(&output).contains("label Namespace"), "{}", stderr(&output));
         assert!(
             out(&output).contains("note: `cluster=cliffs-stage, namespace=catalog-stage` is skipped: "),
             "{}",
-            said(&output)
+            stderr(&output)
         );
         let trusted = out(&plan(&scratch, &[&words[..], &["--trust-head"]].concat()));
         assert!(trusted.contains("label Namespace `catalog-stage`"), "{trusted}");
@@ -413,18 +417,18 @@ fn a_mistyped_selector_is_a_usage_error_with_the_nearest_name() {
     let scratch = repo();
     let words = ["reconcile", "openshift-namespaces", "--dry-run", "--cluster-name", "clifs-stage"];
     let output = qontract(scratch.path(), &[&words[..], &HERE[..]].concat());
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("did you mean `cliffs-stage`?"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("did you mean `cliffs-stage`?"), "{}", stderr(&output));
     let output = qontract(scratch.path(), &[&words[..], &HERE[..], &["--detailed-exitcode"]].concat());
-    assert_eq!(output.status.code(), Some(64), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
     // By the peer's name it is accepted, as before.
     let peer = [&["peer"], &words[..], &HERE[..], &["--data", "."]].concat();
     let output = qontract(scratch.path(), &peer);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        said(&output).contains("warning: `--cluster-name clifs-stage` matches nothing"),
+        stderr(&output).contains("warning: `--cluster-name clifs-stage` matches nothing"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -434,7 +438,7 @@ fn affected_integrations_come_first_and_the_others_are_counted() {
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     let affected = |more: &[&str]| {
         let output = qontract(scratch.path(), &[&["affected"], more].concat());
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         out(&output)
     };
     let text = affected(&[]);
@@ -474,7 +478,7 @@ fn diff_shows_the_changes_of_the_folder_since_the_commit() {
     let elsewhere = scratch.path().parent().unwrap();
     let folder = scratch.path().display().to_string();
     let output = qontract(elsewhere, &["diff", "--repo", &folder]);
-    assert!(out(&output).contains("\"edge\" → \"core\""), "{}", said(&output));
+    assert!(out(&output).contains("\"edge\" → \"core\""), "{}", stderr(&output));
 }
 
 #[test]
@@ -529,7 +533,7 @@ fn diff_recognises_renamed_files() {
     assert!(
         text.contains(&format!("> {STAGE} → {moved}  (/openshift/namespace-1.yml)\n")),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert!(text.contains("    ~ /labels/tier  \"edge\" → \"core\""), "{text}");
     assert!(
@@ -544,7 +548,7 @@ fn diff_recognises_renamed_files() {
 
 #[test]
 fn colours_are_on_terminals_and_where_they_are_forced() {
-    let scratch = made();
+    let scratch = applied_example();
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     let run = |line: &str, variables: &[(&str, &str)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
@@ -577,17 +581,17 @@ fn without_targets_the_sandbox_of_up_is_planned_against() {
     };
     let output = run("plan HEAD .");
     assert!(
-        output.status.code() == Some(2) && said(&output).contains("no target is configured"),
+        output.status.code() == Some(2) && stderr(&output).contains("no target is configured"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert!(run("up . --once").status.success());
     edit(&scratch, STAGE, "tier: core", "tier: inner");
     let output = run("plan HEAD .");
-    assert!(output.status.success() && out(&output).contains("\"core\" → \"inner\""), "{}", said(&output));
+    assert!(output.status.success() && out(&output).contains("\"core\" → \"inner\""), "{}", stderr(&output));
     assert!(
-        said(&output).contains("note: no target is configured; planning against the sandbox "),
+        stderr(&output).contains("note: no target is configured; planning against the sandbox "),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::support::cluster::{Stage, phase};
+use crate::support::cluster::{ClusterFixture, phase};
 use qontract_testkit::eventually;
-use qontract_testkit::{Chance, chaos_count};
+use qontract_testkit::{SeededRng, chaos_count};
 use serde_json::json;
 
 /// The integration that owns the labels of namespaces.
@@ -13,7 +13,7 @@ const LABELS: &str = "openshift-namespace-labels";
 
 #[test]
 fn namespaces_are_created_marked_labelled_and_removed() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let (kept, gone) = (stage.name("kept"), stage.name("gone"));
     stage.declare(&kept, "labels: {team: shop}");
     stage.declare(&gone, "");
@@ -62,7 +62,7 @@ fn namespaces_are_created_marked_labelled_and_removed() {
 
 #[test]
 fn a_namespace_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let name = stage.name("applied");
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": {"old": "field", "team": "shop"}}});
@@ -79,7 +79,7 @@ fn a_namespace_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
 
 #[test]
 fn a_label_that_a_program_manages_is_a_conflict() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let (name, other) = (stage.name("contended"), stage.name("other"));
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": {"team": "books"}}});
@@ -106,10 +106,10 @@ fn a_label_that_a_program_manages_is_a_conflict() {
 
 #[test]
 fn an_unreachable_cluster_is_reported_and_the_others_are_processed() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let name = stage.name("reached");
     stage.declare(&name, "");
-    stage.write("data/clusters/c2.yml", &Stage::cluster("c2", "https://127.0.0.1:9"));
+    stage.write("data/clusters/c2.yml", &ClusterFixture::cluster("c2", "https://127.0.0.1:9"));
     stage.write(
         "data/away.yml",
         "$schema: /openshift/namespace-1.yml\nname: away\ncluster: {$ref: /clusters/c2.yml}\ndelete: true\n",
@@ -124,7 +124,7 @@ fn an_unreachable_cluster_is_reported_and_the_others_are_processed() {
 
 #[test]
 fn a_dry_run_validates_objects_in_the_cluster() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let name = stage.name("refused");
     let quota = |cpu: &str| {
         let text = "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: compute\n  resources: {limits: {cpu: CPU}}\n";
@@ -149,7 +149,7 @@ fn a_dry_run_validates_objects_in_the_cluster() {
 
 #[test]
 fn an_object_that_a_cluster_defaults_equals_its_declaration() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let (name, other) = (stage.name("all"), stage.name("let-in"));
     let role = stage.name("role");
     for (file, text) in [
@@ -167,7 +167,7 @@ fn an_object_that_a_cluster_defaults_equals_its_declaration() {
     );
     stage.declare(&name, &all);
     stage.declare(&other, "");
-    let server = Stage::cluster("c1", &stage.api.url);
+    let server = ClusterFixture::cluster("c1", &stage.api.url);
     stage.write("data/clusters/c1.yml", &format!("{server}managedClusterRoles: true\n"));
     assert_eq!(stage.reconcile(&[]).0, 0);
     let integrations =
@@ -186,7 +186,7 @@ fn an_object_that_a_cluster_defaults_equals_its_declaration() {
 
 #[test]
 fn errors_of_the_operator_are_reported_as_such() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     stage.declare(&stage.name("never"), "");
     for (config, expect) in [
         ("[creds.admin]\ntoken = \"wrong\"\n", "the credentials are not accepted"),
@@ -201,7 +201,7 @@ fn errors_of_the_operator_are_reported_as_such() {
         let (code, plan) = stage.reconcile(&["--dry-run"]);
         assert!(code == 1 && plan.contains(expect) && plan.contains("hint: "), "{code}: {plan}");
     }
-    stage.write("data/clusters/c1.yml", &Stage::cluster("c1", "https://ann:hunter2@127.0.0.1:9"));
+    stage.write("data/clusters/c1.yml", &ClusterFixture::cluster("c1", "https://ann:hunter2@127.0.0.1:9"));
     let (code, plan) = stage.reconcile(&["--dry-run"]);
     assert!(
         code == 1 && plan.contains("has a user or a password") && !plan.contains("hunter2"),
@@ -211,7 +211,7 @@ fn errors_of_the_operator_are_reported_as_such() {
 
 #[test]
 fn slots_split_the_namespaces() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let names: Vec<String> = (0..6).map(|number| stage.name(&format!("slot{number}"))).collect();
     for name in &names {
         stage.declare(name, "");
@@ -231,12 +231,12 @@ fn slots_split_the_namespaces() {
 #[test]
 fn a_run_that_is_killed_anywhere_converges() {
     let rounds = chaos_count(6);
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let foreign = stage.name("foreign");
     stage.api.kubectl(&["create", "namespace", &foreign], "").text();
     let untouched = stage.namespace(&foreign).unwrap();
     let names: Vec<String> = (0..200).map(|number| stage.name(&format!("kill{number}"))).collect();
-    let mut chance = Chance::new(7);
+    let mut chance = SeededRng::new(7);
     let (mut killed, mut half) = (0, 0);
     // Each round writes a label to all of them.
     for name in &names {

@@ -4,14 +4,14 @@
 
 use std::process::Command;
 
-use crate::support::cluster::Stage;
+use crate::support::cluster::ClusterFixture;
 use qontract_testkit::vault::{ROOT, TestVault};
 use qontract_testserver::DataServer;
 use serde_json::json;
 
 #[test]
 fn a_client_certificate_of_a_kubeconfig_logs_in() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let name = stage.name("certified");
     stage.declare(&name, "labels: {team: shop}");
     // No token: the certificate is the only credential.
@@ -78,11 +78,11 @@ fn base64(bytes: &[u8]) -> String {
 
 #[test]
 fn the_configuration_of_the_peer_reconciles_a_cluster_of_the_data() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let name = stage.name("peer");
     stage.declare(&name, "labels: {team: shop}");
     let (vault, server) = (TestVault::start(), DataServer::start());
-    let cluster = Stage::cluster("c1", &stage.api.url).replace("creds/admin", "secret/clusters/c1");
+    let cluster = ClusterFixture::cluster("c1", &stage.api.url).replace("creds/admin", "secret/clusters/c1");
     stage.write("data/clusters/c1.yml", &cluster);
     vault.put("clusters/c1", &json!({"token": stage.api.token, "server": stage.api.url}));
     let words = ["bundle", "repo", "--no-validate", "-o", "bundle.json"];

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
-use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, files};
+use crate::support::secrets_repo::{OBJECTS, SELECTED, SecretsRepo, files};
 
 const LIVE: &str = "ConfigMap/plain";
 
@@ -17,8 +17,8 @@ fn quoted(text: &str) -> String {
 
 /// A data repo whose namespace reads `secret`, and whose object `plain` declares `declared` and has `live` in
 /// the cluster.
-fn drifted(secret: &str, declared: &str, live: &str) -> Repo {
-    let repo = Repo::new();
+fn drifted(secret: &str, declared: &str, live: &str) -> SecretsRepo {
+    let repo = SecretsRepo::new();
     repo.scratch.write("config.toml", CONFIG);
     repo.secrets(&format!("[shop.own]\npassword = {}\n", quoted(secret)));
     let plain = |value: &str| {
@@ -34,7 +34,7 @@ fn drifted(secret: &str, declared: &str, live: &str) -> Repo {
     assert_eq!(repo.reconcile("openshift-resources", &[]).code, Some(0));
     let made = repo.scratch.read(&format!("{OBJECTS}/{LIVE}.yaml"));
     assert!(made.contains("a: PLACEHOLDER"), "{made}");
-    repo.world(LIVE, &made.replace("a: PLACEHOLDER", &format!("a: {}", quoted(live))));
+    repo.write_object(LIVE, &made.replace("a: PLACEHOLDER", &format!("a: {}", quoted(live))));
     plain(&quoted(declared));
     repo
 }
@@ -49,7 +49,7 @@ enum Commands {
 }
 
 /// Everything that is printed and stored.
-fn reports(repo: &Repo, commands: Commands) -> String {
+fn reports(repo: &SecretsRepo, commands: Commands) -> String {
     let mut text = String::new();
     let mut run = |words: &[&str]| {
         let output = qontract(repo.scratch.path(), words);

@@ -13,7 +13,7 @@ use std::process::Command;
 use crate::support::command;
 use qontract_testkit::{Scratch, not_tested};
 
-fn said(arguments: &[&str]) -> String {
+fn stdout(arguments: &[&str]) -> String {
     let output = command::qontract(Path::new("."), arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}");
     String::from_utf8(output.stdout).expect("text")
@@ -37,8 +37,8 @@ fn listed(help: &str) -> Vec<&str> {
 #[test]
 fn the_short_version_is_short_and_the_long_one_has_the_commit() {
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(said(&["-V"]), format!("qontract {version}\n"));
-    assert_eq!(said(&["--version"]), format!("qontract {}\n", env!("QONTRACT_VERSION")));
+    assert_eq!(stdout(&["-V"]), format!("qontract {version}\n"));
+    assert_eq!(stdout(&["--version"]), format!("qontract {}\n", env!("QONTRACT_VERSION")));
     assert!(env!("QONTRACT_VERSION").starts_with(version));
 }
 
@@ -53,7 +53,7 @@ fn the_version_has_the_commit_if_it_is_known() {
 }
 
 /// The result of the build script in the folder of the package, with paths relative to `top`.
-fn found(package: &Path, top: &Path) -> Option<(String, Vec<String>)> {
+fn checkout_info(package: &Path, top: &Path) -> Option<(String, Vec<String>)> {
     let (commit, watched) = build_script::checkout(package)?;
     let top = top.canonicalize().expect("a folder");
     let place = |path: &PathBuf| {
@@ -86,7 +86,7 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
 fn a_checkout_is_watched_at_the_ref_of_its_commit() {
     let (scratch, package, commit) = checkout();
     let expected = (format!("{commit} 2023-11-14"), names(["repo/.git/HEAD", "repo/.git/refs/heads/main"]));
-    assert_eq!(found(&package, scratch.path()), Some(expected));
+    assert_eq!(checkout_info(&package, scratch.path()), Some(expected));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_branch_that_is_packed_is_watched_where_the_next_commit_will_be() {
     let (scratch, package, commit) = checkout();
     scratch.git(&["-C", "repo", "pack-refs", "--all"]);
     let watched = names(["repo/.git/HEAD", "repo/.git/packed-refs", "repo/.git/refs/heads"]);
-    assert_eq!(found(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
+    assert_eq!(checkout_info(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_second_work_tree_has_its_own_head() {
     let commit = commit(&scratch, "side");
     let watched = names(["repo/.git/worktrees/side/HEAD", "repo/.git/refs/heads/side"]);
     let package = scratch.path().join("side/crates/qontract");
-    assert_eq!(found(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
+    assert_eq!(checkout_info(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
 }
 
 #[test]
@@ -113,18 +113,18 @@ fn an_archive_has_no_commit_even_inside_an_unrelated_repository() {
     let scratch = Scratch::new();
     scratch.write("vendor/crates/qontract/Cargo.toml", "");
     let package = scratch.path().join("vendor/crates/qontract");
-    assert_eq!(found(&package, scratch.path()), None);
+    assert_eq!(checkout_info(&package, scratch.path()), None);
     scratch.commit_all("theirs");
-    assert_eq!(found(&package, scratch.path()), None);
+    assert_eq!(checkout_info(&package, scratch.path()), None);
 }
 
 #[test]
 fn completions_of_every_shell_have_every_command() {
-    let help = said(&["--help"]);
+    let help = stdout(&["--help"]);
     let commands = listed(&help);
     assert!(commands.contains(&"reconcile") && commands.len() > 15, "{commands:?}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = said(&["completions", shell]);
+        let script = stdout(&["completions", shell]);
         for word in commands.iter().chain(&["openshift-namespaces", "only-errors"]) {
             assert!(script.contains(word), "the completions of {shell} lack `{word}`");
         }
@@ -135,7 +135,7 @@ fn completions_of_every_shell_have_every_command() {
 fn shells_can_read_their_completions() {
     let scratch = Scratch::new();
     for (shell, needed) in [("bash", true), ("zsh", false), ("fish", false)] {
-        let script = scratch.write(shell, said(&["completions", shell]));
+        let script = scratch.write(shell, stdout(&["completions", shell]));
         match Command::new(shell).arg("-n").arg(&script).output() {
             Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
             Err(error) if needed => panic!("{shell}: {error}"),
@@ -147,7 +147,7 @@ fn shells_can_read_their_completions() {
 #[test]
 fn bash_completes_commands_integrations_and_values() {
     let scratch = Scratch::new();
-    scratch.write("completions", said(&["completions", "bash"]));
+    scratch.write("completions", stdout(&["completions", "bash"]));
     let check = |words: &str, expect: &str| {
         let last = words.split(' ').count() - 1;
         let ask = format!(
@@ -167,7 +167,7 @@ fn bash_completes_commands_integrations_and_values() {
 fn every_command_has_a_manual_page() {
     let scratch = Scratch::new();
     let folder = scratch.path().join("man1");
-    said(&["man", folder.to_str().expect("text")]);
+    stdout(&["man", folder.to_str().expect("text")]);
     let pages: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -178,7 +178,7 @@ fn every_command_has_a_manual_page() {
         let words: Vec<String> = words;
         let mut asked: Vec<&str> = words.iter().map(String::as_str).collect();
         asked.push("--help");
-        for command in listed(&said(&asked)) {
+        for command in listed(&stdout(&asked)) {
             let deeper = [&words[..], &[command.to_owned()]].concat();
             expected.insert(format!("qontract-{}.1", deeper.join("-")));
             unread.push(deeper);
@@ -192,7 +192,7 @@ fn every_command_has_a_manual_page() {
 #[test]
 fn manual_pages_can_be_set() {
     let scratch = Scratch::new();
-    said(&["man", scratch.path().to_str().expect("text")]);
+    stdout(&["man", scratch.path().to_str().expect("text")]);
     let arguments = ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "qontract.1", "qontract-reconcile.1"];
     match Command::new("man").current_dir(scratch.path()).args(arguments).output() {
         Ok(output) if output.status.success() => {

@@ -10,17 +10,17 @@ use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Number of objects in each of ten namespaces: each shard stays within its budget of 10.
-const EACH: usize = 9;
+const OBJECTS_PER_NAMESPACE: usize = 9;
 /// Number of removals of an integration without approval.
 const BUDGET: usize = 30;
 
 /// The example on a sandbox, with many more objects in the data and in the sandbox.
-struct Fleet {
+struct BudgetFixture {
     scratch: Scratch,
     namespaces: Vec<(PathBuf, String)>,
 }
 
-impl Fleet {
+impl BudgetFixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         scratch.copy(&example(), "repo");
@@ -36,14 +36,14 @@ impl Fleet {
             }
         }
         assert!(namespaces.len() >= 10, "{namespaces:?}");
-        for number in 0..EACH {
+        for number in 0..OBJECTS_PER_NAMESPACE {
             let object = format!(
                 "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: surplus-{number}\ndata:\n  number: \"{number}\"\n"
             );
             scratch.write(&format!("repo/resources/surplus/{number}.yaml"), object);
         }
         let entry = |number| format!("- provider: resource\n  path: /surplus/{number}.yaml\n");
-        let entries = (0..EACH).map(entry).collect::<Vec<_>>().concat();
+        let entries = (0..OBJECTS_PER_NAMESPACE).map(entry).collect::<Vec<_>>().concat();
         for (file, text) in &namespaces {
             std::fs::write(
                 file,
@@ -102,7 +102,7 @@ impl Fleet {
 
 #[test]
 fn ten_processes_at_once_and_ten_slots_over_four_bundles_share_one_budget() {
-    let fleet = Fleet::new();
+    let fleet = BudgetFixture::new();
     let all = fleet.surplus();
     assert!(all > 2 * BUDGET, "{all}");
     fleet.drop_surplus();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
-use crate::support::secrets_repo::{Repo, SELECTED};
+use crate::support::secrets_repo::{SELECTED, SecretsRepo};
 use qontract_testkit::{Scratch, example};
 
 /// The output of a command.
@@ -13,7 +13,7 @@ fn output(scratch: &Scratch, words: &[&str]) -> String {
 
 #[test]
 fn a_thing_that_is_held_says_why_it_is_held_now() {
-    let repo = Repo::new();
+    let repo = SecretsRepo::new();
     let guards = "[sandbox]\ndirectory = \"sandbox\"\n[guards]\nshard_removals = 0\nshard_percent = 0\n";
     repo.scratch.write("config.toml", guards);
     let object = |keys: usize| {

@@ -176,7 +176,7 @@ fn new_runs_are_followed() {
     command
         .current_dir(scratch.path())
         .args("runs list --runs runs --follow -o json --held --last 1".split(' '));
-    let mut running = Running::telling_on_stdout(&mut command);
+    let mut running = Running::with_log_on_stdout(&mut command);
     assert_eq!(running.json("ccccc")["state"], "held");
     record(&scratch, "20270115T080500Z-quotas-fffff", 1_800_000_300, &json!({}));
     record(&scratch, "20270115T080600Z-quotas-ggggg", 1_800_000_360, &json!({"ended": "held", "exit": 1}));

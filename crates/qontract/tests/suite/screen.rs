@@ -95,14 +95,14 @@ impl Emulator {
 }
 
 /// The binary on its own terminal.
-struct Live {
+struct LiveScreen {
     child: Child,
     screen: File,
     pending: Vec<u8>,
     emulator: Emulator,
 }
 
-impl Live {
+impl LiveScreen {
     fn run(folder: &Path, (width, height): (u16, u16)) -> Self {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
@@ -169,7 +169,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveScreen {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -193,7 +193,7 @@ fn done() -> Scratch {
 #[test]
 fn at_80_by_24_every_integration_is_on_the_screen() {
     let scratch = done();
-    let mut live = Live::run(scratch.path(), (80, 24));
+    let mut live = LiveScreen::run(scratch.path(), (80, 24));
     let all_ok = |lines: &[String]| lines.iter().filter(|line| line.starts_with("ok ")).count() == 13;
     let lines = live
         .until(|lines| all_ok(lines) || lines.iter().any(|line| line.contains("12 integrations · 12 ok")));
@@ -216,7 +216,7 @@ fn failures_are_first_on_the_smallest_terminal_and_nothing_floods_the_history() 
     // A template that cannot be rendered: only that integration fails.
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";
     scratch.write(template, format!("{}\nextra: {{{{ not_there.at_all }}}}\n", scratch.read(template)));
-    let mut live = Live::run(scratch.path(), (40, 10));
+    let mut live = LiveScreen::run(scratch.path(), (40, 10));
     let lines =
         live.until(|lines| lines.iter().any(|line| line.starts_with("failed    openshift-resources")));
     assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:#?}");
@@ -234,7 +234,7 @@ fn failures_are_first_on_the_smallest_terminal_and_nothing_floods_the_history() 
 fn the_terminal_is_restored_on_every_exit() {
     let scratch = done();
     for signals in [1, 2] {
-        let mut live = Live::run(scratch.path(), (120, 40));
+        let mut live = LiveScreen::run(scratch.path(), (120, 40));
         live.until(|lines| lines.iter().any(|line| line.starts_with("STATE ")));
         assert!(!live.has_echo());
         // Keys that are pressed meanwhile are not passed to the shell.

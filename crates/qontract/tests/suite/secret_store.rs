@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::command::qontract;
 use crate::support::running::Running;
 use qontract_testkit::eventually;
-use qontract_testkit::vault::{Fault, ROOT, TestVault};
+use qontract_testkit::vault::{ROOT, TestVault, VaultFault};
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn a_store_that_fails_during_a_run_removes_nothing() {
     let mut running = Running::of(command.current_dir(scratch.path()).args(words));
     let printed = running.drain();
     eventually("the store is asked", || (vault.requests("") > before).then_some(()));
-    vault.fail(Some(Fault::Status(503)));
+    vault.fail(Some(VaultFault::Status(503)));
     drop(held);
     let code = running.child.wait().unwrap().code();
     let printed = printed.join().unwrap();

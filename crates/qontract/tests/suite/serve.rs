@@ -18,7 +18,7 @@ fn serve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Ru
     command.current_dir(folder).args(arguments).args(["--listen", "127.0.0.1:0"]);
     command.envs(environment.iter().copied());
     let mut server = if arguments[0] == "peer" {
-        Running::telling_on_stdout(&mut command)
+        Running::with_log_on_stdout(&mut command)
     } else {
         Running::of(&mut command)
     };
@@ -59,7 +59,7 @@ fn bundles_are_served_by_their_shas() {
     assert_eq!(get(&address, &format!("/git-commit/{}", sha("bundle2.json"))).0, 200);
     assert_eq!(get(&address, "/healthz").0, 200);
     server.signal(Signal::TERM);
-    assert_eq!(server.ended().code(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_server_re_executes_by_the_name_that_it_was_started_with() {
         .args(["--listen", "127.0.0.1:0"])
         .env("LOAD_METHOD", "fs")
         .env("DATAFILES_FILE", vector("bundle.json"));
-    let mut server = Running::telling_on_stdout(&mut command);
+    let mut server = Running::with_log_on_stdout(&mut command);
     server.until("Running at http://");
     let about = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", server.child.id())).unwrap();
     assert_eq!(about("comm").trim(), "qontract-server");

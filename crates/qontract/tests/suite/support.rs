@@ -1,9 +1,9 @@
 //! Support code of the tests.
 
+pub mod bounded_output;
 pub mod cluster;
 pub mod command;
 pub mod empty_cluster;
-pub mod limited;
 pub mod loopback;
 pub mod operator;
 pub mod running;

@@ -12,11 +12,11 @@ use qontract_testkit::{Scratch, example, free_port};
 const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: told}\ndata:\n";
 
 /// The example, one namespace of which has one template, and a sandbox.
-struct Stage {
+struct TemplateFixture {
     scratch: Scratch,
 }
 
-impl Stage {
+impl TemplateFixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         scratch.copy(&example(), "repo");
@@ -63,13 +63,13 @@ impl Stage {
     }
 
     /// The object that was written.
-    fn made(&self) -> String {
+    fn written_object(&self) -> String {
         self.scratch.read("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/told.yaml")
     }
 
     /// Adds an undeclared object: it is removed once it is known that nothing declares it.
     fn leave_another(&self) {
-        let text = self.made().replace("name: told", "name: other");
+        let text = self.written_object().replace("name: told", "name: other");
         self.scratch.write("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/other.yaml", text);
     }
 
@@ -125,7 +125,7 @@ fn settings(server: &Loopback) -> String {
 
 #[test]
 fn allowed_sources_are_looked_up() {
-    let (stage, server) = (Stage::new(), server());
+    let (stage, server) = (TemplateFixture::new(), server());
     let url = server.url();
     let fields = format!(
         "  page: \"{{{{ url('{url}/docs/page') }}}}\"\n  query: \"{{{{ url(' {url}/docs/query?x=1') }}}}\"\n  \
@@ -136,7 +136,7 @@ fn allowed_sources_are_looked_up() {
     );
     let (code, printed) = stage.reconcile(&fields, &settings(&server));
     assert_eq!(code, Some(0), "{printed}");
-    let made = stage.made();
+    let made = stage.written_object();
     for line in [
         "page: 'True'",
         "query: 'True'",
@@ -164,7 +164,7 @@ fn allowed_sources_are_looked_up() {
 
 #[test]
 fn sources_outside_of_the_allow_list_are_not_contacted() {
-    let (stage, server) = (Stage::new(), server());
+    let (stage, server) = (TemplateFixture::new(), server());
     let url = server.url();
     let check = |call: &str, settings: &str, expect: &str| {
         let (code, printed) = stage.reconcile(&format!("  x: \"{{{{ {call} }}}}\"\n"), settings);
@@ -207,7 +207,7 @@ fn sources_outside_of_the_allow_list_are_not_contacted() {
 
 #[test]
 fn a_redirect_does_not_leave_the_allow_list() {
-    let (stage, server) = (Stage::new(), server());
+    let (stage, server) = (TemplateFixture::new(), server());
     let url = server.url();
     for (call, expect) in [
         (format!("url('{url}/docs/out')"), "`templates.allow_urls` in the configuration does not allow it"),
@@ -224,12 +224,12 @@ fn a_redirect_does_not_leave_the_allow_list() {
 
 #[test]
 fn a_failed_lookup_removes_nothing() {
-    let (stage, server) = (Stage::new(), server());
+    let (stage, server) = (TemplateFixture::new(), server());
     let (url, settings) = (server.url(), settings(&server));
     let good = "  x: plain\n";
     assert_eq!(stage.reconcile(good, &settings).0, Some(0));
     stage.leave_another();
-    let made = stage.made();
+    let made = stage.written_object();
     // No server listens there.
     let dead = format!("http://127.0.0.1:{}/docs/", free_port());
     let with_dead = settings.replace("allow_urls = [", &format!("allow_urls = [\"{dead}\", "));
@@ -250,7 +250,7 @@ fn a_failed_lookup_removes_nothing() {
         assert_eq!(ended, Some(code), "{call}: {printed}");
         assert!(printed.contains(expect), "{call}: {printed}");
         assert!(stage.has_another(), "{call}: nothing is removed: {printed}");
-        assert_eq!(stage.made(), made, "{call}: and nothing is changed");
+        assert_eq!(stage.written_object(), made, "{call}: and nothing is changed");
     }
     assert_eq!(stage.reconcile(good, &settings).0, Some(0));
     assert!(!stage.has_another(), "once it is known that nothing names it, it goes");
@@ -258,7 +258,7 @@ fn a_failed_lookup_removes_nothing() {
 
 #[test]
 fn no_secret_is_part_of_an_address() {
-    let (stage, server) = (Stage::new(), server());
+    let (stage, server) = (TemplateFixture::new(), server());
     let (url, settings) = (server.url(), settings(&server));
     for fields in [
         format!("  x: \"{{{{ url('{url}/docs/' ~ vault('creds/path', 'word')) }}}}\"\n"),
@@ -281,12 +281,12 @@ fn no_secret_is_part_of_an_address() {
     );
     let (code, printed) = stage.reconcile(&fields, &settings);
     assert_eq!(code, Some(0), "{printed}");
-    assert!(stage.made().contains("True"), "{}", stage.made());
+    assert!(stage.written_object().contains("True"), "{}", stage.written_object());
 }
 
 #[test]
 fn buckets_on_the_list_are_read_with_the_key_of_their_account() {
-    let (stage, aws) = (Stage::new(), TestAws::start());
+    let (stage, aws) = (TemplateFixture::new(), TestAws::start());
     aws.bucket("images");
     aws.put("images", "builds/1", "first");
     aws.put("images", "builds/2", "second");
@@ -298,7 +298,7 @@ fn buckets_on_the_list_are_read_with_the_key_of_their_account() {
                   latest: \"{{ s3('shop-stage', 'images', s3_ls('shop-stage', 'images', 'builds/') | last, region_name='us-east-1') }}\"\n";
     let (code, printed) = stage.reconcile(fields, &settings);
     assert_eq!(code, Some(0), "{printed}");
-    let made = stage.made();
+    let made = stage.written_object();
     assert!(made.contains("all: builds/1 builds/2") && made.contains("latest: second"), "{made}");
     stage.leave_another();
     for (call, code, expect) in [

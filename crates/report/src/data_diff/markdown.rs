@@ -2,14 +2,14 @@
 
 use crate::markdown::{block, code};
 use crate::text::shortened;
-use qontract_diagnostics::{counted, shown};
+use qontract_diagnostics::{pluralize, sanitize};
 
-use super::Fold;
-use super::model::{FileAction, FileEntry, Line};
+use super::DiffLimits;
+use super::model::{FileAction, FileEntry, FileLine};
 use super::text::summary;
 
 /// The diff as Markdown.
-pub fn render(files: &[FileEntry], fold: Fold) -> String {
+pub fn render(files: &[FileEntry], fold: DiffLimits) -> String {
     let mut out = String::new();
     for file in files {
         one_file(file, fold, &mut out);
@@ -21,13 +21,13 @@ pub fn render(files: &[FileEntry], fold: Fold) -> String {
     out
 }
 
-fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
+fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
     let FileEntry { action, name, old_name, schema, lines } = file;
     let (word, limit) = match action {
-        FileAction::Changed => ("changed", fold.changed),
-        FileAction::Added => ("added", fold.whole),
-        FileAction::Removed => ("removed", fold.whole),
-        FileAction::Renamed => ("renamed", fold.changed),
+        FileAction::Changed => ("changed", fold.changed_lines),
+        FileAction::Added => ("added", fold.whole_lines),
+        FileAction::Removed => ("removed", fold.whole_lines),
+        FileAction::Renamed => ("renamed", fold.changed_lines),
     };
     let schema = schema.as_ref().map(|schema| format!(" {}", code(schema))).unwrap_or_default();
     let old_name = old_name.as_ref().map(|old| format!("{} → ", code(old))).unwrap_or_default();
@@ -35,19 +35,21 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
     // The content of a whole file is of interest to few readers.
     let is_folded = matches!(action, FileAction::Added | FileAction::Removed) && !lines.is_empty();
     if is_folded {
-        out.push_str(&format!("  <details><summary>{}</summary>\n\n", counted(lines.len(), "line")));
+        out.push_str(&format!("  <details><summary>{}</summary>\n\n", pluralize(lines.len(), "line")));
     }
     let mut text = String::new();
     for line in lines.iter().take(limit) {
         match line {
-            Line::Field { .. } | Line::Remark { .. } => {
+            FileLine::Field { .. } | FileLine::Remark { .. } => {
                 out.push_str(&format!("  - {}\n", one_line(line, fold)));
             }
-            Line::Text { sign, text: content } => {
-                text.push_str(format!("{sign} {}", shortened(&shown(content), fold.value)).trim_end());
+            FileLine::Text { sign, text: content } => {
+                text.push_str(
+                    format!("{sign} {}", shortened(&sanitize(content), fold.value_chars)).trim_end(),
+                );
                 text.push('\n');
             }
-            Line::At { place } => text.push_str(&format!("@@ {} @@\n", shown(place))),
+            FileLine::Hunk { place } => text.push_str(&format!("@@ {} @@\n", sanitize(place))),
         }
     }
     if !text.is_empty() {
@@ -58,27 +60,27 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
         }
     }
     if lines.len() > limit {
-        out.push_str(&format!("\n  … {}\n", counted(lines.len() - limit, "more line")));
+        out.push_str(&format!("\n  … {}\n", pluralize(lines.len() - limit, "more line")));
     }
     if is_folded {
         out.push_str("\n  </details>\n");
     }
 }
 
-fn one_line(line: &Line, fold: Fold) -> String {
+fn one_line(line: &FileLine, fold: DiffLimits) -> String {
     match line {
-        Line::Field { sign, pointer, values, place } => {
+        FileLine::Field { sign, pointer, values, place } => {
             // A sign would begin another list.
             let word = match sign {
                 '+' => "added",
                 '-' => "removed",
                 _ => "changed",
             };
-            let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value)).collect();
+            let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value_chars)).collect();
             format!("{word} {} {} in {}", code(pointer), code(&values.join(" → ")), code(place))
         }
-        Line::Remark { text, place } => format!("{} in {}", code(text), code(place)),
-        Line::Text { text, .. } => code(text),
-        Line::At { place } => code(place),
+        FileLine::Remark { text, place } => format!("{} in {}", code(text), code(place)),
+        FileLine::Text { text, .. } => code(text),
+        FileLine::Hunk { place } => code(place),
     }
 }

@@ -7,7 +7,7 @@ use qontract_bundle::{Document, Resource, Value, json};
 
 use crate::line_diff::{DiffLine, diff, similarity};
 
-use super::{Sides, Texts};
+use super::{DiffSides, SourceLocator};
 
 /// How a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +33,11 @@ pub struct FileEntry {
     /// The schema of a datafile.
     pub(super) schema: Option<String>,
     /// The differences, line by line.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<FileLine>,
 }
 
 /// One line about a file.
-pub enum Line {
+pub enum FileLine {
     /// A field: its sign, its JSON pointer, its values, and its location.
     Field { sign: char, pointer: String, values: Vec<String>, place: String },
     /// A remark about the file.
@@ -45,11 +45,11 @@ pub enum Line {
     /// A line of a resource, with its sign.
     Text { sign: char, text: String },
     /// The location of the lines that follow.
-    At { place: String },
+    Hunk { place: String },
 }
 
 /// The files that differ: datafiles, resources, schemas, types.
-pub fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<FileEntry> {
+pub fn files(diff: &Diff, sides: &DiffSides<'_>) -> Vec<FileEntry> {
     let Renames { datafiles, resources } = renames(diff, similarity);
     let layout = sides.layout;
     let mut files = Vec::new();
@@ -100,24 +100,35 @@ fn action<T>(change: &Change<T>) -> FileAction {
     }
 }
 
-fn document(name: String, change: &Change<Arc<Document>>, sides: &Sides<'_>) -> FileEntry {
+fn document(name: String, change: &Change<Arc<Document>>, sides: &DiffSides<'_>) -> FileEntry {
     let mut lines = Vec::new();
     match change {
         Change::Changed(old, new) => {
-            lines.extend(fields(&old.value, &new.value).iter().map(|field| changed(&name, field, sides)));
+            lines.extend(
+                fields(&old.value, &new.value).iter().map(|field| changed_field(&name, field, sides)),
+            );
             if lines.is_empty() {
-                lines.push(Line::Remark { text: "only comments or layout".to_owned(), place: name.clone() });
+                lines.push(FileLine::Remark {
+                    text: "only comments or layout".to_owned(),
+                    place: name.clone(),
+                });
             }
         }
-        Change::Added(new) => whole(&name, '+', &new.value, &sides.head, &mut lines),
-        Change::Removed(old) => whole(&name, '-', &old.value, &sides.base, &mut lines),
+        Change::Added(new) => top_level_fields(&name, '+', &new.value, &sides.head, &mut lines),
+        Change::Removed(old) => top_level_fields(&name, '-', &old.value, &sides.base, &mut lines),
     }
     let schema = change.either().schema().map(str::to_owned);
     FileEntry { action: action(change), name, old_name: None, schema, lines }
 }
 
 /// The fields at the top of a file that is added or removed.
-fn whole(name: &str, sign: char, document: &Value, side: &Texts<'_>, lines: &mut Vec<Line>) {
+fn top_level_fields(
+    name: &str,
+    sign: char,
+    document: &Value,
+    side: &SourceLocator<'_>,
+    lines: &mut Vec<FileLine>,
+) {
     let Value::Map(map) = document else { return };
     for (key, field) in map.iter() {
         // The schema is shown with the name, and the others follow from the file.
@@ -125,29 +136,29 @@ fn whole(name: &str, sign: char, document: &Value, side: &Texts<'_>, lines: &mut
             continue;
         }
         let pointer = format!("/{}", key.as_str().replace('~', "~0").replace('/', "~1"));
-        let place = side.place(name, &pointer);
-        lines.push(Line::Field { sign, pointer, values: vec![value(field)], place });
+        let place = side.locate(name, &pointer);
+        lines.push(FileLine::Field { sign, pointer, values: vec![json_text(field)], place });
     }
 }
 
-fn changed(name: &str, field: &FieldChange<'_>, sides: &Sides<'_>) -> Line {
+fn changed_field(name: &str, field: &FieldChange<'_>, sides: &DiffSides<'_>) -> FileLine {
     let FieldChange { pointer, change } = field;
     let (sign, values, side) = match change {
-        Change::Added(new) => ('+', vec![value(new)], &sides.head),
-        Change::Removed(old) => ('-', vec![value(old)], &sides.base),
-        Change::Changed(old, new) => ('~', vec![value(old), value(new)], &sides.head),
+        Change::Added(new) => ('+', vec![json_text(new)], &sides.head),
+        Change::Removed(old) => ('-', vec![json_text(old)], &sides.base),
+        Change::Changed(old, new) => ('~', vec![json_text(old), json_text(new)], &sides.head),
     };
-    Line::Field { sign, pointer: pointer.clone(), values, place: side.place(name, pointer) }
+    FileLine::Field { sign, pointer: pointer.clone(), values, place: side.locate(name, pointer) }
 }
 
-fn value(value: &Value) -> String {
+fn json_text(value: &Value) -> String {
     let mut out = Vec::new();
     json::write_javascript(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
 fn resource(name: String, change: &Change<Arc<Resource>>) -> FileEntry {
-    let text = |sign: char, text: &str| Line::Text { sign, text: text.to_owned() };
+    let text = |sign: char, text: &str| FileLine::Text { sign, text: text.to_owned() };
     let lines = match change {
         Change::Changed(old, new) => content(&name, &old.content, &new.content),
         Change::Added(new) => new.content.lines().map(|line| text('+', line)).collect(),
@@ -157,16 +168,16 @@ fn resource(name: String, change: &Change<Arc<Resource>>) -> FileEntry {
 }
 
 /// The lines of a resource that differ, with one line around them.
-fn content(name: &str, old: &str, new: &str) -> Vec<Line> {
+fn content(name: &str, old: &str, new: &str) -> Vec<FileLine> {
     let found = diff(old, new, 1);
     if found.is_empty() {
-        return vec![Line::Remark { text: "only line ends".to_owned(), place: name.to_owned() }];
+        return vec![FileLine::Remark { text: "only line ends".to_owned(), place: name.to_owned() }];
     }
     let line = |line: DiffLine<'_>| match line {
-        DiffLine::Context(text) => Line::Text { sign: ' ', text: text.to_owned() },
-        DiffLine::Removed(text) => Line::Text { sign: '-', text: text.to_owned() },
-        DiffLine::Added(text) => Line::Text { sign: '+', text: text.to_owned() },
-        DiffLine::At(number) => Line::At { place: format!("{name}:{number}") },
+        DiffLine::Context(text) => FileLine::Text { sign: ' ', text: text.to_owned() },
+        DiffLine::Removed(text) => FileLine::Text { sign: '-', text: text.to_owned() },
+        DiffLine::Added(text) => FileLine::Text { sign: '+', text: text.to_owned() },
+        DiffLine::At(number) => FileLine::Hunk { place: format!("{name}:{number}") },
     };
     found.into_iter().map(line).collect()
 }

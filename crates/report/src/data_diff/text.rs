@@ -1,71 +1,71 @@
 //! A diff as text for a terminal.
 
 use crate::text::shortened;
-use qontract_diagnostics::{Style, Styled, counted, shown};
+use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 
-use super::Fold;
-use super::model::{FileAction, FileEntry, Line};
+use super::DiffLimits;
+use super::model::{FileAction, FileEntry, FileLine};
 
 /// The diff as text.
-pub fn render(files: &[FileEntry], fold: Fold) -> Styled {
-    let mut out = Styled::default();
+pub fn render(files: &[FileEntry], fold: DiffLimits) -> StyledText {
+    let mut out = StyledText::default();
     for file in files {
         let FileEntry { action, name, old_name, schema, lines } = file;
         let (sign, style, limit) = match action {
-            FileAction::Changed => ('~', Style::Changed, fold.changed),
-            FileAction::Added => ('+', Style::Added, fold.whole),
-            FileAction::Removed => ('-', Style::Removed, fold.whole),
-            FileAction::Renamed => ('>', Style::Changed, fold.changed),
+            FileAction::Changed => ('~', TextStyle::Changed, fold.changed_lines),
+            FileAction::Added => ('+', TextStyle::Added, fold.whole_lines),
+            FileAction::Removed => ('-', TextStyle::Removed, fold.whole_lines),
+            FileAction::Renamed => ('>', TextStyle::Changed, fold.changed_lines),
         };
-        let old_name = old_name.as_ref().map(|old| format!("{} → ", shown(old))).unwrap_or_default();
-        out.push(style, &format!("{sign} {old_name}{}", shown(name)));
-        let schema = schema.as_ref().map(|schema| format!("  ({})", shown(schema))).unwrap_or_default();
-        out.push(Style::Dim, &schema);
-        out.push(Style::Plain, "\n");
+        let old_name = old_name.as_ref().map(|old| format!("{} → ", sanitize(old))).unwrap_or_default();
+        out.push(style, &format!("{sign} {old_name}{}", sanitize(name)));
+        let schema = schema.as_ref().map(|schema| format!("  ({})", sanitize(schema))).unwrap_or_default();
+        out.push(TextStyle::Dim, &schema);
+        out.push(TextStyle::Plain, "\n");
         for line in lines.iter().take(limit) {
             one_line(line, fold, &mut out);
         }
         if lines.len() > limit {
             let noun = match lines[limit] {
-                Line::Field { .. } | Line::Remark { .. } => "more field",
-                Line::Text { .. } | Line::At { .. } => "more line",
+                FileLine::Field { .. } | FileLine::Remark { .. } => "more field",
+                FileLine::Text { .. } | FileLine::Hunk { .. } => "more line",
             };
-            let text = format!("    … {} (--full shows them)\n", counted(lines.len() - limit, noun));
-            out.push(Style::Dim, &text);
+            let text = format!("    … {} (--full shows them)\n", pluralize(lines.len() - limit, noun));
+            out.push(TextStyle::Dim, &text);
         }
     }
-    out.push(Style::Plain, &summary(files));
+    out.push(TextStyle::Plain, &summary(files));
     out
 }
 
-fn one_line(line: &Line, fold: Fold, out: &mut Styled) {
+fn one_line(line: &FileLine, fold: DiffLimits, out: &mut StyledText) {
     match line {
-        Line::Field { sign, pointer, values, place } => {
+        FileLine::Field { sign, pointer, values, place } => {
             let style = match sign {
-                '+' => Style::Added,
-                '-' => Style::Removed,
-                _ => Style::Changed,
+                '+' => TextStyle::Added,
+                '-' => TextStyle::Removed,
+                _ => TextStyle::Changed,
             };
-            let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value)).collect();
-            let text = format!("{sign} {}  {}", shown(pointer), shown(&values.join(" → ")));
-            out.push(Style::Plain, "    ");
+            let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value_chars)).collect();
+            let text = format!("{sign} {}  {}", sanitize(pointer), sanitize(&values.join(" → ")));
+            out.push(TextStyle::Plain, "    ");
             out.push(style, &text);
-            out.push(Style::Dim, &format!("  [{}]\n", shown(place)));
+            out.push(TextStyle::Dim, &format!("  [{}]\n", sanitize(place)));
         }
-        Line::Remark { text, place } => {
-            out.push(Style::Plain, &format!("    ~ {}", shown(text)));
-            out.push(Style::Dim, &format!("  [{}]\n", shown(place)));
+        FileLine::Remark { text, place } => {
+            out.push(TextStyle::Plain, &format!("    ~ {}", sanitize(text)));
+            out.push(TextStyle::Dim, &format!("  [{}]\n", sanitize(place)));
         }
-        Line::At { place } => out.push(Style::Dim, &format!("    [{}]\n", shown(place))),
-        Line::Text { sign, text } => {
+        FileLine::Hunk { place } => out.push(TextStyle::Dim, &format!("    [{}]\n", sanitize(place))),
+        FileLine::Text { sign, text } => {
             let style = match sign {
-                '+' => Style::Added,
-                '-' => Style::Removed,
-                _ => Style::Plain,
+                '+' => TextStyle::Added,
+                '-' => TextStyle::Removed,
+                _ => TextStyle::Plain,
             };
-            out.push(Style::Plain, "    ");
-            out.push(style, format!("{sign} {}", shown(&shortened(text, fold.value))).trim_end());
-            out.push(Style::Plain, "\n");
+            out.push(TextStyle::Plain, "    ");
+            out.push(style, format!("{sign} {}", sanitize(&shortened(text, fold.value_chars))).trim_end());
+            out.push(TextStyle::Plain, "\n");
         }
     }
 }

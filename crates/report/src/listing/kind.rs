@@ -1,7 +1,7 @@
 //! The kinds that can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
-use qontract_diagnostics::Styled;
+use qontract_diagnostics::StyledText;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
@@ -28,7 +28,7 @@ impl<'s> Kind<'s> {
         let wanted = name.replace('-', "_").to_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);
         let wanted = alias.map_or(wanted, |(_, kind)| (*kind).to_owned());
-        let kinds = || all(schema);
+        let kinds = || all_kinds(schema);
         let exact = kinds().find(|kind| kind.name().to_lowercase() == wanted);
         let same = |kind: &Kind<'_>| {
             let (stem, _) = stem(kind.name());
@@ -49,18 +49,18 @@ impl<'s> Kind<'s> {
     }
 
     /// The definition of the type in the data repo.
-    pub fn described(&self) -> Option<&'s Type> {
+    pub fn definition(&self) -> Option<&'s Type> {
         self.schema.described().get(&self.type_.name)
     }
 
     /// The field that names an object of this kind.
-    pub fn title(&self) -> Option<&'s str> {
-        title(self.schema, self.type_)
+    pub fn name_field(&self) -> Option<&'s str> {
+        name_field_of(self.schema, self.type_)
     }
 }
 
 /// All kinds, in the order of the schema.
-fn all(schema: &Schema) -> impl Iterator<Item = Kind<'_>> {
+fn all_kinds(schema: &Schema) -> impl Iterator<Item = Kind<'_>> {
     let listed = schema.type_(schema.query()).fields.iter().filter(|field| {
         matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) && field.shape.list
     });
@@ -75,7 +75,7 @@ fn stem(name: &str) -> (&str, u32) {
 
 /// The field that names an object of a type: a unique one, preferably `name`; otherwise `name`, otherwise its
 /// path.
-pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
+pub fn name_field_of<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let described = schema.described().get(&type_.name);
     let plain = |field: &&Field| {
         let definition = type_.field(&field.name);
@@ -99,9 +99,9 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
 }
 
 /// A table of all kinds with the number of their objects.
-pub fn list(engine: &Engine) -> Styled {
+pub fn list(engine: &Engine) -> StyledText {
     let header = ["KIND", "TYPE", "COUNT"].map(str::to_owned).to_vec();
-    let rows = all(engine.schema()).map(|kind| {
+    let rows = all_kinds(engine.schema()).map(|kind| {
         let count = match &kind.field.resolver {
             Resolver::Datafiles(schema) => engine.index().files_of(schema).len(),
             _ => engine.bundle().resources().len(),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
-use super::selection::{JSON, Selection};
+use super::selection::{JSON_PREFIX, Selection};
 
 /// Rows and the files they come from.
 pub struct Rows {
@@ -24,30 +24,30 @@ impl Rows {
     }
 
     /// Keeps rows with this name; a path was already part of the query.
-    pub fn keep_named(&mut self, kind: &Kind<'_>, name: Option<&str>) {
-        if let (Some(name), Some(title)) = (name, kind.title())
+    pub fn retain_named(&mut self, kind: &Kind<'_>, name: Option<&str>) {
+        if let (Some(name), Some(title)) = (name, kind.name_field())
             && !name.starts_with('/')
         {
-            self.keep(title, name);
+            self.retain_matching(title, name);
         }
     }
 
     /// The names of all rows.
     pub fn names(&self, kind: &Kind<'_>) -> Vec<String> {
-        let title = kind.title().unwrap_or_default();
-        self.rows.iter().flat_map(|(row, _)| texts(&row[title])).collect()
+        let title = kind.name_field().unwrap_or_default();
+        self.rows.iter().flat_map(|(row, _)| cell_texts(&row[title])).collect()
     }
 
     /// Keeps rows whose field has this value, or a list that contains it.
-    pub fn keep(&mut self, field: &str, value: &str) {
-        self.rows.retain(|(row, _)| texts(&row[field]).iter().any(|text| text == value));
+    pub fn retain_matching(&mut self, field: &str, value: &str) {
+        self.rows.retain(|(row, _)| cell_texts(&row[field]).iter().any(|text| text == value));
     }
 
     /// Sorts by a field: numbers as numbers, other values as text.
     pub fn sort(&mut self, field: &str) {
         self.rows.sort_by(|(a, _), (b, _)| match (a[field].as_f64(), b[field].as_f64()) {
             (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-            _ => texts(&a[field]).cmp(&texts(&b[field])),
+            _ => cell_texts(&a[field]).cmp(&cell_texts(&b[field])),
         });
     }
 
@@ -62,7 +62,7 @@ impl Rows {
 
     /// The cells.
     pub fn cells(&self, selection: &Selection) -> Vec<Vec<String>> {
-        let cell = |value: &Value| match texts(value) {
+        let cell = |value: &Value| match cell_texts(value) {
             texts if texts.is_empty() => "-".to_owned(),
             texts => texts.join(", "),
         };
@@ -76,7 +76,7 @@ impl Rows {
     /// The rows as values, without absent fields; a single value if one was requested and found.
     pub fn values(&self, one: bool) -> Value {
         let value = |(row, file): &(Value, Option<String>)| {
-            let mut shown = plain(row);
+            let mut shown = decode_row(row);
             if let (Value::Object(map), Some(file)) = (&mut shown, file) {
                 map.insert("$file".to_owned(), file.as_str().into());
             }
@@ -90,26 +90,26 @@ impl Rows {
 }
 
 /// The texts of a value in a cell: one per element; for an object, its only field.
-fn texts(value: &Value) -> Vec<String> {
+fn cell_texts(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
         Value::String(text) => vec![text.lines().next().unwrap_or_default().to_owned()],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(map) => map.values().flat_map(texts).collect(),
+        Value::Array(items) => items.iter().flat_map(cell_texts).collect(),
+        Value::Object(map) => map.values().flat_map(cell_texts).collect(),
         other => vec![other.to_string()],
     }
 }
 
 /// A value as in the data: JSON text is parsed, prefixes of keys and nulls are removed.
-fn plain(value: &Value) -> Value {
+fn decode_row(value: &Value) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Array(items) => items.iter().map(decode_row).collect(),
         Value::Object(map) => {
             let mut shown = Map::new();
             for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-                let (key, value) = match key.split_once(JSON) {
-                    Some((_, key)) => (key, decoded(value)),
-                    None => (key.rsplit_once("__").map_or(key.as_str(), |(_, key)| key), plain(value)),
+                let (key, value) = match key.split_once(JSON_PREFIX) {
+                    Some((_, key)) => (key, decode_json(value)),
+                    None => (key.rsplit_once("__").map_or(key.as_str(), |(_, key)| key), decode_row(value)),
                 };
                 shown.insert(key.to_owned(), value);
             }
@@ -119,10 +119,10 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-fn decoded(value: &Value) -> Value {
+fn decode_json(value: &Value) -> Value {
     match value {
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
-        Value::Array(items) => items.iter().map(decoded).collect(),
+        Value::Array(items) => items.iter().map(decode_json).collect(),
         other => other.clone(),
     }
 }

@@ -4,16 +4,16 @@ use qontract_graphql::Schema;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
 
 use super::UnknownName;
-use super::kind::{Kind, title};
+use super::kind::{Kind, name_field_of};
 
 /// The key of the rows in the query result.
-pub const ROWS: &str = "rows";
+pub const ROWS_KEY: &str = "rows";
 /// The prefix of the key of a field with JSON text.
-pub const JSON: &str = "json__";
+pub const JSON_PREFIX: &str = "json__";
 /// Maximum number of columns of a table besides the name and the file.
-const COLUMNS: usize = 5;
+const MAX_COLUMNS: usize = 5;
 /// Maximum nesting depth at which parts of a datafile are shown.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// The selected fields of a query.
 pub struct Selection {
@@ -26,11 +26,11 @@ pub struct Selection {
 impl Selection {
     /// The most informative columns: the name, required references, required values.
     pub fn short(kind: &Kind<'_>) -> Self {
-        let mut selection = Self::named(kind);
-        let described = kind.described();
+        let mut selection = Self::with_name(kind);
+        let described = kind.definition();
         let skipped = |field: &&FieldDef| {
             matches!(&*field.name, "schema" | "path" | "labels" | "description" | "content")
-                || Some(&*field.name) == kind.title()
+                || Some(&*field.name) == kind.name_field()
         };
         let single =
             || kind.type_.fields.iter().filter(|field| !field.shape.list).filter(|field| !skipped(field));
@@ -48,7 +48,7 @@ impl Selection {
             single().filter(|field| !required(field) && !refers(field)).collect(),
         ];
         for field in ranked.into_iter().flatten() {
-            if selection.columns.len() > COLUMNS {
+            if selection.columns.len() > MAX_COLUMNS {
                 break;
             }
             selection.add(kind.schema, field);
@@ -58,9 +58,11 @@ impl Selection {
 
     /// All columns that fit in a cell.
     pub fn wide(kind: &Kind<'_>) -> Self {
-        let mut selection = Self::named(kind);
+        let mut selection = Self::with_name(kind);
         for field in &kind.type_.fields {
-            if !matches!(&*field.name, "schema" | "path" | "content") && Some(&*field.name) != kind.title() {
+            if !matches!(&*field.name, "schema" | "path" | "content")
+                && Some(&*field.name) != kind.name_field()
+            {
                 selection.add(kind.schema, field);
             }
         }
@@ -73,9 +75,9 @@ impl Selection {
         Self { fields: vec![(String::new(), parts)], columns: Vec::new() }
     }
 
-    fn named(kind: &Kind<'_>) -> Self {
+    fn with_name(kind: &Kind<'_>) -> Self {
         let mut selection = Self { fields: Vec::new(), columns: Vec::new() };
-        if let Some(field) = kind.title().and_then(|title| kind.type_.field(title)) {
+        if let Some(field) = kind.name_field().and_then(|title| kind.type_.field(title)) {
             selection.add(kind.schema, field);
         }
         if matches!(kind.type_.kind, TypeKind::Interface(_)) {
@@ -86,9 +88,9 @@ impl Selection {
     }
 
     /// Adds a field for filtering or sorting.
-    pub fn need(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
-        let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
-            let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
+    pub fn require(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
+        let Some(asked) = kind.type_.field(name).and_then(|field| cell_selection(kind.schema, field)) else {
+            let names = kind.type_.fields.iter().filter(|field| cell_selection(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
             let message = format!(
                 "`{}` cannot be filtered or sorted by `{name}`; its fields are {}",
@@ -108,7 +110,7 @@ impl Selection {
         if self.columns.contains(&name) {
             return;
         }
-        if let Some(asked) = cell(schema, field) {
+        if let Some(asked) = cell_selection(schema, field) {
             self.fields.push((name.clone(), asked));
             self.columns.push(name);
         }
@@ -123,12 +125,12 @@ impl Selection {
         let path = name.filter(|name| name.starts_with('/'));
         let argument =
             path.map_or(String::new(), |path| format!("(path: {})", serde_json::Value::from(path)));
-        format!("{{ {ROWS}: {}{argument} {{ {} }} }}", kind.name(), asked.join(" "))
+        format!("{{ {ROWS_KEY}: {}{argument} {{ {} }} }}", kind.name(), asked.join(" "))
     }
 }
 
 /// The selection of a field that fits in a cell; `None` if it does not fit.
-fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
+fn cell_selection(schema: &Schema, field: &FieldDef) -> Option<String> {
     let type_ = schema.type_(field.shape.named);
     match type_.kind {
         TypeKind::Scalar(Scalar::Json) | TypeKind::Enum => None,
@@ -137,7 +139,7 @@ fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
             if matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) {
                 return None;
             }
-            Some(format!("{} {{ {} }}", field.name, title(schema, type_)?))
+            Some(format!("{} {{ {} }}", field.name, name_field_of(schema, type_)?))
         }
     }
 }
@@ -172,15 +174,15 @@ fn whole_field(schema: &Schema, field: &FieldDef, prefix: &str, depth: usize) ->
     let name = &field.name;
     let alias = if prefix.is_empty() { String::new() } else { format!("{prefix}{name}: ") };
     let elsewhere = type_.datafile.is_some() || matches!(type_.kind, TypeKind::Interface(Dispatch::Schema));
-    let named =
-        title(schema, type_).filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
+    let named = name_field_of(schema, type_)
+        .filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
     match type_.kind {
-        TypeKind::Scalar(Scalar::Json) => Some(format!("{prefix}{JSON}{name}: {name}")),
+        TypeKind::Scalar(Scalar::Json) => Some(format!("{prefix}{JSON_PREFIX}{name}: {name}")),
         TypeKind::Scalar(_) | TypeKind::Enum => Some(format!("{alias}{name}")),
         _ if matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) => None,
         _ if matches!(field.resolver, Resolver::Resource) => Some(format!("{alias}{name} {{ path }}")),
         _ if named.is_some() => Some(format!("{alias}{name} {{ {} }}", named.unwrap_or_default())),
-        _ if depth >= DEEPEST => None,
+        _ if depth >= MAX_DEPTH => None,
         _ => Some(format!("{alias}{name} {{ {} }}", whole_type(schema, type_, depth + 1))),
     }
 }

@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The style of a part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum LineStyle {
     /// The default style.
     Plain,
     /// Bold.
@@ -19,7 +19,7 @@ pub enum Style {
     Green,
 }
 
-impl Style {
+impl LineStyle {
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -34,20 +34,20 @@ impl Style {
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct LinePart {
     text: String,
-    style: Style,
+    style: LineStyle,
 }
 
-impl Part {
+impl LinePart {
     /// A part of this style.
-    pub fn new(text: impl Into<String>, style: Style) -> Self {
+    pub fn new(text: impl Into<String>, style: LineStyle) -> Self {
         Self { text: text.into(), style }
     }
 
     /// A part without a style.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(text, Style::Plain)
+        Self::new(text, LineStyle::Plain)
     }
 
     /// Its width in columns.
@@ -58,28 +58,28 @@ impl Part {
 
 /// A line of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line(Vec<Part>);
+pub struct StatusLine(Vec<LinePart>);
 
-impl Line {
+impl StatusLine {
     /// A line of these parts, cut to `width` columns.
-    pub fn new(parts: impl IntoIterator<Item = Part>, width: usize) -> Self {
+    pub fn new(parts: impl IntoIterator<Item = LinePart>, width: usize) -> Self {
         let (mut left, mut fitting) = (width, Vec::new());
-        for Part { text, style } in parts {
+        for LinePart { text, style } in parts {
             let text = cut(&text, left);
             left -= width_of(&text);
-            fitting.push(Part { text, style });
+            fitting.push(LinePart { text, style });
         }
         Self(fitting)
     }
 
     /// A line of one part.
-    pub fn of(text: &str, style: Style, width: usize) -> Self {
-        Self::new([Part::new(text, style)], width)
+    pub fn of(text: &str, style: LineStyle, width: usize) -> Self {
+        Self::new([LinePart::new(text, style)], width)
     }
 
     /// A line without styles, of any width.
     pub fn plain(text: &str) -> Self {
-        Self(vec![Part::plain(text)])
+        Self(vec![LinePart::plain(text)])
     }
 
     /// Its text, without styles.
@@ -89,7 +89,7 @@ impl Line {
 
     /// Its width in columns.
     pub fn width(&self) -> usize {
-        self.0.iter().map(Part::width).sum()
+        self.0.iter().map(LinePart::width).sum()
     }
 
     /// Its text with escape codes for its styles.
@@ -149,8 +149,14 @@ mod tests {
 
     #[test]
     fn a_line_has_the_styles_of_its_parts() {
-        let line =
-            Line::new([Part::new("ok", Style::Green), Part::plain(" abc"), Part::new("x", Style::Red)], 6);
+        let line = StatusLine::new(
+            [
+                LinePart::new("ok", LineStyle::Green),
+                LinePart::plain(" abc"),
+                LinePart::new("x", LineStyle::Red),
+            ],
+            6,
+        );
         assert_eq!(line.text(), "ok abc");
         assert_eq!(line.width(), 6);
         assert_eq!(line.styled(), "\x1b[32mok\x1b[0m abc");

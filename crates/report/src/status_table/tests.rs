@@ -10,8 +10,8 @@ fn one(name: &str, state: LoopState) -> LoopView {
         changes: 0,
         held: 0,
         took: Some(Duration::from_millis(38)),
-        now: Activity::Sleeping(Duration::from_secs(590)),
-        troubled: Vec::new(),
+        now: LoopActivity::Sleeping(Duration::from_secs(590)),
+        attention_shards: Vec::new(),
     }
 }
 
@@ -20,7 +20,7 @@ fn shard(namespace: &str, failed: bool, held: usize) -> ShardView {
 }
 
 /// 13 integrations: one failed, one held, one not run yet.
-fn view() -> View {
+fn view() -> StatusView {
     let names = [
         "openshift-clusterrolebindings",
         "openshift-namespace-labels",
@@ -37,23 +37,23 @@ fn view() -> View {
     loops[2].changes = 137;
     loops.push(LoopView {
         held: 1,
-        troubled: vec![shard("catalog-stage", false, 1)],
+        attention_shards: vec![shard("catalog-stage", false, 1)],
         ..one("openshift-limitranges", LoopState::Held)
     });
     let troubled = ["billing-stage", "catalog-stage"].map(|name| shard(name, true, 0)).to_vec();
     loops.push(LoopView {
         took: Some(Duration::from_secs(648)),
-        now: Activity::Running(Some("GET https://api.cliffs-stage/".to_owned())),
-        troubled,
+        now: LoopActivity::Running(Some("GET https://api.cliffs-stage/".to_owned())),
+        attention_shards: troubled,
         ..one("openshift-resources", LoopState::Failed)
     });
     loops.push(LoopView {
         shards: None,
         took: None,
-        now: Activity::Running(None),
+        now: LoopActivity::Running(None),
         ..one("resource-template-tester", LoopState::Starting)
     });
-    let title = Title {
+    let title = StatusTitle {
         data: "examples/app-interface".to_owned(),
         commit: Some("d8dfa52aaaaaaaaa".to_owned()),
         mode: "real run",
@@ -62,11 +62,11 @@ fn view() -> View {
         invalid: None,
         unchecked: 0,
     };
-    View { title, loops }
+    StatusView { title, loops }
 }
 
 fn check(width: usize, height: usize, expect: &str) {
-    let text: Vec<String> = lines(&view(), width, height).iter().map(Line::text).collect();
+    let text: Vec<String> = lines(&view(), width, height).iter().map(StatusLine::text).collect();
     assert_eq!(text.join("\n"), expect.trim_matches('\n'), "{width}×{height}");
 }
 
@@ -151,7 +151,7 @@ fn invalid_data_has_a_line_below_the_title() {
     let mut view = view();
     view.title.invalid = Some("data invalid since 14:02 UTC (3 errors)".to_owned());
     let text = |width: usize, height: usize| -> Vec<String> {
-        lines(&view, width, height).iter().map(Line::text).collect()
+        lines(&view, width, height).iter().map(StatusLine::text).collect()
     };
     let at_80 = text(80, 24);
     assert_eq!(at_80[1], "data invalid since 14:02 UTC (3 errors) · reconciling bundle ecc2860");
@@ -182,10 +182,10 @@ fn a_table_fits_its_terminal() {
     }
 }
 
-fn fits(mut view: View) {
+fn fits(mut view: StatusView) {
     view.loops[0].name = "日本語の統合".repeat(9);
     view.title.data = "a/very/long/path/".repeat(20);
-    view.loops[11].troubled =
+    view.loops[11].attention_shards =
         (0..40).map(|number| shard(&number.to_string().repeat(90), true, number)).collect();
     for width in 0..130 {
         for height in 0..50 {
@@ -201,10 +201,10 @@ fn fits(mut view: View) {
 #[test]
 fn failed_and_held_loops_are_shown_in_a_terminal_of_any_height() {
     for height in MARGIN + 5..50 {
-        let text: Vec<String> = lines(&view(), 80, height).iter().map(Line::text).collect();
+        let text: Vec<String> = lines(&view(), 80, height).iter().map(StatusLine::text).collect();
         assert!(text.iter().any(|line| line.starts_with("failed    openshift-resources")), "{height}");
     }
-    let text: Vec<String> = lines(&view(), 80, 4).iter().map(Line::text).collect();
+    let text: Vec<String> = lines(&view(), 80, 4).iter().map(StatusLine::text).collect();
     assert_eq!(text.len(), 1, "only the totals");
     assert!(text[0].contains("1 failed"), "{text:?}");
     assert!(lines(&view(), 80, MARGIN).is_empty());
@@ -212,11 +212,14 @@ fn failed_and_held_loops_are_shown_in_a_terminal_of_any_height() {
 
 #[test]
 fn shards_that_do_not_fit_are_counted() {
-    let mut view =
-        View { loops: vec![one("a", LoopState::Failed), one("b", LoopState::Ok)], ..View::default() };
-    let shards = |troubled: usize, height: usize, view: &mut View| {
-        view.loops[0].troubled = (0..troubled).map(|number| shard(&number.to_string(), true, 0)).collect();
-        let text: Vec<String> = lines(view, 80, height).iter().map(Line::text).collect();
+    let mut view = StatusView {
+        loops: vec![one("a", LoopState::Failed), one("b", LoopState::Ok)],
+        ..StatusView::default()
+    };
+    let shards = |troubled: usize, height: usize, view: &mut StatusView| {
+        view.loops[0].attention_shards =
+            (0..troubled).map(|number| shard(&number.to_string(), true, 0)).collect();
+        let text: Vec<String> = lines(view, 80, height).iter().map(StatusLine::text).collect();
         let shown = text.iter().filter(|line| line.contains("namespace=")).count();
         (shown, text.iter().find(|line| line.contains("more shard")).cloned())
     };
@@ -233,7 +236,8 @@ fn shards_that_do_not_fit_are_counted() {
 
 #[test]
 fn times_until_the_next_run_rarely_change() {
-    let check = |seconds: u64, expect: &str| assert_eq!(coarse(Duration::from_secs(seconds)), expect);
+    let check =
+        |seconds: u64, expect: &str| assert_eq!(coarse_duration(Duration::from_secs(seconds)), expect);
     check(0, "0s");
     check(119, "119s");
     check(120, "2m");
@@ -256,12 +260,12 @@ fn states_that_need_attention_are_styled() {
 fn data_cannot_send_control_characters_to_the_terminal() {
     let mut view = view();
     view.loops[0].name = "a\x1b[2J\u{202e}".to_owned();
-    view.loops[11].troubled = vec![shard("\n\x1b[31m", true, 0)];
+    view.loops[11].attention_shards = vec![shard("\n\x1b[31m", true, 0)];
     view.title.data = "x\x1b]0;y\x07".to_owned();
     view.title.targets = "sandbox \u{9b}".to_owned();
     view.title.invalid = Some("invalid \u{9b}".to_owned());
     for line in lines(&view, 120, 40) {
         let text = line.text();
-        assert_eq!(shown(&text), text);
+        assert_eq!(sanitize(&text), text);
     }
 }

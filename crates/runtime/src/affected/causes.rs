@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use qontract_bundle::Document;
 use qontract_bundle::diff::{
-    Change, DatafileChange, Diff, OldFile, Renames, ResourceChange, fields, named_otherwise,
+    Change, DatafileChange, Diff, OldFile, Renames, ResourceChange, changed_backrefs, fields,
 };
 use qontract_graphql::{Engine, Footprint};
 use serde::Serialize;
 
-use super::Pair;
-use super::parts::Sides;
-use crate::about::{About, Query};
+use super::BundlePair;
+use super::partial_comparison::EnginePair;
+use crate::definition;
 use crate::fault::Fault;
-use crate::listing;
-use crate::place::Place;
+use crate::meta::{DeclaredQuery, IntegrationMeta};
+use crate::source_location::SourceLocation;
 use crate::state::{Comparison, MAX_DIFFERENCES};
 
 /// The kind of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum CauseKind {
     /// A datafile.
     Datafile,
     /// A resource.
@@ -38,10 +38,10 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
     /// The kind of file.
-    pub what: What,
+    pub what: CauseKind,
     /// The location of the difference: in head, or in base for a removed file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Whether only base has it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
@@ -51,26 +51,27 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn new(what: What, place: Option<Place>) -> Self {
+    fn new(what: CauseKind, place: Option<SourceLocation>) -> Self {
         Self { what, place, gone: false, renamed_from: None }
     }
 }
 
 /// The differences in the footprint of the declared queries; `None` if a query does not match the types of a
 /// bundle.
-pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
-    let Sides { base, head, diff } = sides;
+pub fn footprint(sides: &EnginePair<'_>, about: &IntegrationMeta) -> Option<Vec<Cause>> {
+    let EnginePair { base, head, diff } = sides;
     let mut footprints = Vec::new();
     for query in &about.queries {
-        footprints.push(trace(base, query)?);
-        footprints.push(trace(head, query)?);
+        footprints.push(query_footprint(base, query)?);
+        footprints.push(query_footprint(head, query)?);
     }
     let mut causes = BTreeSet::new();
     if diff.graphql.is_some() && !footprints.is_empty() {
-        causes.insert(Cause::new(What::Types, None));
+        causes.insert(Cause::new(CauseKind::Types, None));
     }
     for change in &diff.datafiles {
-        let stray = base.strays().contains(&change.path) || head.strays().contains(&change.path);
+        let stray =
+            base.mistyped_targets().contains(&change.path) || head.mistyped_targets().contains(&change.path);
         let (old, new) = (change.change.before(), change.change.after());
         let sees = |footprint: &Footprint| footprint.sees(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
         if stray || footprints.iter().any(sees) {
@@ -82,15 +83,15 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     if footprints.iter().any(Footprint::resources) {
         causes.extend(diff.resources.iter().map(resource));
     }
-    if footprints.iter().any(Footprint::naming) {
-        let places = named_otherwise(base.bundle(), head.bundle()).map(Place::resource);
-        causes.extend(places.map(|place| Cause::new(What::Resource, Some(place))));
+    if footprints.iter().any(Footprint::reads_backrefs) {
+        let places = changed_backrefs(base.bundle(), head.bundle()).map(SourceLocation::resource);
+        causes.extend(places.map(|place| Cause::new(CauseKind::Resource, Some(place))));
     }
     Some(causes.into_iter().collect())
 }
 
 /// All files that differ: any of them may have been read ad hoc.
-pub fn all(diff: &Diff) -> Vec<Cause> {
+pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     let datafiles = diff.datafiles.iter().flat_map(|change| datafile(change, |_, _| true));
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
@@ -102,8 +103,8 @@ fn datafile(
     is_read: impl Fn(&str, &str) -> bool,
 ) -> Vec<Cause> {
     let (Some(old), Some(new)) = (change.before(), change.after()) else {
-        let place = Some(Place::datafile(path, ""));
-        return vec![Cause { gone: change.after().is_none(), ..Cause::new(What::Datafile, place) }];
+        let place = Some(SourceLocation::datafile(path, ""));
+        return vec![Cause { gone: change.after().is_none(), ..Cause::new(CauseKind::Datafile, place) }];
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
@@ -115,7 +116,8 @@ fn datafile(
     let (read, other): (Vec<String>, Vec<String>) = pointers.partition(|pointer| is_read(schema, pointer));
     let pointers = if read.is_empty() { other.into_iter().take(1).collect() } else { read };
     let pointers = if pointers.is_empty() { vec![String::new()] } else { pointers };
-    let cause = |pointer: &String| Cause::new(What::Datafile, Some(Place::datafile(path, pointer)));
+    let cause =
+        |pointer: &String| Cause::new(CauseKind::Datafile, Some(SourceLocation::datafile(path, pointer)));
     pointers.iter().map(cause).collect()
 }
 
@@ -130,15 +132,15 @@ pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
         };
         let Renames { datafiles, resources } = renames;
         let is_moved = match cause.what {
-            What::Datafile => datafiles.is_moved(&place.path),
-            What::Resource => resources.is_moved(&place.path),
-            What::Types | What::Integration | What::Approval => false,
+            CauseKind::Datafile => datafiles.is_moved(&place.path),
+            CauseKind::Resource => resources.is_moved(&place.path),
+            CauseKind::Types | CauseKind::Integration | CauseKind::Approval => false,
         };
         if cause.gone && is_moved {
             continue;
         }
         match cause.what {
-            What::Datafile => {
+            CauseKind::Datafile => {
                 let Some(OldFile { path, thing, renamed }) = datafiles.before(&place.path) else {
                     followed.insert(cause);
                     continue;
@@ -148,11 +150,11 @@ pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
                 let causes = datafile(&change, |_, _| true).into_iter();
                 followed.extend(causes.map(|cause| Cause { renamed_from: Some((&**path).into()), ..cause }));
             }
-            What::Resource => {
+            CauseKind::Resource => {
                 let renamed_from = resources.before(&place.path).map(|old| (&*old.path).into());
                 followed.insert(Cause { renamed_from, ..cause });
             }
-            What::Types | What::Integration | What::Approval => {
+            CauseKind::Types | CauseKind::Integration | CauseKind::Approval => {
                 followed.insert(cause);
             }
         }
@@ -187,8 +189,9 @@ pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
     if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
         return causes;
     }
-    let explains = |cause: &Cause, place: &Place| cause.place.as_ref().is_some_and(|one| overlap(one, place));
-    let is_explained = |place: Option<&Place>| {
+    let explains =
+        |cause: &Cause, place: &SourceLocation| cause.place.as_ref().is_some_and(|one| overlap(one, place));
+    let is_explained = |place: Option<&SourceLocation>| {
         place.is_some_and(|place| {
             let is_part = place.resource || !place.pointer.is_empty();
             is_part && causes.iter().any(|cause| explains(cause, place))
@@ -204,7 +207,7 @@ pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
 }
 
 /// Whether one of two locations is part of the other.
-fn overlap(one: &Place, other: &Place) -> bool {
+fn overlap(one: &SourceLocation, other: &SourceLocation) -> bool {
     let is_within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -215,28 +218,29 @@ fn overlap(one: &Place, other: &Place) -> bool {
 
 fn resource(ResourceChange { path, change }: &ResourceChange) -> Cause {
     let gone = change.after().is_none();
-    Cause { gone, ..Cause::new(What::Resource, Some(Place::resource(path))) }
+    Cause { gone, ..Cause::new(CauseKind::Resource, Some(SourceLocation::resource(path))) }
 }
 
-fn trace(engine: &Engine, query: &Query) -> Option<Footprint> {
-    engine.footprint(query.named().into()).ok()
+fn query_footprint(engine: &Engine, query: &DeclaredQuery) -> Option<Footprint> {
+    engine.footprint(query.operation().into()).ok()
 }
 
 /// The differences in the integration's own datafile and in its approvals.
-pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
-    let (old, new) = (listing::of(&**pair.base.source(), name)?, listing::of(&**pair.head.source(), name)?);
+pub fn own_definition(pair: &BundlePair, name: &str) -> Result<Vec<Cause>, Fault> {
+    let (old, new) =
+        (definition::of(&**pair.base.source(), name)?, definition::of(&**pair.head.source(), name)?);
     let mut causes = Vec::new();
     if old.as_ref().map(|old| &old.schemas) != new.as_ref().map(|new| &new.schemas) {
         let gone = new.is_none();
         let place = new.or(old).map(|listing| listing.place.below("/schemas"));
-        causes.push(Cause { gone, ..Cause::new(What::Integration, place) });
+        causes.push(Cause { gone, ..Cause::new(CauseKind::Integration, place) });
     }
-    let approvals = |side: &dyn crate::data::Source| -> Result<Vec<_>, Fault> {
-        let all = listing::approvals(side)?;
+    let approvals = |side: &dyn crate::data::BundleReader| -> Result<Vec<_>, Fault> {
+        let all = definition::approvals(side)?;
         Ok(all.into_iter().filter(|approval| approval.integration == name).collect())
     };
     if approvals(&**pair.base.source())? != approvals(&**pair.head.source())? {
-        causes.push(Cause::new(What::Approval, None));
+        causes.push(Cause::new(CauseKind::Approval, None));
     }
     Ok(causes)
 }
@@ -248,17 +252,17 @@ mod tests {
     use qontract_bundle::diff::{Diff, renames};
     use qontract_bundle::{Bundle, Pool, load};
 
-    use super::{Cause, What, all, follow_renames, overlap, relevant, without_moved_references};
+    use super::{Cause, CauseKind, all_changes, follow_renames, overlap, relevant, without_moved_references};
     use crate::key::ShardKey;
-    use crate::place::Place;
+    use crate::source_location::SourceLocation;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
 
     /// A location as `path` or `path#pointer`; a resource begins with `r:`.
-    fn place(text: &str) -> Place {
+    fn place(text: &str) -> SourceLocation {
         let (path, pointer) = text.split_once('#').unwrap_or((text, ""));
         match path.strip_prefix("r:") {
-            Some(path) => Place::resource(path),
-            None => Place::datafile(path, pointer),
+            Some(path) => SourceLocation::resource(path),
+            None => SourceLocation::datafile(path, pointer),
         }
     }
 
@@ -269,7 +273,7 @@ mod tests {
     }
 
     fn kept(causes: &[&str], comparison: &Comparison) -> Vec<String> {
-        let cause = |text: &&str| Cause::new(What::Datafile, Some(place(text)));
+        let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
         let kept = relevant(causes.iter().map(cause).collect(), comparison);
         kept.iter()
             .filter_map(|cause| cause.place.as_ref())
@@ -337,7 +341,7 @@ mod tests {
                 (bundle("/old.yml", "edge", serde_json::json!({})), bundle("/new.yml", tier, role));
             let diff = Diff::between(&base, &head);
             let renames = renames(&diff, |_, _| 0.0);
-            let followed = follow_renames(all(&diff), &renames);
+            let followed = follow_renames(all_changes(&diff), &renames);
             let causes = without_moved_references(followed, &diff, &renames);
             let text = |cause: &Cause| {
                 let place = cause.place.as_ref().unwrap();

@@ -26,7 +26,7 @@ impl ResourceBatch {
     pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
         match &self.fetched {
             Some(fetched) if self.requested.contains(path) => {
-                self.data.asked.lock().resources.insert(path.to_owned());
+                self.data.query_log.lock().resources.insert(path.to_owned());
                 Ok(fetched.get(path).cloned())
             }
             Some(_) | None => self.data.resource(path),

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use qontract_graphql::{Engine, Request, TypedError};
 
-use super::{Answered, Ask, DataError, Source};
-use crate::place::Places;
+use super::{BundleReader, DataError, QueryRequest, UntypedAnswer};
+use crate::source_location::SourceLocations;
 
 /// A bundle that is loaded in this process.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedBundle {
     engine: Arc<Engine>,
     sha: String,
 }
 
-impl Loaded {
+impl LoadedBundle {
     /// Wraps the engine of a bundle.
     pub fn new(engine: Arc<Engine>) -> Self {
         let sha = engine.bundle().sha().to_string();
@@ -23,7 +23,7 @@ impl Loaded {
     }
 }
 
-impl Source for Loaded {
+impl BundleReader for LoadedBundle {
     fn sha(&self) -> &str {
         &self.sha
     }
@@ -32,20 +32,20 @@ impl Source for Loaded {
         Some(self.engine.bundle().stamp().commit.as_str()).filter(|commit| !commit.is_empty())
     }
 
-    fn committed(&self) -> Option<i64> {
+    fn commit_time(&self) -> Option<i64> {
         self.engine.bundle().stamp().timestamp.parse().ok()
     }
 
-    fn answer(&self, query: Ask<'_>) -> Result<Answered, DataError> {
+    fn answer(&self, query: QueryRequest<'_>) -> Result<UntypedAnswer, DataError> {
         let typed = self.engine.tree(request(query)).map_err(|error| refused(query, error))?;
-        Ok(Answered {
+        Ok(UntypedAnswer {
             data: typed.data,
-            places: typed.provenance.as_ref().map(Places::from).unwrap_or_default(),
+            places: typed.provenance.as_ref().map(SourceLocations::from).unwrap_or_default(),
             schemas: typed.schemas.into_iter().map(String::from).collect(),
         })
     }
 
-    fn check(&self, query: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+    fn check(&self, query: QueryRequest<'_>) -> Result<BTreeSet<String>, DataError> {
         let typed = self.engine.check(request(query)).map_err(|error| refused(query, error))?;
         Ok(typed.schemas.into_iter().map(String::from).collect())
     }
@@ -59,18 +59,25 @@ impl Source for Loaded {
     }
 }
 
-fn request(query: Ask<'_>) -> Request<'_> {
-    let Ask { text, operation, variables, places, only } = query;
-    Request { query: text, operation, variables, provenance: places, only, ..Request::default() }
+fn request(query: QueryRequest<'_>) -> Request<'_> {
+    let QueryRequest { text, operation, variables, places, only } = query;
+    Request {
+        query: text,
+        operation,
+        variables,
+        provenance: places,
+        only_elements: only,
+        ..Request::default()
+    }
 }
 
-fn refused(query: Ask<'_>, error: TypedError) -> DataError {
-    let query = super::quoted(query.operation.unwrap_or(&super::abridged(query.text)));
+fn refused(query: QueryRequest<'_>, error: TypedError) -> DataError {
+    let query = super::quoted(query.operation.unwrap_or(&super::abbreviate(query.text)));
     let why = match error {
         TypedError::Failed(failures) => {
             failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")
         }
-        form @ TypedError::Form(_) => form.to_string(),
+        form @ TypedError::Mismatch(_) => form.to_string(),
     };
     DataError::Refused { query, why }
 }

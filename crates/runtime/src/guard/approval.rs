@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use qontract_diagnostics::shown_yaml;
+use qontract_diagnostics::sanitize_yaml;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Thing;
+use crate::plan::ObjectKey;
 
 /// A day.
 pub type Date = jiff::civil::Date;
@@ -16,7 +16,7 @@ pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 
 /// A reference to an object, as the data and the ledger spell it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ThingRef {
+pub struct ObjectRef {
     /// The scope of the object, as plans show it.
     pub target: String,
     /// Its kind.
@@ -25,8 +25,8 @@ pub struct ThingRef {
     pub name: String,
 }
 
-impl From<&Thing> for ThingRef {
-    fn from(Thing { scope, kind, name }: &Thing) -> Self {
+impl From<&ObjectKey> for ObjectRef {
+    fn from(ObjectKey { scope, kind, name }: &ObjectKey) -> Self {
         Self { target: scope.to_string(), kind: kind.clone(), name: name.clone() }
     }
 }
@@ -42,7 +42,7 @@ pub struct Approval {
     /// The last day of validity, as `2026-01-31`.
     pub expiration: String,
     /// The approved removals.
-    pub removals: Vec<ThingRef>,
+    pub removals: Vec<ObjectRef>,
 }
 
 /// The validity of an approval on a day.
@@ -76,15 +76,15 @@ impl Approval {
 #[derive(Clone, Debug, Default)]
 pub struct Approvals {
     /// Removals that are approved today, by integration.
-    valid: BTreeMap<String, Vec<ThingRef>>,
+    valid: BTreeMap<String, Vec<ObjectRef>>,
     /// All approvals, with their validity today.
     all: Vec<(Approval, Validity)>,
 }
 
 impl Approvals {
     /// The approvals of the data, on `today`.
-    pub fn on(today: Date, approvals: Vec<Approval>) -> Self {
-        let mut valid: BTreeMap<String, Vec<ThingRef>> = BTreeMap::new();
+    pub fn valid_on(today: Date, approvals: Vec<Approval>) -> Self {
+        let mut valid: BTreeMap<String, Vec<ObjectRef>> = BTreeMap::new();
         let mut all = Vec::new();
         for approval in approvals {
             let validity = approval.validity(today);
@@ -98,9 +98,9 @@ impl Approvals {
     }
 
     /// Whether an integration may remove an object.
-    pub fn allow(&self, integration: &str, thing: &Thing) -> bool {
+    pub fn allows(&self, integration: &str, thing: &ObjectKey) -> bool {
         let Some(removals) = self.valid.get(integration) else { return false };
-        removals.contains(&ThingRef::from(thing))
+        removals.contains(&ObjectRef::from(thing))
     }
 
     /// All approvals, with their validity.
@@ -109,8 +109,8 @@ impl Approvals {
     }
 
     /// The text of a datafile that approves the removal of these objects.
-    pub fn text(integration: &str, things: &[&Thing], today: Date) -> String {
-        let removals: Vec<ThingRef> = things.iter().copied().map(ThingRef::from).collect();
+    pub fn datafile_text(integration: &str, things: &[&ObjectKey], today: Date) -> String {
+        let removals: Vec<ObjectRef> = things.iter().copied().map(ObjectRef::from).collect();
         let file = ApprovalFile {
             name: &format!("{integration}-{today}"),
             description: "why these may be removed",
@@ -134,7 +134,7 @@ pub struct ApprovalFile<'a> {
     /// The last day of validity.
     pub expiration: Date,
     /// The approved removals.
-    pub removals: &'a [ThingRef],
+    pub removals: &'a [ObjectRef],
 }
 
 impl fmt::Display for ApprovalFile<'_> {
@@ -143,7 +143,7 @@ impl fmt::Display for ApprovalFile<'_> {
         writeln!(f, "$schema: /app-interface/removal-approval-1.yml\n\nlabels: {{}}\n")?;
         writeln!(f, "name: {}\ndescription: {}", scalar(name), scalar(description))?;
         writeln!(f, "integration: {}\nexpiration: \"{expiration}\"\nremovals:", scalar(integration))?;
-        for ThingRef { target, kind, name } in removals {
+        for ObjectRef { target, kind, name } in removals {
             writeln!(f, "- target: {}\n  kind: {}\n  name: {}", quoted(target), quoted(kind), quoted(name))?;
         }
         Ok(())
@@ -163,7 +163,7 @@ fn scalar(text: &str) -> String {
 
 /// A text as a double-quoted YAML scalar: JSON, with unsafe characters escaped.
 fn quoted(text: &str) -> String {
-    shown_yaml(&serde_json::to_string(text).expect("text is JSON")).into_owned()
+    sanitize_yaml(&serde_json::to_string(text).expect("text is JSON")).into_owned()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct Budget {
 
 impl Budget {
     /// Maximum number of removals out of `objects`.
-    pub fn of(self, objects: usize) -> usize {
+    pub fn max_removals(self, objects: usize) -> usize {
         self.count.max(objects.saturating_mul(self.percent) / 100)
     }
 }

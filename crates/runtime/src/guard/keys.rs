@@ -55,7 +55,7 @@ impl KeyLimits {
 }
 
 /// Describes the loss of the first change that counts as a removal only because of lost keys, if any.
-pub fn loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
+pub fn describe_loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
     let change = changes.iter().find(|change| !change.kind.removes() && limits.removes(change))?;
     let FieldLoss { lost, of, .. } = change.loss?;
     let removed = |entry: &DiffEntry| match entry {
@@ -75,10 +75,10 @@ pub fn loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldLoss, KeyLimits, loss};
+    use super::{FieldLoss, KeyLimits, describe_loss};
     use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
-    use crate::plan::{Change, ChangeKind, Thing};
+    use crate::plan::{Change, ChangeKind, ObjectKey};
 
     fn check(limits: KeyLimits, [lost, of, lists]: [usize; 3], expect: bool) {
         let loss = FieldLoss { lost, of, lists, depends_on_secret: false };
@@ -112,7 +112,7 @@ mod tests {
 
     fn change(kind: ChangeKind, paths: usize, loss: Option<FieldLoss>) -> Change {
         let thing =
-            Thing { scope: Scope::new([("cluster", "c")]), kind: "A".to_owned(), name: "a".to_owned() };
+            ObjectKey { scope: Scope::new([("cluster", "c")]), kind: "A".to_owned(), name: "a".to_owned() };
         let field = |change: FieldChange, path: String| {
             DiffEntry::from(FieldDiff { change, path, before: None, after: None })
         };
@@ -127,7 +127,7 @@ mod tests {
     fn a_refusal_names_the_lost_keys() {
         let lost = |lost: usize| Some(FieldLoss { lost, of: 8, lists: 0, depends_on_secret: false });
         let check = |change: Change, expect: Option<&str>| {
-            assert_eq!(loss(&[change], KeyLimits::default()).as_deref(), expect);
+            assert_eq!(describe_loss(&[change], KeyLimits::default()).as_deref(), expect);
         };
         let names = "`data.0`, `data.1`, `data.2`, `data.3`, `data.4`";
         let few = format!("it loses 5 of 8 keys ({names}), which counts as a removal");

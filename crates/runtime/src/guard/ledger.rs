@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{ReadPermit, WritePermit};
 use serde::{Deserialize, Serialize};
 
-use super::approval::ThingRef;
+use super::approval::ObjectRef;
 use crate::plan::ChangeKind;
 
 /// Maximum number of expired removals that a ledger keeps, so that a clock that jumps forward and back loses
@@ -37,7 +37,7 @@ pub struct LedgerEntry {
     pub caller: Option<String>,
     /// The object.
     #[serde(flatten)]
-    pub thing: ThingRef,
+    pub object: ObjectRef,
 }
 
 /// A removal that is held until it is approved or the object is declared again.
@@ -54,7 +54,7 @@ pub struct HeldEntry {
     pub change: Option<ChangeKind>,
     /// The object.
     #[serde(flatten)]
-    pub thing: ThingRef,
+    pub object: ObjectRef,
 }
 
 impl HeldEntry {
@@ -105,25 +105,25 @@ impl LedgerState {
         &self,
         start: Timestamp,
         select: impl Fn(&LedgerEntry) -> bool,
-    ) -> BTreeSet<&ThingRef> {
+    ) -> BTreeSet<&ObjectRef> {
         self.removals
             .iter()
             .filter(|entry| entry.at > start && select(entry))
-            .map(|entry| &entry.thing)
+            .map(|entry| &entry.object)
             .collect()
     }
 
     /// The entry of a removal that is held.
-    pub(super) fn held(&self, thing: &ThingRef) -> Option<&HeldEntry> {
-        self.held.iter().find(|entry| entry.thing == *thing)
+    pub(super) fn held(&self, thing: &ObjectRef) -> Option<&HeldEntry> {
+        self.held.iter().find(|entry| entry.object == *thing)
     }
 
     /// Adds removals; an earlier reservation of the same object is replaced.
     pub(super) fn reserve(&mut self, entries: Vec<LedgerEntry>) {
-        let again: BTreeSet<&ThingRef> = entries.iter().map(|entry| &entry.thing).collect();
-        self.removals.retain(|entry| !again.contains(&entry.thing));
+        let again: BTreeSet<&ObjectRef> = entries.iter().map(|entry| &entry.object).collect();
+        self.removals.retain(|entry| !again.contains(&entry.object));
         self.removals.extend(entries);
-        self.removals.sort_by(|a, b| (a.at, &a.thing).cmp(&(b.at, &b.thing)));
+        self.removals.sort_by(|a, b| (a.at, &a.object).cmp(&(b.at, &b.object)));
     }
 
     /// Drops the oldest removals that were reserved at `start` or before, beyond [`MAX_EXPIRED`].
@@ -145,7 +145,7 @@ pub struct LedgerSnapshot {
 
 /// The result of storing a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoreResult {
     /// The state was stored.
     Done,
     /// The state was not stored: another process stored one since the snapshot was loaded.
@@ -194,7 +194,7 @@ pub trait Ledger: fmt::Debug + Send + Sync {
         integration: &'a str,
         over: Option<&'a str>,
         state: &'a LedgerState,
-    ) -> BoxFuture<'a, Result<Stored, LedgerError>>;
+    ) -> BoxFuture<'a, Result<StoreResult, LedgerError>>;
 }
 
 /// A ledger in memory, for a process that does not outlive its budget window.
@@ -228,14 +228,14 @@ impl Ledger for MemoryLedger {
         integration: &'a str,
         over: Option<&'a str>,
         state: &'a LedgerState,
-    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+    ) -> BoxFuture<'a, Result<StoreResult, LedgerError>> {
         let mut states = self.lock();
         let current = states.get(integration).map(|(version, _)| *version);
         let is_current = current.map(|version| version.to_string()).as_deref() == over;
         if is_current {
             states.insert(integration.to_owned(), (current.unwrap_or_default() + 1, state.clone()));
         }
-        std::future::ready(Ok(if is_current { Stored::Done } else { Stored::Conflict })).boxed()
+        std::future::ready(Ok(if is_current { StoreResult::Done } else { StoreResult::Conflict })).boxed()
     }
 }
 
@@ -249,20 +249,26 @@ mod tests {
 
     fn entry(second: i64, name: &str) -> LedgerEntry {
         let thing =
-            ThingRef { target: "cluster=c".to_owned(), kind: "ConfigMap".to_owned(), name: name.to_owned() };
-        LedgerEntry { at: at(second), run: "run".to_owned(), shard: "all".to_owned(), caller: None, thing }
+            ObjectRef { target: "cluster=c".to_owned(), kind: "ConfigMap".to_owned(), name: name.to_owned() };
+        LedgerEntry {
+            at: at(second),
+            run: "run".to_owned(),
+            shard: "all".to_owned(),
+            caller: None,
+            object: thing,
+        }
     }
 
     fn names(state: &LedgerState) -> Vec<(i64, &str)> {
-        state.removals.iter().map(|entry| (entry.at.as_second(), entry.thing.name.as_str())).collect()
+        state.removals.iter().map(|entry| (entry.at.as_second(), entry.object.name.as_str())).collect()
     }
 
     #[test]
     fn the_reason_for_a_held_object_matches_the_change_that_is_held_now() {
         use ChangeKind::{Change, Remove, Replace};
         let check = |before: Option<ChangeKind>, why: &str, now: ChangeKind, expect: &str| {
-            let LedgerEntry { at: since, shard, thing, .. } = entry(1, "a");
-            let entry = HeldEntry { since, shard, why: why.to_owned(), change: before, thing };
+            let LedgerEntry { at: since, shard, object: thing, .. } = entry(1, "a");
+            let entry = HeldEntry { since, shard, why: why.to_owned(), change: before, object: thing };
             assert_eq!(entry.reason_for(now), expect);
         };
         check(Some(Remove), "why", Remove, "why");
@@ -284,7 +290,7 @@ mod tests {
         let counted: Vec<&str> =
             state.reserved(at(10), |_| true).into_iter().map(|thing| thing.name.as_str()).collect();
         assert_eq!(counted, ["b", "c"]);
-        assert_eq!(state.reserved(at(10), |entry| entry.thing.name == "b").len(), 1);
+        assert_eq!(state.reserved(at(10), |entry| entry.object.name == "b").len(), 1);
     }
 
     #[test]
@@ -303,11 +309,11 @@ mod tests {
             ledger.store(write, "x", over, &LedgerState::default()).now_or_never().unwrap().unwrap()
         };
         let version = || ledger.load(&permits.read, "x").now_or_never().unwrap().unwrap().version;
-        assert_eq!((version(), store(None)), (None, Stored::Done));
+        assert_eq!((version(), store(None)), (None, StoreResult::Done));
         let first = version();
-        assert_eq!(store(first.as_deref()), Stored::Done);
-        assert_eq!((store(first.as_deref()), store(None)), (Stored::Conflict, Stored::Conflict));
-        assert_eq!(store(version().as_deref()), Stored::Done);
+        assert_eq!(store(first.as_deref()), StoreResult::Done);
+        assert_eq!((store(first.as_deref()), store(None)), (StoreResult::Conflict, StoreResult::Conflict));
+        assert_eq!(store(version().as_deref()), StoreResult::Done);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use qontract_diagnostics::suggest::{self, Patience};
+use qontract_diagnostics::suggest::{self, ComparisonBudget};
 
-use super::{Approval, Approvals, ThingRef, Validity};
+use super::{Approval, Approvals, ObjectRef, Validity};
 
 impl Approvals {
     /// The reason why an approval that probably means `thing` does not allow `integration` to remove it.
@@ -13,14 +13,14 @@ impl Approvals {
     pub fn mismatch(
         &self,
         integration: &str,
-        thing: &ThingRef,
-        removed: &BTreeSet<ThingRef>,
-        patience: &Patience,
+        thing: &ObjectRef,
+        removed: &BTreeSet<ObjectRef>,
+        patience: &ComparisonBudget,
     ) -> Option<String> {
         let names = |approval: &Approval| approval.removals.contains(thing);
         let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
         if let Some((approval, validity)) = exact {
-            return lapsed(approval, *validity);
+            return describe_lapse(approval, *validity);
         }
         if let Some((approval, _)) = self.all().iter().find(|(one, _)| names(one)) {
             let (file, other) = (approval.file(), &approval.integration);
@@ -29,7 +29,7 @@ impl Approvals {
             ));
         }
         let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
-        patience.lasts(entries, || {
+        patience.spend(entries, || {
             self.all().iter().find_map(|(approval, _)| {
                 let mut entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
                 let differing = entries.find_map(|entry| differences(approval, entry, integration, thing))?;
@@ -43,14 +43,14 @@ impl Approvals {
     pub fn remarks(
         &self,
         integration: &str,
-        removed: &BTreeSet<ThingRef>,
+        removed: &BTreeSet<ObjectRef>,
         is_complete: bool,
     ) -> Vec<(String, String)> {
         let mut remarks = Vec::new();
         for (approval, validity) in self.all().iter().filter(|(one, _)| one.integration == integration) {
             let text = match validity {
-                Validity::Expired | Validity::NoDate => lapsed(approval, *validity),
-                Validity::Valid if is_complete => unmatched(approval, removed),
+                Validity::Expired | Validity::NoDate => describe_lapse(approval, *validity),
+                Validity::Valid if is_complete => describe_unmatched(approval, removed),
                 Validity::Valid => None,
             };
             remarks.extend(text.map(|text| (approval.path.clone(), text)));
@@ -59,7 +59,7 @@ impl Approvals {
     }
 }
 
-fn lapsed(approval: &Approval, validity: Validity) -> Option<String> {
+fn describe_lapse(approval: &Approval, validity: Validity) -> Option<String> {
     let (file, day) = (approval.file(), &approval.expiration);
     match validity {
         Validity::Valid => None,
@@ -68,8 +68,8 @@ fn lapsed(approval: &Approval, validity: Validity) -> Option<String> {
     }
 }
 
-fn unmatched(approval: &Approval, removed: &BTreeSet<ThingRef>) -> Option<String> {
-    let open: Vec<&ThingRef> = approval.removals.iter().filter(|entry| !removed.contains(entry)).collect();
+fn describe_unmatched(approval: &Approval, removed: &BTreeSet<ObjectRef>) -> Option<String> {
+    let open: Vec<&ObjectRef> = approval.removals.iter().filter(|entry| !removed.contains(entry)).collect();
     let first = open.first()?;
     let (file, all) = (approval.file(), approval.removals.len());
     let example = format!("{} `{}` in `{}`", first.kind, first.name, first.target);
@@ -83,7 +83,12 @@ fn unmatched(approval: &Approval, removed: &BTreeSet<ThingRef>) -> Option<String
 }
 
 /// The corrections that make an entry match the object, if they are small.
-fn differences(approval: &Approval, entry: &ThingRef, integration: &str, thing: &ThingRef) -> Option<String> {
+fn differences(
+    approval: &Approval,
+    entry: &ObjectRef,
+    integration: &str,
+    thing: &ObjectRef,
+) -> Option<String> {
     let fields = [
         ("integration", approval.integration.as_str(), integration),
         ("target", &entry.target, &thing.target),
@@ -115,10 +120,10 @@ mod tests {
 
     const TODAY: jiff::civil::Date = jiff::civil::date(2026, 11, 17);
 
-    fn thing(words: &str) -> ThingRef {
+    fn thing(words: &str) -> ObjectRef {
         let mut words = words.split('|').map(str::to_owned);
         let mut next = || words.next().unwrap();
-        ThingRef { target: next(), kind: next(), name: next() }
+        ObjectRef { target: next(), kind: next(), name: next() }
     }
 
     /// `integration expiration thing…`
@@ -134,10 +139,13 @@ mod tests {
 
     /// The remark about the approvals when `limits` is held.
     fn check(approvals: &[&str], expect: Option<&str>) {
-        let approvals = Approvals::on(TODAY, approvals.iter().map(|text| approval(text)).collect());
+        let approvals = Approvals::valid_on(TODAY, approvals.iter().map(|text| approval(text)).collect());
         let held = thing("cluster=c, kind=LimitRange|LimitRange|limits");
         let removed = BTreeSet::from([held.clone(), thing("cluster=c, kind=LimitRange|LimitRange|limit")]);
-        assert_eq!(approvals.mismatch("limitranges", &held, &removed, &Patience::new(1)).as_deref(), expect);
+        assert_eq!(
+            approvals.mismatch("limitranges", &held, &removed, &ComparisonBudget::new(1)).as_deref(),
+            expect
+        );
     }
 
     #[test]
@@ -195,8 +203,8 @@ mod tests {
     #[test]
     fn the_search_for_misspelt_approvals_is_bounded() {
         let texts = ["x;2026-12-01;c|K|nams;c|K|other"];
-        let approvals = Approvals::on(TODAY, texts.iter().map(|text| approval(text)).collect());
-        let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), Patience::new(3));
+        let approvals = Approvals::valid_on(TODAY, texts.iter().map(|text| approval(text)).collect());
+        let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), ComparisonBudget::new(3));
         assert!(approvals.mismatch("x", &thing, &removed, &patience).is_some());
         assert!(approvals.mismatch("x", &thing, &removed, &patience).is_none());
     }
@@ -210,7 +218,7 @@ mod tests {
             "x;2026-12-01;c|K|a",
             "other;2026-11-01;c|K|a",
         ];
-        let approvals = Approvals::on(TODAY, all.iter().map(|text| approval(text)).collect());
+        let approvals = Approvals::valid_on(TODAY, all.iter().map(|text| approval(text)).collect());
         let removed = BTreeSet::from([thing("c|K|a")]);
         let texts = |is_complete| -> Vec<String> {
             approvals.remarks("x", &removed, is_complete).into_iter().map(|(_, text)| text).collect()

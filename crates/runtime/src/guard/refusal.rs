@@ -10,7 +10,7 @@ pub enum Refusal {
     /// The scope was not read, or something in it is unresolved.
     Blocked(String),
     /// An approval is needed.
-    Unapproved(Unapproved),
+    Unapproved(MissingApproval),
     /// The step follows a held step.
     AfterHeld,
     /// The step follows a blocked step.
@@ -19,7 +19,7 @@ pub enum Refusal {
 
 /// The reason why a step needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unapproved {
+pub struct MissingApproval {
     /// The time of the run that first held it, if that was an earlier run.
     pub since: Option<Timestamp>,
     /// The loss of an object that stays: `it loses 5 of 9 keys, which counts as a removal`.
@@ -31,11 +31,11 @@ pub struct Unapproved {
 impl Refusal {
     /// A refusal that needs an approval, for this reason.
     pub fn unapproved(reason: impl Into<String>) -> Self {
-        Refusal::Unapproved(Unapproved { since: None, loss: None, reason: reason.into() })
+        Refusal::Unapproved(MissingApproval { since: None, loss: None, reason: reason.into() })
     }
 
     /// The refusal of the steps that follow.
-    pub(super) fn of_next(&self) -> Self {
+    pub(super) fn for_successor(&self) -> Self {
         match self.hold() {
             Hold::Approval | Hold::Predecessor => Refusal::AfterHeld,
             Hold::Unresolved => Refusal::AfterBlocked,
@@ -57,7 +57,7 @@ impl Refusal {
             Refusal::Blocked(why) => why.clone(),
             Refusal::AfterHeld => "it follows a step that is held".to_owned(),
             Refusal::AfterBlocked => "it follows a step that is not applied".to_owned(),
-            Refusal::Unapproved(Unapproved { since, loss, reason }) => {
+            Refusal::Unapproved(MissingApproval { since, loss, reason }) => {
                 let since = since.map(|since| {
                     format!("held since {} until it is approved", since.strftime("%Y-%m-%d %H:%M"))
                 });
@@ -70,14 +70,14 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hold, Refusal, Unapproved};
+    use super::{Hold, MissingApproval, Refusal};
     use jiff::Timestamp;
 
     #[test]
     fn a_refusal_names_time_loss_and_reason() {
         let check = |since: Option<Timestamp>, loss: Option<&str>, expect: &str| {
             let (loss, reason) = (loss.map(str::to_owned), "too many".to_owned());
-            assert_eq!(Refusal::Unapproved(Unapproved { since, loss, reason }).why(), expect);
+            assert_eq!(Refusal::Unapproved(MissingApproval { since, loss, reason }).why(), expect);
         };
         let noon = Timestamp::constant(1_774_958_400, 0);
         check(None, None, "too many");
@@ -95,7 +95,7 @@ mod tests {
     fn only_steps_that_an_approval_releases_are_held() {
         let check = |refusal: Refusal, hold: Hold, is_held: bool, next: Refusal| {
             assert_eq!((refusal.hold(), refusal.hold().is_held()), (hold, is_held), "{refusal:?}");
-            assert_eq!(refusal.of_next(), next, "{refusal:?}");
+            assert_eq!(refusal.for_successor(), next, "{refusal:?}");
         };
         check(Refusal::Blocked("not read".to_owned()), Hold::Unresolved, false, Refusal::AfterBlocked);
         check(Refusal::AfterBlocked, Hold::Unresolved, false, Refusal::AfterBlocked);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Facts, HeldEntry, LedgerEntry, LedgerState, Proposal, Refusal, RemovalGuard, ShardCount, ThingRef,
-    Unapproved, Verdicts, caller_of,
+    HeldEntry, LedgerEntry, LedgerState, MissingApproval, ObjectRef, Proposal, Refusal, RemovalGuard,
+    ShardCount, ShardFacts, Verdicts, caller_of,
 };
 use crate::plan::{Change, ChangeKind};
 
@@ -31,17 +31,17 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(verdicts) {
             let shard = one.key.to_string();
             let counts = |change: &&Change| self.counts(&deletes, change);
-            let mut held: BTreeMap<ThingRef, HoldReason<'_>> = BTreeMap::new();
+            let mut held: BTreeMap<ObjectRef, HoldReason<'_>> = BTreeMap::new();
             for (step, refusal) in one.steps.iter().zip(verdict) {
                 for change in step.iter().filter(counts) {
-                    let thing = ThingRef::from(&change.thing);
+                    let thing = ObjectRef::from(&change.object);
                     match refusal {
                         None => {
-                            let caller = caller_of(&change.thing.scope).map(str::to_owned);
+                            let caller = caller_of(&change.object.scope).map(str::to_owned);
                             let (run, shard) = (run.to_owned(), shard.clone());
-                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, thing });
+                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, object: thing });
                         }
-                        Some(Refusal::Unapproved(Unapproved { reason, .. })) => {
+                        Some(Refusal::Unapproved(MissingApproval { reason, .. })) => {
                             held.insert(thing, HoldReason { why: reason, change: change.kind });
                         }
                         Some(Refusal::Blocked(_) | Refusal::AfterHeld | Refusal::AfterBlocked) => {}
@@ -52,12 +52,12 @@ impl RemovalGuard {
             // Removals that are still planned stay held, and so do those in scopes that were not read.
             after.held.retain(|entry| {
                 entry.shard != shard
-                    || held.contains_key(&entry.thing)
-                    || !known.contains(&entry.thing.target)
+                    || held.contains_key(&entry.object)
+                    || !known.contains(&entry.object.target)
             });
             // The reason is that of the last decision, the time that of the first.
             for entry in &mut after.held {
-                if let Some(HoldReason { why, change }) = held.remove(&entry.thing) {
+                if let Some(HoldReason { why, change }) = held.remove(&entry.object) {
                     why.clone_into(&mut entry.why);
                     entry.change = Some(change);
                 }
@@ -67,10 +67,10 @@ impl RemovalGuard {
                 shard: shard.clone(),
                 why: why.to_owned(),
                 change: Some(change),
-                thing,
+                object: thing,
             }));
             if one.facts.blocked.is_empty() {
-                after.counts.insert(shard, count(one.facts));
+                after.counts.insert(shard, count_objects(one.facts));
             }
         }
         if !reserved.is_empty() {
@@ -82,12 +82,12 @@ impl RemovalGuard {
 }
 
 /// The scopes that were read and hold nothing unresolved.
-fn known_scopes(facts: &Facts) -> BTreeSet<String> {
+fn known_scopes(facts: &ShardFacts) -> BTreeSet<String> {
     let known = facts.counts.keys().filter(|scope| !facts.blocked.contains_key(scope));
     known.map(ToString::to_string).collect()
 }
 
-fn count(facts: &Facts) -> ShardCount {
+fn count_objects(facts: &ShardFacts) -> ShardCount {
     let mut callers: BTreeMap<String, usize> = BTreeMap::new();
     for (scope, count) in &facts.counts {
         if let Some(caller) = caller_of(scope) {
@@ -104,7 +104,7 @@ mod tests {
     use super::super::{Approvals, Budgets};
     use super::*;
     use crate::key::{Scope, ShardKey};
-    use crate::plan::Thing;
+    use crate::plan::ObjectKey;
 
     const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
@@ -124,8 +124,8 @@ mod tests {
         Scope::new([("cluster", name), ("caller", "me")])
     }
 
-    fn thing(at: &str, name: &str) -> Thing {
-        Thing { scope: scope(at), kind: "ConfigMap".to_owned(), name: name.to_owned() }
+    fn thing(at: &str, name: &str) -> ObjectKey {
+        ObjectKey { scope: scope(at), kind: "ConfigMap".to_owned(), name: name.to_owned() }
     }
 
     fn held_entry(shard: &str, at: &str, name: &str) -> HeldEntry {
@@ -135,13 +135,13 @@ mod tests {
             shard: shard.to_owned(),
             why: "before".to_owned(),
             change: Some(ChangeKind::Change),
-            thing: (&thing(at, name)).into(),
+            object: (&thing(at, name)).into(),
         }
     }
 
     /// The ledger after a plan of shard `n=s` in scope `c`: `-a` is removed, `!b` is held, `?c` is blocked,
     /// `*d` is deleted by the data, `+e` is added.
-    fn settle(before: &LedgerState, facts: &Facts, words: &str) -> LedgerState {
+    fn settle(before: &LedgerState, facts: &ShardFacts, words: &str) -> LedgerState {
         let (mut steps, mut verdicts, mut facts) = (Vec::new(), Vec::new(), facts.clone());
         for word in words.split_whitespace() {
             let (sign, name) = word.split_at(1);
@@ -164,12 +164,12 @@ mod tests {
         guard().settle(&[proposal], &[verdicts], "run", before)
     }
 
-    fn facts(there: usize) -> Facts {
-        Facts { counts: [(scope("c"), there)].into(), ..Facts::default() }
+    fn facts(there: usize) -> ShardFacts {
+        ShardFacts { counts: [(scope("c"), there)].into(), ..ShardFacts::default() }
     }
 
     fn held(state: &LedgerState) -> Vec<(&str, &str)> {
-        state.held.iter().map(|entry| (entry.thing.name.as_str(), entry.why.as_str())).collect()
+        state.held.iter().map(|entry| (entry.object.name.as_str(), entry.why.as_str())).collect()
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let after = settle(&LedgerState::default(), &facts(5), "-a !b ?c *d +e");
         let [entry] = &after.removals[..] else { panic!("one: {after:?}") };
         assert_eq!((entry.at, entry.run.as_str(), entry.shard.as_str()), (NOW, "run", "n=s"));
-        assert_eq!((entry.caller.as_deref(), entry.thing.name.as_str()), (Some("me"), "a"));
+        assert_eq!((entry.caller.as_deref(), entry.object.name.as_str()), (Some("me"), "a"));
         assert_eq!(held(&after), [("b", "now")]);
         let count = &after.counts["n=s"];
         assert_eq!((count.total, count.callers["me"]), (5, 5));
@@ -211,7 +211,7 @@ mod tests {
         facts.counts.insert(scope("d"), 2);
         facts.blocked.insert(scope("d"), "unresolved".to_owned());
         assert_eq!(known_scopes(&facts), [scope("c").to_string()].into());
-        assert_eq!(count(&facts).total, 3);
+        assert_eq!(count_objects(&facts).total, 3);
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             run: "old".to_owned(),
             shard: "n=s".to_owned(),
             caller: None,
-            thing: (&thing("c", &format!("old{number}"))).into(),
+            object: (&thing("c", &format!("old{number}"))).into(),
         };
         let before = LedgerState { removals: (0..1500).map(old).collect(), ..LedgerState::default() };
         assert_eq!(settle(&before, &facts(5), "").removals.len(), 1500);

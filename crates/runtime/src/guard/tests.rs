@@ -22,26 +22,26 @@ fn changes(words: &str) -> Vec<Vec<Change>> {
     words.split_whitespace().map(one).collect()
 }
 
-fn thing(kind: &str, name: &str) -> Thing {
-    Thing { scope: Scope::new([("cluster", "c")]), kind: kind.to_owned(), name: name.to_owned() }
+fn thing(kind: &str, name: &str) -> ObjectKey {
+    ObjectKey { scope: Scope::new([("cluster", "c")]), kind: kind.to_owned(), name: name.to_owned() }
 }
 
-fn facts(there: usize) -> Facts {
-    Facts { counts: BTreeMap::from([(Scope::new([("cluster", "c")]), there)]), ..Facts::default() }
+fn facts(there: usize) -> ShardFacts {
+    ShardFacts { counts: BTreeMap::from([(Scope::new([("cluster", "c")]), there)]), ..ShardFacts::default() }
 }
 
 /// The names whose removal is held, with the reason's first words.
-fn held(guard: &RemovalGuard, facts: &Facts, words: &str) -> Vec<String> {
+fn held(guard: &RemovalGuard, facts: &ShardFacts, words: &str) -> Vec<String> {
     held_after(guard, &LedgerState::default(), facts, words)
 }
 
-fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &Facts, words: &str) -> Vec<String> {
+fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &ShardFacts, words: &str) -> Vec<String> {
     let (key, steps) = (ShardKey::default(), changes(words));
     let groups = vec![1; steps.len()];
     let proposal = Proposal { key: &key, facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
     let verdict = guard.judge(&[proposal], Ok(ledger)).remove(0);
     let held = steps.iter().zip(verdict).filter_map(|(step, why)| Some((step, why?)));
-    held.map(|(step, why)| format!("{}: {}", step[0].thing.name, why.why())).collect()
+    held.map(|(step, why)| format!("{}: {}", step[0].object.name, why.why())).collect()
 }
 
 /// Noon on a day; windows are of 24 hours.
@@ -65,13 +65,13 @@ fn ledger(ago: i64, words: &str) -> LedgerState {
         let (shard, name) = (parts.next().unwrap(), parts.next().unwrap());
         let caller = parts.next();
         let scope = caller.as_ref().map_or_else(scope, |caller| caller_scope(caller));
-        let thing = ThingRef::from(&Thing { scope, kind: "ConfigMap".to_owned(), name });
+        let thing = ObjectRef::from(&ObjectKey { scope, kind: "ConfigMap".to_owned(), name });
         LedgerEntry {
             at: NOW - jiff::SignedDuration::from_secs(ago),
             run: "before".to_owned(),
             shard,
             caller,
-            thing,
+            object: thing,
         }
     };
     LedgerState { removals: words.split_whitespace().map(entry).collect(), ..LedgerState::default() }
@@ -141,7 +141,7 @@ fn a_removal_that_was_reserved_and_not_made_is_not_counted_twice() {
 fn held_per_shard(
     guard: &RemovalGuard,
     ledger: &LedgerState,
-    facts: &Facts,
+    facts: &ShardFacts,
     shards: &[(&str, &str)],
 ) -> Vec<usize> {
     let keys: Vec<ShardKey> = shards.iter().map(|(name, _)| ShardKey::new([("name", *name)])).collect();
@@ -192,7 +192,7 @@ fn a_share_is_of_all_shards_or_of_none() {
 fn a_caller_has_a_budget_over_all_its_shards() {
     let of = |caller: &str, count: usize| {
         let scope = caller_scope(caller);
-        let thing = |name: usize| Thing {
+        let thing = |name: usize| ObjectKey {
             scope: scope.clone(),
             kind: "ConfigMap".to_owned(),
             name: format!("{caller}{name}"),
@@ -201,7 +201,7 @@ fn a_caller_has_a_budget_over_all_its_shards() {
     };
     let check = |guard: &RemovalGuard, ledger: &LedgerState, counts: [usize; 2], there: usize| {
         let counted = [("a", there), ("b", there / 2)].map(|(caller, there)| (caller_scope(caller), there));
-        let facts = Facts { counts: counted.into(), ..Facts::default() };
+        let facts = ShardFacts { counts: counted.into(), ..ShardFacts::default() };
         let steps = [of("a", counts[0]), of("b", counts[1])].concat();
         let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
         let proposal =
@@ -229,9 +229,9 @@ fn a_caller_has_a_budget_over_all_its_shards() {
 
 #[test]
 fn a_held_removal_stays_held_until_it_is_approved() {
-    let thing = ThingRef::from(&thing("ConfigMap", "a"));
+    let thing = ObjectRef::from(&thing("ConfigMap", "a"));
     let (shard, why, change) = ("all".to_owned(), "too many".to_owned(), Some(ChangeKind::Remove));
-    let held_before = HeldEntry { since: NOW, shard, why, change, thing };
+    let held_before = HeldEntry { since: NOW, shard, why, change, object: thing };
     let ledger = LedgerState { held: vec![held_before], ..LedgerState::default() };
     assert_eq!(
         held_after(&guard(), &ledger, &facts(50), "-a -b"),
@@ -246,9 +246,9 @@ fn approvals(kind: &str, name: &str, last: &str) -> Approvals {
         path: String::new(),
         integration: "x".to_owned(),
         expiration: last.to_owned(),
-        removals: vec![ThingRef::from(&thing(kind, name))],
+        removals: vec![ObjectRef::from(&thing(kind, name))],
     };
-    Approvals::on(jiff::civil::date(2026, 3, 31), vec![approval])
+    Approvals::valid_on(jiff::civil::date(2026, 3, 31), vec![approval])
 }
 
 #[test]
@@ -276,9 +276,9 @@ fn the_data_approves_by_name_until_a_date() {
     assert_eq!(held(&with("2026-03-30"), &facts(5), "-Namespace:n").len(), 1, "over");
     assert_eq!(held(&with("soon"), &facts(5), "-Namespace:n").len(), 1, "no day");
     assert_eq!(held(&with("2026-03-31"), &facts(5), "-Namespace:m").len(), 1, "another name");
-    let deletes = Facts { deletes: [thing("Namespace", "n")].into(), ..facts(1) };
+    let deletes = ShardFacts { deletes: [thing("Namespace", "n")].into(), ..facts(1) };
     assert_eq!(held(&guard(), &deletes, "-Namespace:n"), [""; 0], "`delete: true` approves");
-    let text = Approvals::text("x", &[&thing("Namespace", "n")], today);
+    let text = Approvals::datafile_text("x", &[&thing("Namespace", "n")], today);
     assert!(text.contains("expiration: \"2026-04-07\"") && text.contains("name: \"n\""), "{text}");
 }
 
@@ -301,12 +301,12 @@ fn objects_are_counted_not_steps() {
 
 #[test]
 fn nothing_is_removed_from_a_scope_that_was_not_read() {
-    assert_eq!(held(&guard(), &Facts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
+    assert_eq!(held(&guard(), &ShardFacts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
 }
 
 #[test]
 fn a_scope_that_one_shard_could_not_read_is_blocked_for_all() {
-    let (keys, mut blind) = (["a", "b"].map(|name| ShardKey::new([("name", name)])), Facts::default());
+    let (keys, mut blind) = (["a", "b"].map(|name| ShardKey::new([("name", name)])), ShardFacts::default());
     blind.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
     let (seeing, steps) = (facts(5), changes("-x"));
     let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
@@ -357,7 +357,7 @@ fn a_held_step_fills_no_other_scope() {
     // The step that would add to scope `d` is held because it empties scope `c`, so `d` is emptied, too.
     let other = |kind, name: &str| {
         let scope = Scope::new([("cluster", "d")]);
-        Change::new(kind, Thing { scope, kind: "ConfigMap".to_owned(), name: name.to_owned() }, "do")
+        Change::new(kind, ObjectKey { scope, kind: "ConfigMap".to_owned(), name: name.to_owned() }, "do")
     };
     let mut moved = changes("-a -b").concat();
     moved.push(other(ChangeKind::Add, "new"));

@@ -10,61 +10,61 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use qontract_child::{GRACE, Group, Purpose};
+use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
 use serde_json::Value;
 
-use super::memory::{Answer, AnswerMemory};
+use super::answer_memory::{AnswerBytes, AnswerMemory};
 use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
 /// Size of the end of stderr that is held in memory, in bytes.
-const STDERR_TAIL: usize = 64 << 10;
+const STDERR_TAIL_BYTES: usize = 64 << 10;
 /// Maximum size of the end of stderr that is reported when the program fails, in bytes.
-const MAX_REPORTED: usize = 4000;
+const MAX_REPORTED_BYTES: usize = 4000;
 /// Maximum number of characters of a line of stderr, or of an answer, that are shown.
-const MAX_LINE: usize = 500;
+const MAX_LINE_CHARS: usize = 500;
 /// Interval between two checks whether the program has ended.
-const LOOK: Duration = Duration::from_millis(2);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Interval between two checks whether the request was cancelled.
-const LOOK_UP: Duration = Duration::from_millis(50);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for the rest of stderr after the program has ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// The phases that contact the target system.
-const WORLD_PHASES: [&str; 2] = ["plan", "apply"];
+const TARGET_PHASES: [&str; 2] = ["plan", "apply"];
 /// Variables that a program inherits from our own environment.
-const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
 /// Whether the request was cancelled. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub struct Given(Arc<AtomicBool>);
+pub struct Cancellation(Arc<AtomicBool>);
 
 /// Cancels a request when it is dropped.
 #[derive(Debug)]
-pub struct Waiting(Given);
+pub struct CancelOnDrop(Cancellation);
 
-impl Waiting {
+impl CancelOnDrop {
     /// A new guard and its cancellation.
-    pub fn new() -> (Self, Given) {
-        let given = Given::default();
+    pub fn new() -> (Self, Cancellation) {
+        let given = Cancellation::default();
         (Self(given.clone()), given)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Given {
-    fn up(&self) -> bool {
+impl Cancellation {
+    fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// One request to a program.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct ProgramRequest<'a> {
     /// The phase: the last argument of the executable.
     pub phase: &'a str,
     /// The request body: its stdin.
@@ -72,14 +72,14 @@ pub struct Question<'a> {
     /// Whether it gets write credentials.
     pub writing: bool,
     /// Whether the request was cancelled.
-    pub given: &'a Given,
+    pub cancellation: &'a Cancellation,
     /// The memory limit for the answers of the program.
     pub memory: &'a Arc<AnswerMemory>,
 }
 
 /// Runs a program for one request; the answer is its stdout.
-pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fault> {
-    let Question { phase, request, writing, given, memory } = question;
+pub fn exchange(program: &Program, question: ProgramRequest<'_>) -> Result<AnswerBytes, Fault> {
+    let ProgramRequest { phase, request, writing, cancellation: given, memory } = question;
     let purpose = if writing { Purpose::Write } else { Purpose::Read };
     let mut child = start(program, phase, purpose)?;
     let text = request.to_string();
@@ -96,26 +96,28 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
     let began = Instant::now();
     let left = || program.deadline.saturating_sub(began.elapsed());
     let answer = loop {
-        let answer = finished.recv_timeout(left().min(LOOK_UP)).ok();
-        if answer.is_some() || left().is_zero() || given.up() {
+        let answer = finished.recv_timeout(left().min(CANCEL_POLL_INTERVAL)).ok();
+        if answer.is_some() || left().is_zero() || given.is_cancelled() {
             break answer;
         }
         // Once the program has ended, this ends the processes it left behind, which may keep stdout open. An
         // error occurs again below.
-        let _ = child.ended();
+        let _ = child.try_wait();
     };
-    let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
+    let (Some(answer), Some(status)) =
+        (answer, wait_for_exit(&mut child, || left().is_zero() || given.is_cancelled()))
+    else {
         // The result is no longer needed. If terminating fails, the watchdog ends the run.
-        let _ = child.terminate(GRACE);
-        if given.up() {
-            return Err(Fault::us(format!("the answer to {of} is no longer needed")));
+        let _ = child.terminate(GRACE_PERIOD);
+        if given.is_cancelled() {
+            return Err(Fault::internal(format!("the answer to {of} is no longer needed")));
         }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
     // A process outside of the group may still hold stderr open: do not wait for it.
     let stderr_tail =
-        stderr_receiver.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
+        stderr_receiver.recv_timeout(STDERR_TIMEOUT).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() && qontract_child::is_stopping(purpose) {
         return Err(Fault::interrupted(format!("{of} was interrupted")));
     }
@@ -123,7 +125,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         Some(Ok(answer)) => answer,
         // A program whose answer is too long fails because its stdout is closed: report the cause.
         Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
-        None => return Err(Fault::us(format!("{of} has no stdout"))),
+        None => return Err(Fault::internal(format!("{of} has no stdout"))),
     };
     if !status.success() {
         let stderr_tail = program.redacted(&String::from_utf8_lossy(&stderr_tail), phase, request);
@@ -135,7 +137,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
 /// A failure with the last line of stderr as its reason and all lines as details: the last line of a
 /// traceback is the error.
 fn failure(what: &str, stderr: &str) -> Fault {
-    let start = stderr.len().saturating_sub(MAX_REPORTED);
+    let start = stderr.len().saturating_sub(MAX_REPORTED_BYTES);
     let start = (start..=stderr.len()).find(|place| stderr.is_char_boundary(*place)).unwrap_or_default();
     let reported = &stderr[start..];
     let last = reported.lines().rfind(|line| !line.trim().is_empty());
@@ -149,20 +151,20 @@ fn failure(what: &str, stderr: &str) -> Fault {
 /// The first line of a text, cut where it is too long to show.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    match line.char_indices().nth(MAX_LINE) {
+    match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
 }
 
-fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Fault> {
+fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGroup, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
     };
     let mut command = Command::new(executable);
     command.args(words).arg(phase).env_clear();
-    command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+    command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     // A sandbox needs no credentials, whichever list they are in.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
     command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
@@ -170,7 +172,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
         command.env(SANDBOX_VARIABLE, folder);
     } else {
         // The other phases do not contact the target system.
-        if WORLD_PHASES.contains(&phase) {
+        if TARGET_PHASES.contains(&phase) {
             command.envs(&program.secret_environment);
         }
         if purpose == Purpose::Write {
@@ -178,7 +180,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Group::start_for(&mut command, purpose).map_err(|error| {
+    ProcessGroup::start_for(&mut command, purpose).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
             io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),
@@ -201,7 +203,7 @@ fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&
 }
 
 /// Replaces the end of stderr if its last line alone exceeds the buffer.
-const TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
+const LINE_TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
 
 /// Reads a stream to its end, logs each complete line, and returns the last lines. Only whole lines are
 /// returned, because a secret without its beginning is not recognised.
@@ -214,7 +216,7 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
             for byte in &piece[..length] {
                 if *byte == b'\n' {
                     log(&std::mem::take(&mut line));
-                } else if line.len() < STDERR_TAIL {
+                } else if line.len() < STDERR_TAIL_BYTES {
                     line.push(*byte);
                 }
             }
@@ -228,34 +230,36 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
                 kept.drain(..first);
             }
             if is_cut && kept.is_empty() {
-                kept.extend_from_slice(TOO_LONG);
+                kept.extend_from_slice(LINE_TOO_LONG);
             }
             return Ok(kept);
         }
         kept.extend_from_slice(&piece[..length]);
-        if kept.len() > 2 * STDERR_TAIL {
-            kept.drain(..kept.len() - STDERR_TAIL);
+        if kept.len() > 2 * STDERR_TAIL_BYTES {
+            kept.drain(..kept.len() - STDERR_TAIL_BYTES);
             is_cut = true;
         }
     }
 }
 
 /// Waits until the program exits; `None` if it does not in time.
-fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
+fn wait_for_exit(child: &mut ProcessGroup, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
     loop {
-        if let Some(status) = child.ended().ok()? {
+        if let Some(status) = child.try_wait().ok()? {
             return Some(status);
         }
         if is_late() {
             return None;
         }
-        thread::sleep(LOOK);
+        thread::sleep(EXIT_POLL_INTERVAL);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LINE, MAX_REPORTED, STDERR_TAIL, TOO_LONG, failure, first_line, tail};
+    use super::{
+        LINE_TOO_LONG, MAX_LINE_CHARS, MAX_REPORTED_BYTES, STDERR_TAIL_BYTES, failure, first_line, tail,
+    };
     use std::sync::Mutex;
 
     #[test]
@@ -271,9 +275,9 @@ mod tests {
             "it failed: KeyError: 'a'",
             &["Traceback:", "  File x", "KeyError: 'a'", ""],
         );
-        let long = format!("{}\nlast", "é".repeat(MAX_REPORTED));
+        let long = format!("{}\nlast", "é".repeat(MAX_REPORTED_BYTES));
         let details = failure("it failed", &long).details;
-        assert_eq!((details.len(), details[0].len() <= MAX_REPORTED), (2, true));
+        assert_eq!((details.len(), details[0].len() <= MAX_REPORTED_BYTES), (2, true));
     }
 
     trait MapOwned {
@@ -289,8 +293,8 @@ mod tests {
     #[test]
     fn a_first_line_is_short() {
         assert_eq!(first_line("\n  a b \nc"), "a b");
-        assert_eq!(first_line(&"é".repeat(MAX_LINE)), "é".repeat(MAX_LINE));
-        assert_eq!(first_line(&"é".repeat(MAX_LINE + 1)), format!("{}…", "é".repeat(MAX_LINE)));
+        assert_eq!(first_line(&"é".repeat(MAX_LINE_CHARS)), "é".repeat(MAX_LINE_CHARS));
+        assert_eq!(first_line(&"é".repeat(MAX_LINE_CHARS + 1)), format!("{}…", "é".repeat(MAX_LINE_CHARS)));
         assert_eq!(first_line(""), "");
     }
 
@@ -309,10 +313,10 @@ mod tests {
             let kept = tail(text.as_bytes(), None::<&fn(&[u8])>).unwrap();
             assert_eq!(String::from_utf8_lossy(&kept), String::from_utf8_lossy(expect));
         };
-        let long = "x".repeat(2 * STDERR_TAIL);
+        let long = "x".repeat(2 * STDERR_TAIL_BYTES);
         check(&long, long.as_bytes());
-        check(&format!("{long}y"), TOO_LONG);
-        check(&format!("{long}y\n"), TOO_LONG);
+        check(&format!("{long}y"), LINE_TOO_LONG);
+        check(&format!("{long}y\n"), LINE_TOO_LONG);
         check(&format!("{long}y\nlast"), b"last");
         check(&format!("{long}{long}y\none\ntwo\n"), b"one\ntwo\n");
     }

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::State;
-use crate::erased::{Fact, Kind};
+use super::ProcessState;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
-use crate::place::{Place, Places};
-use crate::plan::{Change, ChangeKind, Group, Plan, PlanStage, Step, Thing, Wait};
-use crate::state::{Declared, Disabled, Shard};
+use crate::plan::{Change, ChangeKind, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
+use crate::source_location::{SourceLocation, SourceLocations};
+use crate::state::{DeclaredState, DisabledReason, Shard};
+use crate::type_erasure::{DesiredFact, DesiredKind};
 pub use texts::{ShownTexts, check_texts};
 
 /// Dimensions with their values, in order: `[["cluster", "c"]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Parts(Vec<(String, String)>);
+pub struct WireDimensions(Vec<(String, String)>);
 
-impl Parts {
+impl WireDimensions {
     fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -34,7 +34,7 @@ impl Parts {
     }
 }
 
-impl From<&ShardKey> for Parts {
+impl From<&ShardKey> for WireDimensions {
     fn from(key: &ShardKey) -> Self {
         Self(key.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
@@ -43,7 +43,7 @@ impl From<&ShardKey> for Parts {
 /// The answer to `describe`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Description {
+pub struct DescribeAnswer {
     /// Its name.
     pub name: String,
     /// Its description.
@@ -51,10 +51,10 @@ pub struct Description {
     pub about: String,
     /// Its queries.
     #[serde(default)]
-    pub queries: Vec<Query>,
+    pub queries: Vec<WireQuery>,
     /// Its flags.
     #[serde(default)]
-    pub flags: Vec<Flag>,
+    pub flags: Vec<WireFlag>,
     /// Whether it supports a sandbox folder.
     #[serde(default)]
     pub sandbox: bool,
@@ -63,7 +63,7 @@ pub struct Description {
 /// A query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Query {
+pub struct WireQuery {
     /// The name of its operation.
     pub name: String,
     /// Its text.
@@ -73,7 +73,7 @@ pub struct Query {
 /// A flag.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Flag {
+pub struct WireFlag {
     /// Its name, without dashes.
     pub name: String,
     /// Its help text.
@@ -86,7 +86,7 @@ pub struct Flag {
 /// A location in an answer, which the runner maps to a location in the data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct At {
+pub struct AnswerPointer {
     /// The query.
     pub query: String,
     /// JSON pointer to an object of its answer.
@@ -100,23 +100,23 @@ pub struct At {
 /// A fault.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wrong {
+pub struct WireFault {
     /// In `declare`: the shard with the fault.
     #[serde(default)]
-    key: Parts,
+    key: WireDimensions,
     /// The message.
     text: String,
     /// A hint what to do.
     hint: Option<String>,
     /// In `declare`: the location.
-    place: Option<At>,
+    place: Option<AnswerPointer>,
     /// Whether a retry may succeed.
     #[serde(default)]
     transient: bool,
 }
 
-impl Wrong {
-    fn fault(&self, place: Option<Place>) -> Fault {
+impl WireFault {
+    fn fault(&self, place: Option<SourceLocation>) -> Fault {
         let make = if self.transient { Fault::remote } else { Fault::author };
         let mut fault = make(self.text.clone()).at(place);
         fault.hint.clone_from(&self.hint);
@@ -127,31 +127,31 @@ impl Wrong {
 /// The answer to `declare`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Declaration {
+pub struct DeclareAnswer {
     #[serde(default)]
     common: Value,
     #[serde(default)]
-    shards: Vec<DeclaredShard>,
+    shards: Vec<WireShard>,
     #[serde(default)]
-    faults: Vec<Wrong>,
+    faults: Vec<WireFault>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DeclaredShard {
+struct WireShard {
     #[serde(default)]
-    key: Parts,
+    key: WireDimensions,
     #[serde(default)]
     target: Value,
     state: Value,
-    place: Option<At>,
+    place: Option<AnswerPointer>,
     disabled: Option<String>,
 }
 
-impl Declaration {
+impl DeclareAnswer {
     /// Applies `redact` to the texts of faults and to the reasons for disabled shards.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
-        for Wrong { text, hint, .. } in &mut self.faults {
+        for WireFault { text, hint, .. } in &mut self.faults {
             *text = redact(text);
             *hint = hint.as_deref().map(&redact);
         }
@@ -162,20 +162,20 @@ impl Declaration {
     }
 
     /// Converts the answer to declared state; locations are looked up in the locations of the query answers.
-    pub fn into_state(self, places: &BTreeMap<String, Places>) -> State {
-        let find = |at: &At| {
+    pub fn into_state(self, places: &BTreeMap<String, SourceLocations>) -> ProcessState {
+        let find = |at: &AnswerPointer| {
             let place = places.get(&at.query)?.of(&at.object)?;
             Some(place.below(&at.below))
         };
-        let mut declared = Declared::new(self.common);
+        let mut declared = DeclaredState::new(self.common);
         for shard in self.shards {
             let place = shard.place.as_ref().and_then(find);
-            let disabled = shard.disabled.map(|by| Disabled { by, place: place.clone() });
+            let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
             declared.add(shard.key.key(), Shard { disabled, ..Shard::new(shard.target, shard.state, place) });
         }
         for wrong in self.faults {
             let fault = wrong.fault(wrong.place.as_ref().and_then(find));
-            declared.fault(wrong.key.key(), fault);
+            declared.add_fault(wrong.key.key(), fault);
         }
         declared
     }
@@ -183,22 +183,22 @@ impl Declaration {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WireThing {
-    scope: Parts,
+struct WireObject {
+    scope: WireDimensions,
     kind: String,
     name: String,
 }
 
-impl WireThing {
-    fn thing(&self) -> Thing {
-        Thing { scope: self.scope.scope(), kind: self.kind.clone(), name: self.name.clone() }
+impl WireObject {
+    fn thing(&self) -> ObjectKey {
+        ObjectKey { scope: self.scope.scope(), kind: self.kind.clone(), name: self.name.clone() }
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireScope {
-    scope: Parts,
+    scope: WireDimensions,
     #[serde(default)]
     count: usize,
     unknown: Option<String>,
@@ -207,7 +207,7 @@ struct WireScope {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireWant {
-    thing: WireThing,
+    thing: WireObject,
     #[serde(default)]
     delete: bool,
     unresolved: Option<String>,
@@ -233,7 +233,7 @@ struct WireStep {
 #[serde(deny_unknown_fields)]
 struct WireChange {
     kind: WireKind,
-    thing: WireThing,
+    thing: WireObject,
     what: String,
     #[serde(default)]
     diff: Vec<String>,
@@ -262,7 +262,7 @@ impl WireKind {
 /// The answer to `plan`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlanAnswer {
     #[serde(default)]
     scopes: Vec<WireScope>,
     #[serde(default)]
@@ -272,16 +272,16 @@ pub struct Planned {
     #[serde(default)]
     waits: Vec<String>,
     #[serde(default)]
-    faults: Vec<Wrong>,
+    faults: Vec<WireFault>,
     #[serde(skip)]
-    place: Option<Place>,
+    place: Option<SourceLocation>,
 }
 
-impl Planned {
+impl PlanAnswer {
     /// The reason why the plan is invalid, if it is: guards must see every step and know the scope of every
     /// removal.
     pub fn problem(&self) -> Option<String> {
-        let mut known: BTreeSet<&Parts> = BTreeSet::new();
+        let mut known: BTreeSet<&WireDimensions> = BTreeSet::new();
         for WireScope { scope, .. } in &self.scopes {
             // A scope that is listed as unknown and as known would count as known.
             if !known.insert(scope) {
@@ -306,7 +306,7 @@ impl Planned {
     }
 
     /// Sets the source location of the shard.
-    pub fn at(mut self, place: Option<&Place>) -> Self {
+    pub fn at(mut self, place: Option<&SourceLocation>) -> Self {
         self.place = place.cloned();
         self
     }
@@ -321,12 +321,12 @@ impl Planned {
     }
 
     /// Takes the facts about desired state, to free their memory.
-    pub fn take_facts(&mut self) -> Vec<Fact> {
+    pub fn take_facts(&mut self) -> Vec<DesiredFact> {
         let fact = |want: WireWant| {
             let kind = match (want.unresolved, want.delete) {
-                (Some(why), _) => Kind::Unresolved(Fault::remote(why)),
-                (None, true) => Kind::Delete,
-                (None, false) => Kind::Present,
+                (Some(why), _) => DesiredKind::Unresolved(Fault::remote(why)),
+                (None, true) => DesiredKind::Delete,
+                (None, false) => DesiredKind::Present,
             };
             (want.thing.thing(), self.place.clone(), kind)
         };
@@ -345,7 +345,7 @@ impl Planned {
             action: step.action.clone(),
         };
         // Programs rely on their order: no two groups run concurrently.
-        let group = |(stage, group): (u32, &WireGroup)| Group {
+        let group = |(stage, group): (u32, &WireGroup)| StepGroup {
             name: group.name.clone(),
             stage: PlanStage::Write(stage),
             steps: group.steps.iter().map(step).collect(),
@@ -363,7 +363,7 @@ impl Planned {
 /// The answer to `apply`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Effect {
+pub struct ApplyAnswer {
     /// Whether the target changed since the step was planned.
     #[serde(default)]
     pub stale: bool,

@@ -5,22 +5,22 @@ use std::future::Future;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::Request;
-use super::redact::ShardRedactor;
-use super::round::guarded;
-use crate::audit::{Attempt, Written};
-use crate::contract::{Applied, Write};
-use crate::erased::{Dynamic, Opaque};
+use super::RunRequest;
+use super::redaction::ShardRedactor;
+use super::round::with_deadline;
+use crate::audit::{StepAttempt, WriteRecord};
+use crate::contract::{ApplyResult, WriteContext};
 use crate::fault::Fault;
 use crate::guard::Refusal;
 use crate::key::ShardKey;
-use crate::looping::Stop;
-use crate::plan::{Change, Group, Plan, StepResult};
+use crate::plan::{Change, Plan, StepGroup, StepResult};
+use crate::reconcile_loop::ShutdownSignal;
+use crate::type_erasure::{DynIntegration, OpaqueValue};
 use qontract_telemetry::activity;
 
 /// The outcome of applying a plan or a group.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct ApplyOutcome {
     /// Number of applied steps.
     pub applied: usize,
     /// Whether a step was stale: the target changed since it was planned.
@@ -34,22 +34,26 @@ pub struct Done {
 }
 
 /// The context for applying the steps of one shard.
-pub struct Hand<'r> {
+pub struct ApplyContext<'r> {
     /// The integration.
-    pub integration: &'r dyn Dynamic,
+    pub integration: &'r dyn DynIntegration,
     /// The write context.
-    pub write: &'r Write<'r>,
+    pub write: &'r WriteContext<'r>,
     /// The shard.
     pub key: &'r ShardKey,
     /// The input of the run.
-    pub request: &'r Request,
+    pub request: &'r RunRequest,
     /// Redacts the shard's secrets from reports.
     pub redactor: &'r ShardRedactor,
 }
 
 /// Applies the steps that are not held. Groups of one stage are applied concurrently, stages one after the
 /// other.
-pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal>]) -> Done {
+pub async fn apply_plan(
+    hand: ApplyContext<'_>,
+    plan: &Plan<OpaqueValue>,
+    verdict: &[Option<Refusal>],
+) -> ApplyOutcome {
     let mut rest = verdict;
     let mut groups = Vec::new();
     for group in &plan.groups {
@@ -58,13 +62,13 @@ pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal
         rest = others;
     }
     groups.sort_by_key(|(group, _)| group.stage);
-    let mut done = Done::default();
+    let mut done = ApplyOutcome::default();
     for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
         let mut doing: Vec<BoxFuture<'_, _>> = Vec::new();
         for (group, verdicts) in stage {
-            doing.push(self::group(&hand, group, verdicts).boxed());
+            doing.push(apply_group(&hand, group, verdicts).boxed());
         }
-        let mut each = futures_util::stream::iter(doing).buffered(hand.request.limits.groups.max(1));
+        let mut each = futures_util::stream::iter(doing).buffered(hand.request.limits.max_groups.max(1));
         while let Some(mut of_group) = each.next().await {
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
@@ -77,36 +81,45 @@ pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal
 }
 
 /// Applies the steps of a group in order. A failed or stale step ends the group.
-async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusal>]) -> Done {
-    let Hand { integration, write, key, request, redactor } = *hand;
-    let mut done = Done::default();
+async fn apply_group(
+    hand: &ApplyContext<'_>,
+    group: &StepGroup<OpaqueValue>,
+    verdicts: &[Option<Refusal>],
+) -> ApplyOutcome {
+    let ApplyContext { integration, write, key, request, redactor } = *hand;
+    let mut done = ApplyOutcome::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
         let changes: Vec<Change> =
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
-        let Some(in_progress) = request.stop.begin_step(&what) else {
+        let Some(in_progress) = request.shutdown.begin_step(&what) else {
             done.stopped = true;
             break;
         };
         let _doing = activity::begin(what.clone());
-        let attempt = Attempt { shard: key, changes: &changes };
+        let attempt = StepAttempt { shard: key, changes: &changes };
         request.audit.begin(&attempt);
-        let effect = until_forced(&request.stop, integration.apply(write, &step.action));
-        let applied = guarded(request.limits.phase, "apply", effect).await;
+        let effect = until_forced(&request.shutdown, integration.apply(write, &step.action));
+        let applied = with_deadline(request.limits.phase_timeout, "apply", effect).await;
         if !is_interrupted(&applied) {
             in_progress.finish();
         }
-        if !matches!(applied, Ok(Applied::Stale)) {
+        if !matches!(applied, Ok(ApplyResult::Stale)) {
             let failed = applied.as_ref().err().cloned().map(|fault| redactor.fault(fault));
             let failed = failed.as_ref();
-            request.audit.wrote(&Written { run: write.run, shard: key, changes: &changes, failed });
+            request.audit.record_write(&WriteRecord {
+                run: write.run,
+                shard: key,
+                changes: &changes,
+                fault: failed,
+            });
             let result = result_of(&applied);
             done.results.extend(changes.iter().map(|change| (change.clone(), result)));
         }
         request.audit.end(&attempt);
         match applied {
-            Ok(Applied::Done) => done.applied += 1,
-            Ok(Applied::Stale) => {
+            Ok(ApplyResult::Done) => done.applied += 1,
+            Ok(ApplyResult::Stale) => {
                 done.stale = true;
                 break;
             }
@@ -127,7 +140,7 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
 
 /// Runs an effect and abandons it when a shutdown is forced.
 pub(crate) async fn until_forced<T>(
-    stop: &Stop,
+    stop: &ShutdownSignal,
     effect: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
     tokio::select! {

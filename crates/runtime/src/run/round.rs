@@ -11,31 +11,31 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_access::{Mode, Permits};
 use qontract_telemetry::activity;
 
-use super::affairs::Work;
-use super::apply::{self, Done, Hand};
-use super::redact::ShardRedactor;
-use super::rehearse;
-use super::reserve::Reservations;
+use super::apply::{self, ApplyContext, ApplyOutcome};
+use super::redaction::ShardRedactor;
+use super::rehearsal;
+use super::reservation::Reservations;
+use super::selection::ShardSelection;
 use super::unresolved::Unresolved;
-use super::{Bodies, Request};
-use crate::about::MOST_ROUNDS;
-use crate::contract::Read;
+use super::{Bodies, RunRequest};
+use crate::contract::ReadContext;
 use crate::data::Data;
-use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
-use crate::fault::{Fault, Whose, panicked};
-use crate::guard::{Facts, Proposal, Refusal, RemovalGuard, Verdicts};
+use crate::fault::{Fault, Responsible, panic_fault};
+use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts, Verdicts};
 use crate::key::ShardKey;
-use crate::memo::Memo;
-use crate::outcome::{Outcome, ShardOutcome, ShardState};
-use crate::plan::{Change, ChangeKind, Held, Plan, set_result};
+use crate::meta::MAX_ROUNDS;
+use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
+use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, set_result};
+use crate::round_cache::RoundCache;
 use crate::secrets::ShardSecrets;
+use crate::type_erasure::{AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration, OpaqueValue};
 
 /// Runs the rounds over all shards of one run.
-pub struct Crew<'r> {
+pub struct RoundRunner<'r> {
     /// The integration.
-    pub integration: &'r dyn Dynamic,
+    pub integration: &'r dyn DynIntegration,
     /// The input of the run.
-    pub request: &'r Request,
+    pub request: &'r RunRequest,
     /// The data.
     pub data: &'r Data,
     /// The permits.
@@ -45,17 +45,17 @@ pub struct Crew<'r> {
 }
 
 /// A shard that still takes part in the rounds.
-struct Live<'w> {
+struct ActiveShard<'w> {
     key: ShardKey,
-    declared: &'w dyn AnyDeclared,
-    desired: Option<Wants>,
+    declared: &'w dyn AnyDeclaredState,
+    desired: Option<AnyDesiredState>,
     secrets: ShardSecrets,
 }
 
 /// A shard with its plan of one round.
-struct Planned {
-    plan: Plan<Opaque>,
-    facts: Facts,
+struct PlannedShard {
+    plan: Plan<OpaqueValue>,
+    facts: ShardFacts,
     faults: Vec<Fault>,
     /// Objects that are not planned because something they need is not approved yet.
     notes: Vec<String>,
@@ -64,7 +64,7 @@ struct Planned {
     bodies: Bodies,
 }
 
-impl Planned {
+impl PlannedShard {
     /// A change as reports show it: redacted, and with the diff that the mode allows.
     fn reported(&self, change: &Change) -> Change {
         let mut change = self.redactor.change(change.clone());
@@ -78,39 +78,39 @@ impl Planned {
     }
 }
 
-impl Crew<'_> {
+impl RoundRunner<'_> {
     /// Runs rounds until no shard needs another one.
-    pub async fn work(&self, work: Work, outcome: &mut Outcome) {
-        let Work { head, base, keys, orphans } = &work;
-        let mut live: Vec<Live<'_>> = Vec::new();
+    pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
+        let ShardSelection { head, base, keys, orphans } = &work;
+        let mut live: Vec<ActiveShard<'_>> = Vec::new();
         for key in keys {
             let Some(declared) = head.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
-            let secrets = self.secrets(base.as_deref(), key);
-            live.push(Live { key: key.clone(), declared, desired: None, secrets });
+            let secrets = self.allowed_secrets(base.as_deref(), key);
+            live.push(ActiveShard { key: key.clone(), declared, desired: None, secrets });
         }
         for key in orphans {
             let Some(declared) = base.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
-            live.push(Live {
+            live.push(ActiveShard {
                 key: key.clone(),
                 declared,
-                desired: Some(self.integration.nothing()),
+                desired: Some(self.integration.nothing_desired()),
                 secrets: ShardSecrets::default(),
             });
         }
-        for round in 1..=MOST_ROUNDS {
-            let again = self.round(&mut live, outcome).await;
+        for round in 1..=MAX_ROUNDS {
+            let again = self.run_round(&mut live, outcome).await;
             // The end state of the run reports the interruption.
-            if self.request.stop.is_asked() {
+            if self.request.shutdown.is_requested() {
                 return;
             }
-            let more = round < self.integration.about().rounds;
-            let last = round == MOST_ROUNDS;
+            let more = round < self.integration.meta().rounds;
+            let last = round == MAX_ROUNDS;
             for (key, done) in &again {
                 if done.stale && last {
                     let fault = Fault::remote(format!(
-                        "`{key}` was modified concurrently in all {MOST_ROUNDS} rounds; the next run plans it again"
+                        "`{key}` was modified concurrently in all {MAX_ROUNDS} rounds; the next run plans it again"
                     ));
                     if let Some(shard) = outcome.shards.get_mut(key) {
                         shard.faults.push(fault);
@@ -127,7 +127,7 @@ impl Crew<'_> {
     }
 
     /// The secrets that a shard may read: in a dry run with a base, those that base names for it.
-    fn secrets(&self, base: Option<&dyn AnyDeclared>, key: &ShardKey) -> ShardSecrets {
+    fn allowed_secrets(&self, base: Option<&dyn AnyDeclaredState>, key: &ShardKey) -> ShardSecrets {
         if !self.request.distrusts_head() {
             return ShardSecrets::default();
         }
@@ -136,18 +136,22 @@ impl Crew<'_> {
     }
 
     /// Runs one round and returns the outcome of each shard.
-    async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
-        let width = self.request.limits.shards.max(1);
+    async fn run_round(
+        &self,
+        live: &mut [ActiveShard<'_>],
+        outcome: &mut RunOutcome,
+    ) -> BTreeMap<ShardKey, ApplyOutcome> {
+        let width = self.request.limits.max_shards.max(1);
         let (permit, data) = (self.permits.read.clone(), self.data.clone());
-        let (memo, today, secrets) = (Memo::default(), self.request.today, ShardSecrets::default());
-        let read = &Read { permit, data, memo, today, secrets };
+        let (memo, today, secrets) = (RoundCache::default(), self.request.today, ShardSecrets::default());
+        let read = &ReadContext { permit, data, cache: memo, today, secrets };
         let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in live.iter_mut() {
             let key = shard.key.clone();
             let planned = self.redacted_plan(read, shard);
             planning.push(planned.map(|planned| (key, planned)).boxed());
         }
-        let mut planned: Vec<(ShardKey, Result<Planned, Fault>)> =
+        let mut planned: Vec<(ShardKey, Result<PlannedShard, Fault>)> =
             futures_util::stream::iter(planning).buffer_unordered(width).collect().await;
         planned.sort_by(|a, b| a.0.cmp(&b.0));
         let mut ready = Vec::new();
@@ -160,32 +164,38 @@ impl Crew<'_> {
                 Err(fault) => shard.faults.push(fault),
             }
         }
-        if self.request.stop.is_asked() {
+        if self.request.shutdown.is_requested() {
             // No removal is reserved that will not be applied.
             return BTreeMap::new();
         }
         let verdicts = self.verdicts(&ready).await;
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
-            note(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
+            record_plan(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
         }
         let Some(permit) = &self.permits.write else {
             tokio::select! {
                 () = self.rehearse(read, &ready, &verdicts, outcome) => {}
-                () = self.request.stop.asked() => {}
+                () = self.request.shutdown.requested() => {}
             }
             return BTreeMap::new();
         };
-        let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
+        let write =
+            crate::contract::WriteContext { permit, read: &self.permits.read, run: &self.request.run };
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let redactor = &planned.redactor;
-            let hand =
-                Hand { integration: self.integration, write: &write, key, request: self.request, redactor };
-            let done = apply::plan(hand, &planned.plan, verdict);
+            let hand = ApplyContext {
+                integration: self.integration,
+                write: &write,
+                key,
+                request: self.request,
+                redactor,
+            };
+            let done = apply::apply_plan(hand, &planned.plan, verdict);
             applying.push(done.map(|done| (key.clone(), done)).boxed());
         }
-        let done: Vec<(ShardKey, Done)> =
+        let done: Vec<(ShardKey, ApplyOutcome)> =
             futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
         let mut all = BTreeMap::new();
         for (key, mut done) in done {
@@ -202,43 +212,47 @@ impl Crew<'_> {
     }
 
     /// Plans a shard, and redacts the secrets that it has read so far.
-    async fn redacted_plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
+    async fn redacted_plan(
+        &self,
+        read: &ReadContext,
+        shard: &mut ActiveShard<'_>,
+    ) -> Result<PlannedShard, Fault> {
         let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, shard.key.clone());
-        let read = &Read { secrets: secrets.clone(), ..read.clone() };
+        let read = &ReadContext { secrets: secrets.clone(), ..read.clone() };
         let planning = async {
             tokio::select! {
                 biased;
                 planned = self.plan(read, shard) => planned,
                 // Planning changes nothing: a shutdown does not wait for it.
-                () = self.request.stop.asked() => Err(Fault::interrupted("interrupted")),
+                () = self.request.shutdown.requested() => Err(Fault::interrupted("interrupted")),
             }
         };
-        let planned = guarded(self.request.limits.phase * 3, "planning", planning).await;
+        let planned = with_deadline(self.request.limits.phase_timeout * 3, "planning", planning).await;
         let redactor = ShardRedactor::new(secrets.redactor(|| self.integration.public_texts(declared, &key)));
         match planned {
             Ok(mut planned) => {
                 redactor.redact_diffs(&mut planned.plan);
-                Ok(Planned { redactor, ..planned })
+                Ok(PlannedShard { redactor, ..planned })
             }
             Err(fault) => Err(redactor.fault(fault)),
         }
     }
 
-    async fn plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
-        let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
+    async fn plan(&self, read: &ReadContext, shard: &mut ActiveShard<'_>) -> Result<PlannedShard, Fault> {
+        let (phase, key, declared) = (self.request.limits.phase_timeout, &shard.key, shard.declared);
         let desired = if let Some(desired) = shard.desired.take() {
             desired
         } else {
             let _doing = activity::phase("resolve", format!("resolve `{key}`"));
-            guarded(phase, "resolve", self.integration.resolve(read, declared, key)).await?
+            with_deadline(phase, "resolve", self.integration.resolve(read, declared, key)).await?
         };
         let current = {
             let _doing = activity::phase("observe", format!("observe `{key}`"));
             let observing = self.integration.observe(read, declared, key, &desired);
-            guarded(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
+            with_deadline(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
         let _doing = activity::phase("plan", format!("plan `{key}`"));
-        let (mut facts, mut unresolved) = (Facts::default(), Unresolved::default());
+        let (mut facts, mut unresolved) = (ShardFacts::default(), Unresolved::default());
         let mut unapproved = Unresolved::default();
         let mut faults = Vec::new();
         for (scope, count) in &current.scopes {
@@ -254,21 +268,22 @@ impl Crew<'_> {
         }
         for (thing, place, kind) in desired.facts.iter().chain(&current.facts) {
             match kind {
-                Kind::Present => {}
-                Kind::Delete => {
+                DesiredKind::Present => {}
+                DesiredKind::Delete => {
                     facts.deletes.insert(thing.clone());
                 }
-                Kind::Unresolved(fault) => {
+                DesiredKind::Unresolved(fault) => {
                     let why = format!("the desired state of {thing} is not known");
                     facts.blocked.insert(thing.scope.clone(), why);
                     // An object that waits for an approval is not planned; that is not a failure.
-                    let list = if fault.whose == Whose::Guard { &mut unapproved } else { &mut unresolved };
+                    let list =
+                        if fault.whose == Responsible::Guard { &mut unapproved } else { &mut unresolved };
                     list.add(thing, place.as_ref(), fault);
                 }
             }
         }
-        faults.extend(unresolved.told());
-        let notes = unapproved.told().map(|fault| format!("not planned: {}", fault.text)).collect();
+        faults.extend(unresolved.into_faults());
+        let notes = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text)).collect();
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
@@ -276,7 +291,7 @@ impl Crew<'_> {
             let before = group.steps.len();
             group.steps.retain(|step| !step.changes.is_empty());
             if group.steps.len() < before {
-                faults.push(Fault::us(format!("a step of `{}` lists no changes", group.name)));
+                faults.push(Fault::internal(format!("a step of `{}` lists no changes", group.name)));
             }
         }
         shard.desired = Some(desired);
@@ -284,34 +299,35 @@ impl Crew<'_> {
         if mode == Mode::DryRun {
             plan.drop_secret_losses();
         }
-        Ok(Planned { plan, facts, faults, notes, redactor, mode, bodies })
+        Ok(PlannedShard { plan, facts, faults, notes, redactor, mode, bodies })
     }
 
     /// Rehearses the steps that are not held.
     async fn rehearse(
         &self,
-        read: &Read,
-        ready: &[(ShardKey, Planned)],
+        read: &ReadContext,
+        ready: &[(ShardKey, PlannedShard)],
         verdicts: &[Vec<Option<Refusal>>],
-        outcome: &mut Outcome,
+        outcome: &mut RunOutcome,
     ) {
-        let width = self.request.limits.shards.max(1);
+        let width = self.request.limits.max_shards.max(1);
         let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(verdicts) {
-            let report = rehearse::plan(self.integration, read, &planned.plan, verdict, self.request.limits);
+            let report =
+                rehearsal::rehearse_plan(self.integration, read, &planned.plan, verdict, self.request.limits);
             rehearsing.push(report.map(move |report| (key, report.redacted(&planned.redactor))).boxed());
         }
         let mut reports: Vec<_> =
             futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
         reports.sort_by(|a, b| a.0.cmp(b.0));
-        for (key, rehearse::Said { mut notes, mut faults }) in reports {
+        for (key, rehearsal::RehearsalReport { mut notes, mut faults }) in reports {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
             shard.notes.append(&mut notes);
             shard.faults.append(&mut faults);
         }
     }
 
-    async fn verdicts(&self, ready: &[(ShardKey, Planned)]) -> Vec<Verdicts> {
+    async fn verdicts(&self, ready: &[(ShardKey, PlannedShard)]) -> Vec<Verdicts> {
         let proposals: Vec<Proposal<'_>> = ready
             .iter()
             .map(|(key, planned)| {
@@ -326,9 +342,9 @@ impl Crew<'_> {
 }
 
 /// Records the plan of a round in the outcome of the shard.
-fn note(
+fn record_plan(
     shard: &mut ShardOutcome,
-    planned: &Planned,
+    planned: &PlannedShard,
     verdict: &[Option<Refusal>],
     counts: impl Fn(&Change) -> bool,
 ) {
@@ -354,20 +370,20 @@ fn note(
                 continue;
             };
             let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
-            shard.held.push(Held { change, why, hold: refusal.hold() });
+            shard.held.push(HeldPlanChange { change, why, hold: refusal.hold() });
         }
     }
 }
 
 /// Runs code of an integration with a deadline, and converts a panic into a fault.
-pub async fn guarded<T>(
+pub async fn with_deadline<T>(
     deadline: Duration,
     what: &str,
     future: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
     match tokio::time::timeout(deadline, AssertUnwindSafe(future).catch_unwind()).await {
         Ok(Ok(result)) => result,
-        Ok(Err(panic)) => Err(panicked(what, &*panic)),
+        Ok(Err(panic)) => Err(panic_fault(what, &*panic)),
         Err(_) => Err(Fault::remote(format!("`{what}` took longer than {} s", deadline.as_secs()))),
     }
 }

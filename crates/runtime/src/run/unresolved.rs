@@ -2,37 +2,37 @@
 //! every kind that it may have.
 
 use crate::fault::Fault;
-use crate::place::Place;
-use crate::plan::Thing;
+use crate::plan::ObjectKey;
+use crate::source_location::SourceLocation;
 
 /// Unresolved objects, in the order in which they were found.
 #[derive(Default)]
-pub struct Unresolved<'a>(Vec<One<'a>>);
+pub struct Unresolved<'a>(Vec<UnresolvedObject<'a>>);
 
-struct One<'a> {
-    things: Vec<&'a Thing>,
-    place: Option<&'a Place>,
+struct UnresolvedObject<'a> {
+    objects: Vec<&'a ObjectKey>,
+    place: Option<&'a SourceLocation>,
     fault: &'a Fault,
 }
 
 impl<'a> Unresolved<'a> {
     /// Adds an object. Objects with the same name, location and fault are reported as one.
-    pub fn add(&mut self, thing: &'a Thing, place: Option<&'a Place>, fault: &'a Fault) {
-        let same = |one: &&mut One<'a>| {
+    pub fn add(&mut self, thing: &'a ObjectKey, place: Option<&'a SourceLocation>, fault: &'a Fault) {
+        let same = |one: &&mut UnresolvedObject<'a>| {
             one.place == place
                 && one.fault == fault
-                && one.things.iter().all(|other| other.name == thing.name)
+                && one.objects.iter().all(|other| other.name == thing.name)
         };
         match self.0.iter_mut().find(same) {
-            Some(one) if one.things.contains(&thing) => {}
-            Some(one) => one.things.push(thing),
-            None => self.0.push(One { things: vec![thing], place, fault }),
+            Some(one) if one.objects.contains(&thing) => {}
+            Some(one) => one.objects.push(thing),
+            None => self.0.push(UnresolvedObject { objects: vec![thing], place, fault }),
         }
     }
 
     /// The faults, each naming the object that is left as it is.
-    pub fn told(self) -> impl Iterator<Item = Fault> {
-        self.0.into_iter().map(|One { things, place, fault }| {
+    pub fn into_faults(self) -> impl Iterator<Item = Fault> {
+        self.0.into_iter().map(|UnresolvedObject { objects: things, place, fault }| {
             let what = match things.as_slice() {
                 [thing] => thing.to_string(),
                 several => {
@@ -54,17 +54,17 @@ mod tests {
     use super::Unresolved;
     use crate::fault::Fault;
     use crate::key::Scope;
-    use crate::place::Place;
-    use crate::plan::Thing;
+    use crate::plan::ObjectKey;
+    use crate::source_location::SourceLocation;
 
-    fn thing(kind: &str, name: &str) -> Thing {
-        Thing { scope: Scope::new([("kind", kind)]), kind: kind.to_owned(), name: name.to_owned() }
+    fn thing(kind: &str, name: &str) -> ObjectKey {
+        ObjectKey { scope: Scope::new([("kind", kind)]), kind: kind.to_owned(), name: name.to_owned() }
     }
 
     #[test]
     fn an_object_of_several_possible_kinds_is_reported_once_per_location() {
         let (service, secret, other) = (thing("Service", "x"), thing("Secret", "x"), thing("Secret", "y"));
-        let (here, there) = (Place::resource("/here"), Place::resource("/there"));
+        let (here, there) = (SourceLocation::resource("/here"), SourceLocation::resource("/there"));
         let fault = Fault::author("it is broken");
         let mut unresolved = Unresolved::default();
         for (thing, place) in
@@ -72,8 +72,8 @@ mod tests {
         {
             unresolved.add(thing, Some(place), &fault);
         }
-        let faults: Vec<(String, Vec<Place>)> =
-            unresolved.told().map(|fault| (fault.text, fault.places)).collect();
+        let faults: Vec<(String, Vec<SourceLocation>)> =
+            unresolved.into_faults().map(|fault| (fault.text, fault.places)).collect();
         let both = "it is broken; `x` (a Service or a Secret) is left as it is";
         let alone = "it is broken; Secret `y` (kind=Secret) is left as it is";
         assert_eq!(

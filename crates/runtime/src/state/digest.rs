@@ -7,11 +7,11 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256 as Hasher};
 
 /// Size of the blocks that are hashed at once.
-const BLOCK: usize = 64 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
 
-struct Hashing(Hasher);
+struct HashWriter(Hasher);
 
-impl Write for Hashing {
+impl Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -24,7 +24,7 @@ impl Write for Hashing {
 
 /// The digest of the JSON text of `value`.
 pub fn digest<T: Serialize + ?Sized>(value: &T) -> Sha256 {
-    let mut out = BufWriter::with_capacity(BLOCK, Hashing(Hasher::new()));
+    let mut out = BufWriter::with_capacity(BLOCK_BYTES, HashWriter(Hasher::new()));
     serde_json::to_writer(&mut out, value).expect("states are plain data and hashing cannot fail");
     let Ok(hashing) = out.into_inner() else { unreachable!("hashing cannot fail") };
     Sha256::from_bytes(hashing.0.finalize().into())

@@ -12,8 +12,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_bundle::Pool;
-use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Store, Told};
-use qontract_telemetry::served::ServerMetrics;
+use qontract_server::{
+    BundleEvent, BundleRegistry, BundleSource, BundleStore, Bundles, Content, Server, Settings, SourceError,
+};
+use qontract_telemetry::server_metrics::ServerMetrics;
 use tokio::runtime::Handle;
 use tokio::sync::{RwLock, oneshot};
 
@@ -33,12 +35,12 @@ impl MemorySource {
     }
 }
 
-impl Origin for MemorySource {
+impl BundleSource for MemorySource {
     fn name(&self) -> String {
         "memory".to_owned()
     }
 
-    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, SourceError>> {
         async {
             self.begun.fetch_add(1, Ordering::Relaxed);
             let _open = self.gate.read().await;
@@ -53,7 +55,7 @@ pub struct Setup {
     pub settings: Settings,
     /// In milliseconds.
     pub ttl: u64,
-    pub store: Option<Store>,
+    pub store: Option<BundleStore>,
     pub max_fetched: usize,
 }
 
@@ -67,7 +69,7 @@ impl Default for Setup {
 pub struct RunningServer {
     pub address: SocketAddr,
     pub source: MemorySource,
-    pub events: Arc<Mutex<Vec<Told>>>,
+    pub events: Arc<Mutex<Vec<BundleEvent>>>,
     pub bundles: Arc<Bundles>,
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -78,12 +80,12 @@ impl RunningServer {
     /// A server that has loaded these bundles, the last one as the latest.
     pub fn start(setup: Setup, bundles: &[&[u8]]) -> Self {
         let source = MemorySource::default();
-        let events = Arc::<Mutex<Vec<Told>>>::default();
+        let events = Arc::<Mutex<Vec<BundleEvent>>>::default();
         let observer = {
             let events = Arc::clone(&events);
             Arc::new(move |one| events.lock().unwrap().push(one))
         };
-        let registry = Shelf::new(setup.ttl, setup.max_fetched);
+        let registry = BundleRegistry::new(setup.ttl, setup.max_fetched);
         let held = Arc::new(Bundles::new(registry, Some(Arc::new(source.clone())), setup.store, observer));
         let ids = AtomicU64::new(1);
         let new_id = move || ids.fetch_add(1, Ordering::Relaxed);

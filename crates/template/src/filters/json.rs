@@ -4,12 +4,16 @@ use std::cmp::Ordering;
 
 use qontract_python_json::Writer;
 
-use crate::fault::{Outcome, failed, refused};
-use crate::run::Run;
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::Interpreter;
 use crate::value::{Dict, Value};
 
 /// `json.dumps(value, sort_keys=True, indent=indent)`
-pub(crate) fn sorted(run: &mut Run<'_>, value: &Value, indent: Option<&str>) -> Outcome<String> {
+pub(crate) fn to_sorted_json(
+    run: &mut Interpreter<'_>,
+    value: &Value,
+    indent: Option<&str>,
+) -> EvalResult<String> {
     let mut writer = Writer::new(indent);
     write(run, value, &mut writer)?;
     let out = writer.finish();
@@ -18,11 +22,11 @@ pub(crate) fn sorted(run: &mut Run<'_>, value: &Value, indent: Option<&str>) -> 
 }
 
 /// The JSON form of query variables in a look-up.
-pub(crate) fn compact(run: &mut Run<'_>, value: &Value) -> Outcome<String> {
-    sorted(run, value, None)
+pub(crate) fn compact(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<String> {
+    to_sorted_json(run, value, None)
 }
 
-fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<()> {
+fn write(run: &mut Interpreter<'_>, value: &Value, writer: &mut Writer<'_>) -> EvalResult<()> {
     run.step(1)?;
     match value {
         Value::None => writer.null(),
@@ -56,14 +60,14 @@ fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<(
             writer.close('}');
         }
         other => {
-            run.settled(other)?;
+            run.ensure_resolved(other)?;
             return failed(format!("a {} cannot be written as JSON", other.kind()));
         }
     }
     run.charge(0)
 }
 
-fn ordered(run: &mut Run<'_>, mut entries: Vec<(Value, Value)>) -> Outcome<Vec<(Value, Value)>> {
+fn ordered(run: &mut Interpreter<'_>, mut entries: Vec<(Value, Value)>) -> EvalResult<Vec<(Value, Value)>> {
     let mut error = None;
     entries.sort_by(|(left, _), (right, _)| match run.order(left, right) {
         Ok(order) => order.unwrap_or(Ordering::Equal),
@@ -76,30 +80,30 @@ fn ordered(run: &mut Run<'_>, mut entries: Vec<(Value, Value)>) -> Outcome<Vec<(
 }
 
 /// `json.loads(text)`
-pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
+pub(crate) fn read(run: &mut Interpreter<'_>, text: &str) -> EvalResult<Value> {
     run.charge(text.len())?;
-    let mut reader = Reader { text, at: 0 };
-    reader.blank();
+    let mut reader = PythonJsonParser { text, at: 0 };
+    reader.skip_whitespace();
     let value = reader.value(run)?;
-    reader.blank();
-    if reader.at < text.len() { wrong() } else { Ok(value) }
+    reader.skip_whitespace();
+    if reader.at < text.len() { invalid_json() } else { Ok(value) }
 }
 
-fn wrong<T>() -> Outcome<T> {
+fn invalid_json<T>() -> EvalResult<T> {
     failed("the text is not JSON")
 }
 
-struct Reader<'a> {
+struct PythonJsonParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PythonJsonParser<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    fn blank(&mut self) {
+    fn skip_whitespace(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
     }
@@ -112,7 +116,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn value(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+    fn value(&mut self, run: &mut Interpreter<'_>) -> EvalResult<Value> {
         run.step(1)?;
         for (word, value) in
             [("null", Value::None), ("true", Value::Bool(true)), ("false", Value::Bool(false))]
@@ -138,66 +142,66 @@ impl<'a> Reader<'a> {
                 run.deeper(|run| self.object(run))
             }
             Some('-' | '0'..='9') => self.number(),
-            _ => wrong(),
+            _ => invalid_json(),
         }
     }
 
-    fn list(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+    fn list(&mut self, run: &mut Interpreter<'_>) -> EvalResult<Value> {
         let mut items = Vec::new();
-        self.blank();
+        self.skip_whitespace();
         if self.take("]") {
             return run.list(items);
         }
         loop {
-            self.blank();
+            self.skip_whitespace();
             items.push(self.value(run)?);
-            self.blank();
+            self.skip_whitespace();
             if self.take("]") {
                 return run.list(items);
             }
             if !self.take(",") {
-                return wrong();
+                return invalid_json();
             }
         }
     }
 
-    fn object(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+    fn object(&mut self, run: &mut Interpreter<'_>) -> EvalResult<Value> {
         let mut dict = Dict::default();
-        self.blank();
+        self.skip_whitespace();
         if self.take("}") {
             return run.dict(dict);
         }
         loop {
-            self.blank();
+            self.skip_whitespace();
             if !self.take("\"") {
-                return wrong();
+                return invalid_json();
             }
             let key = self.text()?;
-            self.blank();
+            self.skip_whitespace();
             if !self.take(":") {
-                return wrong();
+                return invalid_json();
             }
-            self.blank();
+            self.skip_whitespace();
             let value = self.value(run)?;
             dict.insert_text(&key, value);
-            self.blank();
+            self.skip_whitespace();
             if self.take("}") {
                 return run.dict(dict);
             }
             if !self.take(",") {
-                return wrong();
+                return invalid_json();
             }
         }
     }
 
-    fn number(&mut self) -> Outcome<Value> {
+    fn number(&mut self) -> EvalResult<Value> {
         let rest = self.rest();
         let digits =
             |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
         let sign = usize::from(rest.starts_with('-'));
         let whole = if rest[sign..].starts_with('0') { 1 } else { digits(&rest[sign..]) };
         if whole == 0 {
-            return wrong();
+            return invalid_json();
         }
         let mut length = sign + whole;
         let mut is_float = false;
@@ -222,18 +226,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses a text after its opening quote.
-    fn text(&mut self) -> Outcome<String> {
+    fn text(&mut self) -> EvalResult<String> {
         let mut out = String::new();
         loop {
             let rest = self.rest();
             let plain = rest.find(|character| matches!(character, '"' | '\\' | '\0'..='\x1f'));
-            let Some(plain) = plain else { return wrong() };
+            let Some(plain) = plain else { return invalid_json() };
             out.push_str(&rest[..plain]);
             self.at += plain + 1;
             match rest.as_bytes()[plain] {
                 b'"' => return Ok(out),
                 b'\\' => {}
-                _ => return wrong(),
+                _ => return invalid_json(),
             }
             let mark = self.rest().chars().next();
             self.at += mark.map_or(0, char::len_utf8);
@@ -245,12 +249,12 @@ impl<'a> Reader<'a> {
                 Some('r') => out.push('\r'),
                 Some('t') => out.push('\t'),
                 Some('u') => out.push(self.escape()?),
-                _ => return wrong(),
+                _ => return invalid_json(),
             }
         }
     }
 
-    fn escape(&mut self) -> Outcome<char> {
+    fn escape(&mut self) -> EvalResult<char> {
         let first = self.unit()?;
         let mut units = vec![first];
         if (0xd800..0xdc00).contains(&first) && self.take("\\u") {
@@ -262,11 +266,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn unit(&mut self) -> Outcome<u16> {
+    fn unit(&mut self) -> EvalResult<u16> {
         let digits =
             self.rest().get(..4).filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
         let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
-            return wrong();
+            return invalid_json();
         };
         self.at += 4;
         Ok(unit)

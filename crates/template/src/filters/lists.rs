@@ -2,17 +2,17 @@
 
 use std::cmp::Ordering;
 
-use super::{flag, ignore_case, path};
-use crate::fault::{Outcome, failed, refused};
-use crate::run::{Args, Run};
+use super::{attribute_path, bool_argument, ignore_case};
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::{Args, Interpreter};
 use crate::value::{Value, View};
 
-pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<Value> {
+pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: &Value, args: Args) -> EvalResult<Value> {
     match name {
         "attr" => {
             let [attribute] = args.bind(name, ["name"], 1)?;
             let attribute = run.text(&attribute.unwrap_or(Value::None))?;
-            run.attribute_alone(value, &attribute.into())
+            run.attribute_only(value, &attribute.into())
         }
         "dictsort" => dictsort(run, value, args),
         "groupby" => groupby(run, value, args),
@@ -21,13 +21,13 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
             let [reverse, case_sensitive, attribute] =
                 args.bind(name, ["reverse", "case_sensitive", "attribute"], 0)?;
             let (reverse, case_sensitive) =
-                (flag(run, reverse.as_ref())?, flag(run, case_sensitive.as_ref())?);
+                (bool_argument(run, reverse.as_ref())?, bool_argument(run, case_sensitive.as_ref())?);
             let paths = match &attribute {
                 Some(Value::Text(names)) => names
                     .split(',')
-                    .map(|name| path(Some(&Value::text(name))))
-                    .collect::<Outcome<Vec<_>>>()?,
-                attribute => vec![path(attribute.as_ref())?],
+                    .map(|name| attribute_path(Some(&Value::text(name))))
+                    .collect::<EvalResult<Vec<_>>>()?,
+                attribute => vec![attribute_path(attribute.as_ref())?],
             };
             let mut keyed = Vec::new();
             for item in run.collect(value)? {
@@ -41,7 +41,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
             let sorted = sorted(run, keyed, reverse)?;
             run.list(sorted)
         }
-        "max" | "min" => extreme(run, name, value, args),
+        "max" | "min" => min_or_max(run, name, value, args),
         name => {
             let [] = args.bind(name, [], 0)?;
             match name {
@@ -61,7 +61,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
     }
 }
 
-fn last(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
+fn last(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
     let items = match value {
         Value::Iter(_) => return failed("a generator has no last item"),
         Value::Text(text) | Value::Markup(text) => {
@@ -75,7 +75,7 @@ fn last(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
     Ok(items.into_iter().next_back().unwrap_or_else(|| Value::Undefined("there is no last item".into())))
 }
 
-fn reverse(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
+fn reverse(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
     if let Value::Text(text) = value {
         run.charge(text.len())?;
         return Ok(Value::text(text.chars().rev().collect::<String>()));
@@ -88,16 +88,16 @@ fn reverse(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
     if matches!(value, Value::Iter(_)) {
         return run.list(items);
     }
-    let state = crate::iterate::State::Known(items.into_iter());
+    let state = crate::iterators::IterState::Buffered(items.into_iter());
     run.iter_of(state).map(Value::Iter)
 }
 
 /// Sorts by keys as Python does: stable, also when reversed.
 pub(crate) fn sorted(
-    run: &mut Run<'_>,
+    run: &mut Interpreter<'_>,
     mut keyed: Vec<(Value, Value)>,
     reverse: bool,
-) -> Outcome<Vec<Value>> {
+) -> EvalResult<Vec<Value>> {
     let mut error = None;
     if reverse {
         keyed.reverse();
@@ -123,9 +123,10 @@ pub(crate) fn sorted(
     Ok(keyed.into_iter().map(|(_, item)| item).collect())
 }
 
-fn dictsort(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn dictsort(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [case_sensitive, by, reverse] = args.bind("dictsort", ["case_sensitive", "by", "reverse"], 0)?;
-    let (case_sensitive, reverse) = (flag(run, case_sensitive.as_ref())?, flag(run, reverse.as_ref())?);
+    let (case_sensitive, reverse) =
+        (bool_argument(run, case_sensitive.as_ref())?, bool_argument(run, reverse.as_ref())?);
     let place = match &by {
         None => 0,
         Some(Value::Text(by)) if &**by == "key" => 0,
@@ -148,12 +149,12 @@ fn dictsort(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     run.list(sorted)
 }
 
-fn groupby(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn groupby(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [attribute, default, case_sensitive] =
         args.bind("groupby", ["attribute", "default", "case_sensitive"], 1)?;
-    let path = path(attribute.as_ref())?;
+    let path = attribute_path(attribute.as_ref())?;
     let default = default.filter(|default| !matches!(default, Value::None));
-    let case_sensitive = flag(run, case_sensitive.as_ref())?;
+    let case_sensitive = bool_argument(run, case_sensitive.as_ref())?;
     let mut keyed = Vec::new();
     for item in run.collect(value)? {
         let key = run.follow(item.clone(), &path, default.as_ref())?;
@@ -181,13 +182,13 @@ fn groupby(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     run.list(out)
 }
 
-fn join(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn join(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [separator, attribute] = args.bind("join", ["d", "attribute"], 0)?;
     let separator = match separator {
         None => String::new(),
         Some(separator) => run.text(&separator)?,
     };
-    let path = path(attribute.as_ref())?;
+    let path = attribute_path(attribute.as_ref())?;
     let iter = run.iterator(value)?;
     let mut out = String::new();
     let mut first = true;
@@ -202,10 +203,10 @@ fn join(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     Ok(Value::text(out))
 }
 
-fn extreme(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<Value> {
+fn min_or_max(run: &mut Interpreter<'_>, name: &str, value: &Value, args: Args) -> EvalResult<Value> {
     let [case_sensitive, attribute] = args.bind(name, ["case_sensitive", "attribute"], 0)?;
-    let case_sensitive = flag(run, case_sensitive.as_ref())?;
-    let path = path(attribute.as_ref())?;
+    let case_sensitive = bool_argument(run, case_sensitive.as_ref())?;
+    let path = attribute_path(attribute.as_ref())?;
     let iter = run.iterator(value)?;
     let mut best: Option<(Value, Value)> = None;
     while let Some(item) = run.next(&iter)? {
@@ -226,7 +227,12 @@ fn extreme(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<
 }
 
 /// The columns of `slice`.
-pub(crate) fn slices(run: &mut Run<'_>, of: &Value, count: i128, fill: &Value) -> Outcome<Vec<Value>> {
+pub(crate) fn slices(
+    run: &mut Interpreter<'_>,
+    of: &Value,
+    count: i128,
+    fill: &Value,
+) -> EvalResult<Vec<Value>> {
     let items = run.collect(of)?;
     if count == 0 {
         return failed("`slice` into none");

@@ -1,18 +1,18 @@
 //! Filters for numbers.
 
-use super::{flag, path, whole};
-use crate::fault::{Outcome, failed, refused};
-use crate::iterate::State;
+use super::{attribute_path, bool_argument, integer_argument};
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::{Args, Interpreter};
+use crate::iterators::IterState;
 use crate::lexer::is_space;
-use crate::run::{Args, Run};
 use crate::syntax::Operator;
 use crate::value::Value;
 
-pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<Value> {
+pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: &Value, args: Args) -> EvalResult<Value> {
     if name != "sum"
         && let Value::Undefined(what) = value
     {
-        run.settled(value)?;
+        run.ensure_resolved(value)?;
         return run.undefined(what);
     }
     match name {
@@ -40,24 +40,24 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
         }
         "int" => {
             let [default, base] = args.bind(name, ["default", "base"], 0)?;
-            let base = whole("int", base.as_ref(), 10)?;
+            let base = integer_argument("int", base.as_ref(), 10)?;
             Ok(int(value, base)?.unwrap_or_else(|| default.unwrap_or(Value::Int(0))))
         }
         "round" => {
             let [precision, method] = args.bind(name, ["precision", "method"], 0)?;
-            round(value, whole("round", precision.as_ref(), 0)?, method.as_ref())
+            round(value, integer_argument("round", precision.as_ref(), 0)?, method.as_ref())
         }
         "sum" => sum(run, value, args),
         _ => {
             let [binary] = args.bind(name, ["binary"], 0)?;
-            let binary = flag(run, binary.as_ref())?;
+            let binary = bool_argument(run, binary.as_ref())?;
             file_size(value, binary)
         }
     }
 }
 
 /// Python's `float(text)`; `None` where it fails.
-pub(crate) fn parse_float(text: &str) -> Outcome<Option<f64>> {
+pub(crate) fn parse_float(text: &str) -> EvalResult<Option<f64>> {
     let text = text.trim_matches(is_space);
     if !text.is_ascii() {
         return refused("a number that is not written in ASCII");
@@ -86,7 +86,7 @@ fn underscores_are_between_digits(text: &str) -> bool {
 }
 
 /// Python's `int(text, base)`; `None` where it fails.
-fn parse_int(text: &str, base: i128) -> Outcome<Option<i128>> {
+fn parse_int(text: &str, base: i128) -> EvalResult<Option<i128>> {
     let text = text.trim_matches(is_space);
     if !text.is_ascii() {
         return refused("a number that is not written in ASCII");
@@ -124,7 +124,7 @@ fn parse_int(text: &str, base: i128) -> Outcome<Option<i128>> {
     }
 }
 
-fn int(value: &Value, base: i128) -> Outcome<Option<Value>> {
+fn int(value: &Value, base: i128) -> EvalResult<Option<Value>> {
     if let Value::Text(text) | Value::Markup(text) = value {
         if let Some(number) = parse_int(text, base)? {
             return Ok(Some(Value::Int(number)));
@@ -142,14 +142,14 @@ fn int(value: &Value, base: i128) -> Outcome<Option<Value>> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
-pub(crate) fn truncated(number: f64) -> Outcome<Value> {
+pub(crate) fn truncated(number: f64) -> EvalResult<Value> {
     if number.abs() >= 1e38 {
         return refused("a number of more than 128 bits");
     }
     Ok(Value::Int(number.trunc() as i128))
 }
 
-fn round(value: &Value, precision: i128, method: Option<&Value>) -> Outcome<Value> {
+fn round(value: &Value, precision: i128, method: Option<&Value>) -> EvalResult<Value> {
     let method = match method {
         None => "common",
         Some(Value::Text(method)) if matches!(&**method, "common" | "ceil" | "floor") => method,
@@ -180,13 +180,13 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> Outcome<Valu
 
 /// `sum`. Newer versions of Python add floats more precisely; sums for which that makes a difference are
 /// refused.
-fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn sum(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));
     let mut iter = run.iterator(value)?;
     if attribute.is_some() {
-        let path = path(attribute.as_ref())?;
-        iter = run.iter_of(State::Attribute { inner: iter, path, default: None })?;
+        let path = attribute_path(attribute.as_ref())?;
+        iter = run.iter_of(IterState::Attribute { inner: iter, path, default: None })?;
     }
     if matches!(start, Value::Text(_) | Value::Markup(_)) {
         return failed("`sum` does not add texts");
@@ -211,7 +211,7 @@ fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     Ok(total)
 }
 
-fn file_size(value: &Value, binary: bool) -> Outcome<Value> {
+fn file_size(value: &Value, binary: bool) -> EvalResult<Value> {
     let bytes = match value {
         Value::Text(text) | Value::Markup(text) => match parse_float(text)? {
             Some(bytes) => bytes,

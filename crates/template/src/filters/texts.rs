@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use super::{flag, like, whole};
-use crate::fault::{Outcome, failed, refused};
+use super::{bool_argument, integer_argument, same_markup};
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::{Args, Interpreter};
 use crate::lexer::is_space;
-use crate::percent;
-use crate::run::{Args, Run};
+use crate::percent_format;
 use crate::value::{Dict, Value};
 use crate::wrap;
 
-pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<Value> {
+pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: &Value, args: Args) -> EvalResult<Value> {
     if let Value::Undefined(what) = value
         && run.is_fatal(what)
     {
@@ -30,10 +30,10 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
     Ok(match name {
         "center" => {
             let [width] = args.bind(name, ["width"], 0)?;
-            let width = whole(name, width.as_ref(), 80)?;
+            let width = integer_argument(name, width.as_ref(), 80)?;
             let width = usize::try_from(width).unwrap_or(0);
             run.charge(width)?;
-            like(value, crate::methods::text::centre(&text, width, ' '))
+            same_markup(value, crate::methods::text::centre(&text, width, ' '))
         }
         "replace" => {
             let [old, new, count] = args.bind(name, ["old", "new", "count"], 2)?;
@@ -41,7 +41,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
             let new = run.text(&new.unwrap_or(Value::None))?;
             let count = match count {
                 None | Some(Value::None) => -1,
-                count => whole(name, count.as_ref(), -1)?,
+                count => integer_argument(name, count.as_ref(), -1)?,
             };
             Value::text(crate::methods::text::replace(run, &text, &old, &new, count)?)
         }
@@ -52,19 +52,19 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
                 Some(Value::Text(chars)) => text.trim_matches(|character| chars.contains(character)),
                 Some(other) => return failed(format!("`trim` does not take a {}", other.kind())),
             };
-            like(value, trimmed.to_owned())
+            same_markup(value, trimmed.to_owned())
         }
         name => {
             let [] = args.bind(name, [], 0)?;
             match name {
-                "capitalize" => like(value, capitalized(&text)?),
-                "lower" => like(value, text.to_lowercase()),
-                "upper" => like(value, text.to_uppercase()),
-                "title" => like(value, titled(&text)),
+                "capitalize" => same_markup(value, capitalize(&text)?),
+                "lower" => same_markup(value, text.to_lowercase()),
+                "upper" => same_markup(value, text.to_uppercase()),
+                "title" => same_markup(value, title_case(&text)),
                 "string" => Value::text(text),
                 "safe" => Value::Markup(Rc::from(text)),
                 "escape" | "e" if matches!(value, Value::Markup(_)) => value.clone(),
-                "escape" | "e" | "forceescape" => Value::Markup(Rc::from(escaped(&text))),
+                "escape" | "e" | "forceescape" => Value::Markup(Rc::from(escape_html(&text))),
                 "wordcount" => {
                     if !text.is_ascii() {
                         return refused("`wordcount` of text that is not ASCII");
@@ -80,7 +80,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
 }
 
 /// Escapes the special characters of HTML.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('>', "&gt;")
         .replace('<', "&lt;")
@@ -89,7 +89,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The first letter in upper case, the others in lower case.
-pub(crate) fn capitalized(text: &str) -> Outcome<String> {
+pub(crate) fn capitalize(text: &str) -> EvalResult<String> {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return Ok(String::new()) };
     // title case of other letters needs tables that we do not have
@@ -107,7 +107,7 @@ pub(crate) fn capitalized(text: &str) -> Outcome<String> {
 }
 
 /// The first letter of each word in upper case, the others in lower case.
-fn titled(text: &str) -> String {
+fn title_case(text: &str) -> String {
     let splits = |character: char| is_space(character) || "-({[<".contains(character);
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
@@ -131,7 +131,7 @@ fn titled(text: &str) -> String {
     out
 }
 
-fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn indent(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [width, first, blank] = args.bind("indent", ["width", "first", "blank"], 0)?;
     let (Value::Text(text) | Value::Markup(text)) = value else {
         return match value {
@@ -143,7 +143,7 @@ fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let indention = match width {
         Some(Value::Text(text)) => text.to_string(),
         width => {
-            let width = whole("indent", width.as_ref(), 4)?;
+            let width = integer_argument("indent", width.as_ref(), 4)?;
             let width = usize::try_from(width).unwrap_or(0);
             run.charge(width)?;
             " ".repeat(width)
@@ -152,7 +152,7 @@ fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     if matches!(value, Value::Markup(_)) && !indention.trim().is_empty() {
         return refused("`indent` of text that is marked as safe, by other text than spaces");
     }
-    let (first, blank) = (flag(run, first.as_ref())?, flag(run, blank.as_ref())?);
+    let (first, blank) = (bool_argument(run, first.as_ref())?, bool_argument(run, blank.as_ref())?);
     let text = format!("{text}\n");
     let lines = crate::methods::text::lines(&text, false);
     run.charge(text.len().saturating_add(lines.len().saturating_mul(indention.len())))?;
@@ -166,13 +166,13 @@ fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         }
         out.push_str(line);
     }
-    Ok(like(value, out))
+    Ok(same_markup(value, out))
 }
 
-fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn truncate(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [length, killwords, end, leeway] =
         args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
-    let length = whole("truncate", length.as_ref(), 255)?;
+    let length = integer_argument("truncate", length.as_ref(), 255)?;
     let end = match end {
         None => Rc::from("..."),
         Some(Value::Text(end)) => end,
@@ -180,7 +180,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     };
     let leeway = match leeway {
         None | Some(Value::None) => 5,
-        leeway => whole("truncate", leeway.as_ref(), 5)?,
+        leeway => integer_argument("truncate", leeway.as_ref(), 5)?,
     };
     let end_length = i128::try_from(end.chars().count()).unwrap_or(i128::MAX);
     if length < end_length || leeway < 0 {
@@ -200,7 +200,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     if i128::try_from(characters.len()).unwrap_or(i128::MAX) <= length.saturating_add(leeway) {
         return Ok(value.clone());
     }
-    let killwords = flag(run, killwords.as_ref())?;
+    let killwords = bool_argument(run, killwords.as_ref())?;
     let kept: String = characters.iter().take(usize::try_from(length - end_length).unwrap_or(0)).collect();
     let kept = match kept.rsplit_once(' ') {
         Some((before, _)) if !killwords => before.to_owned(),
@@ -209,7 +209,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     Ok(Value::text(kept + &end))
 }
 
-fn format(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn format(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     if matches!(value, Value::Markup(_)) {
         return refused("`format` of text that is marked as safe");
     }
@@ -226,13 +226,13 @@ fn format(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         }
         run.dict(dict)?
     };
-    percent::format(run, &pattern, &values)
+    percent_format::format(run, &pattern, &values)
 }
 
-fn attributes(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn attributes(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [autospace] = args.bind("xmlattr", ["autospace"], 0)?;
     let autospace = match autospace {
-        Some(autospace) => run.truth(&autospace)?,
+        Some(autospace) => run.is_truthy(&autospace)?,
         None => true,
     };
     let Value::Dict(dict) = value else {
@@ -248,14 +248,14 @@ fn attributes(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
             return failed(format!("`{key}` is not a name of an attribute"));
         }
         let text = run.text(value)?;
-        let text = if matches!(value, Value::Markup(_)) { text } else { escaped(&text) };
-        items.push(format!("{}=\"{text}\"", escaped(key)));
+        let text = if matches!(value, Value::Markup(_)) { text } else { escape_html(&text) };
+        items.push(format!("{}=\"{text}\"", escape_html(key)));
     }
     let text = items.join(" ");
     Ok(Value::text(if autospace && !text.is_empty() { format!(" {text}") } else { text }))
 }
 
-fn word_wrap(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
+fn word_wrap(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [width, break_long, wrap_with, on_hyphens] =
         args.bind("wordwrap", ["width", "break_long_words", "wrapstring", "break_on_hyphens"], 0)?;
     let Value::Text(text) = value else {
@@ -264,9 +264,9 @@ fn word_wrap(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
             other => failed(format!("`wordwrap` does not take a {}", other.kind())),
         };
     };
-    let width = whole("wordwrap", width.as_ref(), 79)?;
-    let break_long = break_long.map_or(Ok(true), |value| run.truth(&value))?;
-    let on_hyphens = on_hyphens.map_or(Ok(true), |value| run.truth(&value))?;
+    let width = integer_argument("wordwrap", width.as_ref(), 79)?;
+    let break_long = break_long.map_or(Ok(true), |value| run.is_truthy(&value))?;
+    let on_hyphens = on_hyphens.map_or(Ok(true), |value| run.is_truthy(&value))?;
     let newline = match wrap_with {
         None | Some(Value::None) => Rc::from("\n"),
         Some(Value::Text(text)) => text,

@@ -1,16 +1,16 @@
 //! URL quoting as in Python's `urllib`.
 
-use crate::fault::{Outcome, failed, refused};
-use crate::run::Run;
+use crate::fault::{EvalResult, failed, refused};
+use crate::interpreter::Interpreter;
 use crate::value::{Value, View};
 
 /// `urllib.parse.quote(text, safe, encoding)`
 pub(crate) fn escape(
-    run: &mut Run<'_>,
+    run: &mut Interpreter<'_>,
     text: Option<Value>,
     safe: Option<Value>,
     encoding: Option<Value>,
-) -> Outcome<Value> {
+) -> EvalResult<Value> {
     utf8(encoding)?;
     let safe = match safe {
         None => "/".into(),
@@ -28,7 +28,11 @@ pub(crate) fn escape(
 }
 
 /// `urllib.parse.unquote(text, encoding)`
-pub(crate) fn unescape(run: &mut Run<'_>, text: Option<Value>, encoding: Option<Value>) -> Outcome<Value> {
+pub(crate) fn unescape(
+    run: &mut Interpreter<'_>,
+    text: Option<Value>,
+    encoding: Option<Value>,
+) -> EvalResult<Value> {
     utf8(encoding)?;
     match text {
         Some(Value::Text(text) | Value::Markup(text)) => {
@@ -41,7 +45,7 @@ pub(crate) fn unescape(run: &mut Run<'_>, text: Option<Value>, encoding: Option<
 }
 
 /// The filter `urlencode`: a text, or pairs.
-pub(crate) fn encode(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
+pub(crate) fn encode(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
     let pairs = match value {
         Value::Undefined(what) if run.is_fatal(what) => return run.undefined(what),
         Value::Dict(dict) => run.view(dict, View::Items)?,
@@ -68,7 +72,7 @@ pub(crate) fn encode(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
     Ok(Value::text(out.join("&")))
 }
 
-fn utf8(encoding: Option<Value>) -> Outcome<()> {
+fn utf8(encoding: Option<Value>) -> EvalResult<()> {
     match encoding {
         None | Some(Value::None) => Ok(()),
         Some(Value::Text(name)) if matches!(name.to_ascii_lowercase().as_str(), "utf-8" | "utf8") => Ok(()),

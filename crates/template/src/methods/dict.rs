@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use super::places;
-use crate::fault::{Outcome, failed};
+use super::positional_arguments;
+use crate::fault::{EvalResult, failed};
 use crate::functions;
-use crate::run::{Args, Run};
+use crate::interpreter::{Args, Interpreter};
 use crate::value::{Mapping, Value, View};
 
-pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) -> Outcome<Value> {
+pub(super) fn call(run: &mut Interpreter<'_>, of: &Rc<Mapping>, name: &str, args: Args) -> EvalResult<Value> {
     match name {
         "keys" | "values" | "items" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             let view = match name {
                 "keys" => View::Keys,
                 "values" => View::Values,
@@ -20,7 +20,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
             Ok(Value::View(Rc::clone(of), view))
         }
         "get" | "setdefault" | "pop" => {
-            let args = places(name, args, 1, 2)?;
+            let args = positional_arguments(name, args, 1, 2)?;
             let key = run.key(&args[0])?;
             let found = of.items.borrow().get(&key).cloned();
             match (name, found) {
@@ -48,12 +48,12 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
             Ok(Value::None)
         }
         "clear" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             of.items.borrow_mut().clear();
             Ok(Value::None)
         }
         "popitem" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             let last = of.items.borrow().entries().last().cloned();
             let Some((key, value)) = last else { return failed("`popitem` of an empty dict") };
             let found = run.key(&key)?;
@@ -61,14 +61,14 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
             run.tuple(vec![key, value])
         }
         _ => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             let items = of.items.borrow().clone();
             run.dict(items)
         }
     }
 }
 
-fn insert(run: &mut Run<'_>, of: &Mapping, name: &Value, value: &Value) -> Outcome<()> {
+fn insert(run: &mut Interpreter<'_>, of: &Mapping, name: &Value, value: &Value) -> EvalResult<()> {
     let key = run.key(name)?;
-    run.put(of, key, name, value)
+    run.insert_entry(of, key, name, value)
 }

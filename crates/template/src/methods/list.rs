@@ -2,36 +2,36 @@
 
 use std::rc::Rc;
 
-use super::places;
-use crate::fault::{Outcome, failed, refused};
+use super::positional_arguments;
+use crate::fault::{EvalResult, failed, refused};
 use crate::filters::sorted_by_key;
-use crate::run::{Args, Run};
+use crate::interpreter::{Args, Interpreter};
 use crate::value::{List, Value};
 
-pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> Outcome<Value> {
+pub(super) fn call(run: &mut Interpreter<'_>, of: &Rc<List>, name: &str, args: Args) -> EvalResult<Value> {
     match name {
         "append" => {
-            let item = places(name, args, 1, 1)?.remove(0);
+            let item = positional_arguments(name, args, 1, 1)?.remove(0);
             run.step(1)?;
             of.items.borrow_mut().push(item.clone());
-            adopt(run, of, &[item])?;
+            record_items(run, of, &[item])?;
         }
         "extend" => {
-            let from = places(name, args, 1, 1)?.remove(0);
+            let from = positional_arguments(name, args, 1, 1)?.remove(0);
             let items = run.collect(&from)?;
             of.items.borrow_mut().extend(items.iter().cloned());
-            adopt(run, of, &items)?;
+            record_items(run, of, &items)?;
         }
         "insert" => {
-            let mut args = places(name, args, 2, 2)?;
+            let mut args = positional_arguments(name, args, 2, 2)?;
             let item = args.remove(1);
             let at = index(run, &args[0], of.items.borrow().len())?;
             run.step(1 + of.items.borrow().len() as u64 / 16)?;
             of.items.borrow_mut().insert(at, item.clone());
-            adopt(run, of, &[item])?;
+            record_items(run, of, &[item])?;
         }
         "pop" => {
-            let args = places(name, args, 0, 1)?;
+            let args = positional_arguments(name, args, 0, 1)?;
             let length = of.items.borrow().len();
             let at = args.first().map_or(Some(-1), Value::as_int);
             let Some(at) = at else { return failed("`pop` takes a whole number") };
@@ -44,7 +44,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
             return Ok(of.items.borrow_mut().remove(at));
         }
         "remove" => {
-            let item = places(name, args, 1, 1)?.remove(0);
+            let item = positional_arguments(name, args, 1, 1)?.remove(0);
             let items = of.items.borrow().clone();
             for (at, known) in items.iter().enumerate() {
                 if run.equal(known, &item)? {
@@ -55,23 +55,23 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
             return failed("`remove` of an item that is not in the list");
         }
         "clear" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             of.items.borrow_mut().clear();
         }
         "copy" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             let items = of.items.borrow().clone();
             return run.list(items);
         }
         "reverse" => {
-            places(name, args, 0, 0)?;
+            positional_arguments(name, args, 0, 0)?;
             run.step(of.items.borrow().len() as u64)?;
             of.items.borrow_mut().reverse();
         }
         "sort" => {
             let reverse = match (args.positional.is_empty(), args.named.as_slice()) {
                 (true, []) => false,
-                (true, [(name, reverse)]) if &**name == "reverse" => run.truth(reverse)?,
+                (true, [(name, reverse)]) if &**name == "reverse" => run.is_truthy(reverse)?,
                 (true, [_, ..]) => return refused("`sort` of a list with a key"),
                 (false, _) => return failed("`sort` takes no positional arguments"),
             };
@@ -89,16 +89,16 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<List>, name: &str, args: Args) -> 
 
 /// Records the nesting of items that were added to a list. If the list then contains itself, it is cleared:
 /// otherwise its memory would never be freed.
-fn adopt(run: &mut Run<'_>, of: &List, items: &[Value]) -> Outcome<()> {
-    let adopted = items.iter().try_for_each(|item| run.adopt(item, of.level.get() + 1));
+fn record_items(run: &mut Interpreter<'_>, of: &List, items: &[Value]) -> EvalResult<()> {
+    let adopted = items.iter().try_for_each(|item| run.record_nesting(item, of.level.get() + 1));
     if adopted.is_err() {
         of.items.borrow_mut().clear();
     }
     adopted
 }
 
-fn index(run: &Run<'_>, value: &Value, length: usize) -> Outcome<usize> {
-    run.settled(value)?;
+fn index(run: &Interpreter<'_>, value: &Value, length: usize) -> EvalResult<usize> {
+    run.ensure_resolved(value)?;
     let Some(at) = value.as_int() else { return failed("an index is a whole number") };
     let length = i128::try_from(length).unwrap_or(i128::MAX);
     let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
@@ -106,11 +106,16 @@ fn index(run: &Run<'_>, value: &Value, length: usize) -> Outcome<usize> {
 }
 
 /// `count` and `index`, which tuples have, too.
-pub(super) fn search(run: &mut Run<'_>, items: &[Value], name: &str, args: Args) -> Outcome<Value> {
+pub(super) fn search(
+    run: &mut Interpreter<'_>,
+    items: &[Value],
+    name: &str,
+    args: Args,
+) -> EvalResult<Value> {
     if args.positional.len() > 1 && name == "index" {
         return refused("`index` with a start");
     }
-    let item = places(name, args, 1, 1)?.remove(0);
+    let item = positional_arguments(name, args, 1, 1)?.remove(0);
     let mut count = 0;
     for (at, known) in items.iter().enumerate() {
         if run.equal(known, &item)? {

@@ -1,26 +1,26 @@
 //! Methods of texts.
 
-use super::places;
-use crate::braces;
-use crate::fault::{Outcome, failed, refused};
-use crate::filters::capitalized;
+use super::positional_arguments;
+use crate::fault::{EvalResult, failed, refused};
+use crate::filters::capitalize;
+use crate::interpreter::{Args, Interpreter};
 use crate::lexer::is_space;
-use crate::run::{Args, Run};
+use crate::str_format;
 use crate::value::Value;
 
-pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
+pub(super) fn call(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalResult<Value> {
     run.charge(of.len())?;
     match name {
-        "format" => braces::format(run, of, &args),
+        "format" => str_format::format(run, of, &args),
         "split" | "rsplit" => split(run, of, name, args),
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"], 0)?;
-            let keep = keep.map_or(Ok(false), |keep| run.truth(&keep))?;
+            let keep = keep.map_or(Ok(false), |keep| run.is_truthy(&keep))?;
             let lines = lines(of, keep).into_iter().map(Value::text).collect();
             run.list(lines)
         }
         "join" => {
-            let from = places(name, args, 1, 1)?.remove(0);
+            let from = positional_arguments(name, args, 1, 1)?.remove(0);
             let mut texts = Vec::new();
             for item in run.collect(&from)? {
                 match item {
@@ -34,7 +34,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
             Ok(Value::text(texts.join(of)))
         }
         "replace" => {
-            let args = places(name, args, 2, 3)?;
+            let args = positional_arguments(name, args, 2, 3)?;
             let count = match args.get(2) {
                 Some(count) => number(count)?,
                 None => -1,
@@ -43,7 +43,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
             replace(run, of, old, new, count).map(Value::text)
         }
         "startswith" | "endswith" => {
-            let args = places(name, args, 1, 3)?;
+            let args = positional_arguments(name, args, 1, 3)?;
             if args.len() > 1 {
                 return refused(format!("`{name}` with a start or an end"));
             }
@@ -64,13 +64,13 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
         "count" | "find" | "index" | "rfind" | "partition" | "rpartition" | "removeprefix"
         | "removesuffix" => search(run, of, name, args),
         name => {
-            places(name, args, 0, 0)?;
-            plain(of, name)
+            positional_arguments(name, args, 0, 0)?;
+            without_arguments(of, name)
         }
     }
 }
 
-fn plain(of: &str, name: &str) -> Outcome<Value> {
+fn without_arguments(of: &str, name: &str) -> EvalResult<Value> {
     if name.starts_with("is") && name != "isspace" && !of.is_ascii() {
         return refused(format!("`{name}` of text that is not ASCII"));
     }
@@ -80,7 +80,7 @@ fn plain(of: &str, name: &str) -> Outcome<Value> {
         of.bytes().any(|letter| letter.is_ascii_uppercase()),
     );
     Ok(match name {
-        "capitalize" => Value::text(capitalized(of)?),
+        "capitalize" => Value::text(capitalize(of)?),
         "lower" => Value::text(of.to_lowercase()),
         "upper" => Value::text(of.to_uppercase()),
         "casefold" if of.is_ascii() => Value::text(of.to_lowercase()),
@@ -94,7 +94,7 @@ fn plain(of: &str, name: &str) -> Outcome<Value> {
     })
 }
 
-fn text(value: &Value) -> Outcome<&str> {
+fn text(value: &Value) -> EvalResult<&str> {
     match value {
         Value::Text(text) => Ok(text),
         Value::Markup(_) => refused("an argument that is marked as safe"),
@@ -102,7 +102,7 @@ fn text(value: &Value) -> Outcome<&str> {
     }
 }
 
-fn number(value: &Value) -> Outcome<i128> {
+fn number(value: &Value) -> EvalResult<i128> {
     match value.as_int() {
         Some(number) => Ok(number),
         None => failed(format!("a whole number was expected, not a {}", value.kind())),
@@ -110,7 +110,13 @@ fn number(value: &Value) -> Outcome<i128> {
 }
 
 /// Python's `replace`; a negative count means all.
-pub(crate) fn replace(run: &mut Run<'_>, text: &str, old: &str, new: &str, count: i128) -> Outcome<String> {
+pub(crate) fn replace(
+    run: &mut Interpreter<'_>,
+    text: &str,
+    old: &str,
+    new: &str,
+    count: i128,
+) -> EvalResult<String> {
     let found = if old.is_empty() { text.len() + 1 } else { text.matches(old).count() };
     run.charge(text.len().saturating_add(found.saturating_mul(new.len())))?;
     Ok(match usize::try_from(count) {
@@ -149,8 +155,8 @@ pub(crate) fn centre(text: &str, width: usize, fill: char) -> String {
     format!("{}{text}{}", fill(left), fill(padding - left))
 }
 
-fn pad(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
-    let args = places(name, args, 1, if name == "zfill" { 1 } else { 2 })?;
+fn pad(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalResult<Value> {
+    let args = positional_arguments(name, args, 1, if name == "zfill" { 1 } else { 2 })?;
     let width = usize::try_from(number(&args[0])?).unwrap_or(0);
     run.charge(width.saturating_mul(4))?;
     let fill = match args.get(1) {
@@ -176,8 +182,8 @@ fn pad(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
     }))
 }
 
-fn strip(of: &str, name: &str, args: Args) -> Outcome<Value> {
-    let args = places(name, args, 0, 1)?;
+fn strip(of: &str, name: &str, args: Args) -> EvalResult<Value> {
+    let args = positional_arguments(name, args, 0, 1)?;
     let chars = match args.first() {
         None | Some(Value::None) => None,
         Some(chars) => Some(text(chars)?),
@@ -190,7 +196,7 @@ fn strip(of: &str, name: &str, args: Args) -> Outcome<Value> {
     }))
 }
 
-fn split(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
+fn split(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalResult<Value> {
     let [separator, most] = args.bind(name, ["sep", "maxsplit"], 0)?;
     let most = match most {
         None => usize::MAX,
@@ -249,8 +255,8 @@ fn words_from_end(text: &str, most: usize) -> Vec<&str> {
     words
 }
 
-fn search(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
-    let args = places(name, args, 1, 3)?;
+fn search(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalResult<Value> {
+    let args = positional_arguments(name, args, 1, 3)?;
     if args.len() > 1 {
         return match name {
             "count" | "find" | "index" | "rfind" => refused(format!("`{name}` with a start or an end")),

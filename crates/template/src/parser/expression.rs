@@ -1,40 +1,40 @@
 //! Expressions, with Jinja2's precedence: `-2 ** 2` is 4, and a filter binds tighter than any operator.
 
-use super::Parser;
-use crate::fault::Outcome;
+use super::TemplateParser;
+use crate::fault::EvalResult;
 use crate::lexer::Token;
-use crate::syntax::{Arguments, Call, Comparison, Expression, Kind, Name, Operator};
-use crate::{checks, filters};
+use crate::syntax::{Arguments, Call, Comparison, Expression, ExpressionKind, Name, Operator};
+use crate::{filters, jinja_tests};
 
-type Parsed = Outcome<Expression>;
+type ExpressionResult = EvalResult<Expression>;
 
-fn at(line: usize, kind: Kind) -> Expression {
+fn at(line: usize, kind: ExpressionKind) -> Expression {
     Expression { kind, line }
 }
 
-impl Parser {
-    pub(super) fn expression(&mut self) -> Parsed {
+impl TemplateParser {
+    pub(super) fn expression(&mut self) -> ExpressionResult {
         self.deeper(Self::conditional)
     }
 
-    pub(super) fn expression_without_condition(&mut self) -> Parsed {
+    pub(super) fn expression_without_condition(&mut self) -> ExpressionResult {
         self.deeper(Self::or)
     }
 
-    fn conditional(&mut self) -> Parsed {
-        let missed = self.unknown.len();
+    fn conditional(&mut self) -> ExpressionResult {
+        let missed = self.unknown_callables.len();
         let mut then = self.or()?;
         let mut height = self.depth;
         while self.is_name("if") {
             height += 1;
-            self.within(height)?;
+            self.check_depth(height)?;
             let line = self.line();
             self.advance();
             let condition = Box::new(self.or()?);
             let otherwise =
                 if self.skip_name("else") { Some(Box::new(self.deeper(Self::conditional)?)) } else { None };
-            then = at(line, Kind::Conditional { condition, then: Box::new(then), otherwise });
-            self.may_pass(missed);
+            then = at(line, ExpressionKind::Conditional { condition, then: Box::new(then), otherwise });
+            self.mark_skippable(missed);
         }
         Ok(then)
     }
@@ -42,14 +42,14 @@ impl Parser {
     /// Parses operands of `next` with left-associative operators between them.
     fn chain(
         &mut self,
-        next: fn(&mut Self) -> Parsed,
-        join: impl Fn(&Token) -> Option<fn(Box<Expression>, Box<Expression>) -> Kind>,
-    ) -> Parsed {
+        next: fn(&mut Self) -> ExpressionResult,
+        join: impl Fn(&Token) -> Option<fn(Box<Expression>, Box<Expression>) -> ExpressionKind>,
+    ) -> ExpressionResult {
         let mut left = next(self)?;
         let mut height = self.depth;
         while let Some(make) = join(self.token()) {
             height += 1;
-            self.within(height)?;
+            self.check_depth(height)?;
             let line = self.line();
             self.advance();
             let right = next(self)?;
@@ -58,29 +58,29 @@ impl Parser {
         Ok(left)
     }
 
-    fn or(&mut self) -> Parsed {
+    fn or(&mut self) -> ExpressionResult {
         self.chain(Self::and, |token| {
-            matches!(token, Token::Name(name) if name == "or").then_some(Kind::Or as _)
+            matches!(token, Token::Name(name) if name == "or").then_some(ExpressionKind::Or as _)
         })
     }
 
-    fn and(&mut self) -> Parsed {
+    fn and(&mut self) -> ExpressionResult {
         self.chain(Self::not, |token| {
-            matches!(token, Token::Name(name) if name == "and").then_some(Kind::And as _)
+            matches!(token, Token::Name(name) if name == "and").then_some(ExpressionKind::And as _)
         })
     }
 
-    fn not(&mut self) -> Parsed {
+    fn not(&mut self) -> ExpressionResult {
         if self.is_name("not") {
             let line = self.line();
             self.advance();
             let inner = self.deeper(Self::not)?;
-            return Ok(at(line, Kind::Not(Box::new(inner))));
+            return Ok(at(line, ExpressionKind::Not(Box::new(inner))));
         }
         self.compare()
     }
 
-    fn compare(&mut self) -> Parsed {
+    fn compare(&mut self) -> ExpressionResult {
         let line = self.line();
         let left = self.sum()?;
         let mut rest = Vec::new();
@@ -94,7 +94,7 @@ impl Parser {
                 Token::Operator(">=") => Comparison::GreaterOrEqual,
                 Token::Name(name) if name == "in" => Comparison::In,
                 Token::Name(name)
-                    if name == "not" && matches!(self.look(), Token::Name(next) if next == "in") =>
+                    if name == "not" && matches!(self.peek(), Token::Name(next) if next == "in") =>
                 {
                     self.advance();
                     Comparison::NotIn
@@ -104,51 +104,52 @@ impl Parser {
             self.advance();
             rest.push((comparison, self.sum()?));
         }
-        if rest.is_empty() { Ok(left) } else { Ok(at(line, Kind::Compare(Box::new(left), rest))) }
+        if rest.is_empty() { Ok(left) } else { Ok(at(line, ExpressionKind::Compare(Box::new(left), rest))) }
     }
 
-    fn sum(&mut self) -> Parsed {
+    fn sum(&mut self) -> ExpressionResult {
         self.chain(Self::concat, |token| match token {
-            Token::Operator("+") => Some(|a, b| Kind::Binary(Operator::Add, a, b)),
-            Token::Operator("-") => Some(|a, b| Kind::Binary(Operator::Subtract, a, b)),
+            Token::Operator("+") => Some(|a, b| ExpressionKind::Binary(Operator::Add, a, b)),
+            Token::Operator("-") => Some(|a, b| ExpressionKind::Binary(Operator::Subtract, a, b)),
             _ => None,
         })
     }
 
-    fn concat(&mut self) -> Parsed {
+    fn concat(&mut self) -> ExpressionResult {
         let line = self.line();
         let mut parts = vec![self.product()?];
         while self.skip_operator("~") {
             parts.push(self.product()?);
         }
-        if parts.len() == 1 { Ok(parts.remove(0)) } else { Ok(at(line, Kind::Concat(parts))) }
+        if parts.len() == 1 { Ok(parts.remove(0)) } else { Ok(at(line, ExpressionKind::Concat(parts))) }
     }
 
-    fn product(&mut self) -> Parsed {
+    fn product(&mut self) -> ExpressionResult {
         self.chain(Self::power, |token| match token {
-            Token::Operator("*") => Some(|a, b| Kind::Binary(Operator::Multiply, a, b)),
-            Token::Operator("/") => Some(|a, b| Kind::Binary(Operator::Divide, a, b)),
-            Token::Operator("//") => Some(|a, b| Kind::Binary(Operator::FloorDivide, a, b)),
-            Token::Operator("%") => Some(|a, b| Kind::Binary(Operator::Modulo, a, b)),
+            Token::Operator("*") => Some(|a, b| ExpressionKind::Binary(Operator::Multiply, a, b)),
+            Token::Operator("/") => Some(|a, b| ExpressionKind::Binary(Operator::Divide, a, b)),
+            Token::Operator("//") => Some(|a, b| ExpressionKind::Binary(Operator::FloorDivide, a, b)),
+            Token::Operator("%") => Some(|a, b| ExpressionKind::Binary(Operator::Modulo, a, b)),
             _ => None,
         })
     }
 
-    fn power(&mut self) -> Parsed {
+    fn power(&mut self) -> ExpressionResult {
         self.chain(
             |parser| parser.unary(true),
             |token| {
-                matches!(token, Token::Operator("**")).then_some(|a, b| Kind::Binary(Operator::Power, a, b))
+                matches!(token, Token::Operator("**"))
+                    .then_some(|a, b| ExpressionKind::Binary(Operator::Power, a, b))
             },
         )
     }
 
-    fn unary(&mut self, with_filter: bool) -> Parsed {
+    fn unary(&mut self, with_filter: bool) -> ExpressionResult {
         let line = self.line();
         let node = if self.skip_operator("-") {
-            at(line, Kind::Negative(Box::new(self.deeper(|parser| parser.unary(false))?)))
+            at(line, ExpressionKind::Negative(Box::new(self.deeper(|parser| parser.unary(false))?)))
         } else if self.skip_operator("+") {
-            at(line, Kind::Positive(Box::new(self.deeper(|parser| parser.unary(false))?)))
+            at(line, ExpressionKind::Positive(Box::new(self.deeper(|parser| parser.unary(false))?)))
         } else {
             self.primary()?
         };
@@ -156,18 +157,18 @@ impl Parser {
         if with_filter { self.filters_and_tests(node) } else { Ok(node) }
     }
 
-    pub(super) fn primary(&mut self) -> Parsed {
+    pub(super) fn primary(&mut self) -> ExpressionResult {
         let line = self.line();
         let kind = match self.token().clone() {
             Token::Name(name) => {
                 self.advance();
                 match name.as_str() {
-                    "true" | "True" => Kind::Bool(true),
-                    "false" | "False" => Kind::Bool(false),
-                    "none" | "None" => Kind::None,
+                    "true" | "True" => ExpressionKind::Bool(true),
+                    "false" | "False" => ExpressionKind::Bool(false),
+                    "none" | "None" => ExpressionKind::None,
                     _ => {
-                        self.note_name(&name);
-                        Kind::Name(Name::from(name))
+                        self.record_macro_use(&name);
+                        ExpressionKind::Name(Name::from(name))
                     }
                 }
             }
@@ -177,15 +178,15 @@ impl Parser {
                     text.push_str(next);
                     self.advance();
                 }
-                Kind::Text(text.into())
+                ExpressionKind::Text(text.into())
             }
             Token::Int(number) => {
                 self.advance();
-                Kind::Int(number)
+                ExpressionKind::Int(number)
             }
             Token::Float(number) => {
                 self.advance();
-                Kind::Float(number)
+                ExpressionKind::Float(number)
             }
             Token::Operator("(") => {
                 self.advance();
@@ -201,8 +202,8 @@ impl Parser {
     }
 
     /// Records the use of a special name: a macro whose body uses it accepts the matching arguments.
-    fn note_name(&mut self, name: &str) {
-        for speaks_of in &mut self.speaks_of {
+    fn record_macro_use(&mut self, name: &str) {
+        for speaks_of in &mut self.macro_uses {
             match name {
                 "caller" => speaks_of.caller = true,
                 "varargs" => speaks_of.varargs = true,
@@ -212,7 +213,7 @@ impl Parser {
         }
     }
 
-    fn list(&mut self) -> Outcome<Kind> {
+    fn list(&mut self) -> EvalResult<ExpressionKind> {
         self.expect_operator("[")?;
         let mut items = Vec::new();
         while !self.is_operator("]") {
@@ -225,10 +226,10 @@ impl Parser {
             items.push(self.expression()?);
         }
         self.expect_operator("]")?;
-        Ok(Kind::List(items))
+        Ok(ExpressionKind::List(items))
     }
 
-    fn dict(&mut self) -> Outcome<Kind> {
+    fn dict(&mut self) -> EvalResult<ExpressionKind> {
         self.expect_operator("{")?;
         let mut items = Vec::new();
         while !self.is_operator("}") {
@@ -243,11 +244,11 @@ impl Parser {
             items.push((key, self.expression()?));
         }
         self.expect_operator("}")?;
-        Ok(Kind::Dict(items))
+        Ok(ExpressionKind::Dict(items))
     }
 
     /// One expression, or several with commas between them: a tuple.
-    pub(super) fn tuple(&mut self, conditions: bool, parentheses: bool) -> Parsed {
+    pub(super) fn tuple(&mut self, conditions: bool, parentheses: bool) -> ExpressionResult {
         let line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
@@ -272,14 +273,14 @@ impl Parser {
                 return self.unexpected("an expression");
             }
         }
-        Ok(at(line, Kind::Tuple(items)))
+        Ok(at(line, ExpressionKind::Tuple(items)))
     }
 
     pub(super) fn is_tuple_end(&self) -> bool {
         matches!(self.token(), Token::VariableEnd | Token::BlockEnd | Token::Operator(")"))
     }
 
-    fn postfix(&mut self, mut node: Expression) -> Parsed {
+    fn postfix(&mut self, mut node: Expression) -> ExpressionResult {
         let mut height = self.depth;
         loop {
             let line = self.line();
@@ -288,28 +289,30 @@ impl Parser {
                 Token::Operator("[") => self.subscript(node)?,
                 Token::Operator("(") => {
                     let arguments = self.deeper(Self::arguments)?;
-                    at(line, Kind::Call(Box::new(node), arguments))
+                    at(line, ExpressionKind::Call(Box::new(node), arguments))
                 }
                 _ => return Ok(node),
             };
             height += 1;
-            self.within(height)?;
+            self.check_depth(height)?;
         }
     }
 
-    fn dot(&mut self, node: Expression) -> Parsed {
+    fn dot(&mut self, node: Expression) -> ExpressionResult {
         let line = self.line();
         self.advance();
         let kind = match self.token().clone() {
-            Token::Name(name) => Kind::Attribute(Box::new(node), Name::from(name)),
-            Token::Int(index) => Kind::Item(Box::new(node), Box::new(at(line, Kind::Int(index)))),
+            Token::Name(name) => ExpressionKind::Attribute(Box::new(node), Name::from(name)),
+            Token::Int(index) => {
+                ExpressionKind::Item(Box::new(node), Box::new(at(line, ExpressionKind::Int(index))))
+            }
             _ => return self.unexpected("a name or a number"),
         };
         self.advance();
         Ok(at(line, kind))
     }
 
-    fn subscript(&mut self, node: Expression) -> Parsed {
+    fn subscript(&mut self, node: Expression) -> ExpressionResult {
         let line = self.line();
         self.advance();
         let (mut items, mut slices) = (Vec::new(), Vec::new());
@@ -317,7 +320,7 @@ impl Parser {
             if !items.is_empty() || !slices.is_empty() {
                 self.expect_operator(",")?;
             }
-            match self.subscribed()? {
+            match self.index_or_slice()? {
                 Ok(item) => items.push(item),
                 Err(slice) => slices.push(slice),
             }
@@ -325,19 +328,19 @@ impl Parser {
         self.expect_operator("]")?;
         if let Some(slice) = slices.pop() {
             if !items.is_empty() || !slices.is_empty() {
-                return self.refuse("several slices between the same brackets");
+                return self.unsupported("several slices between the same brackets");
             }
-            return Ok(at(line, Kind::Slice(Box::new(node), slice)));
+            return Ok(at(line, ExpressionKind::Slice(Box::new(node), slice)));
         }
         let index = match items.len() {
             1 => items.remove(0),
-            _ => at(line, Kind::Tuple(items)),
+            _ => at(line, ExpressionKind::Tuple(items)),
         };
-        Ok(at(line, Kind::Item(Box::new(node), Box::new(index))))
+        Ok(at(line, ExpressionKind::Item(Box::new(node), Box::new(index))))
     }
 
     /// An index, or the three parts of a slice.
-    fn subscribed(&mut self) -> Outcome<Result<Expression, [Option<Box<Expression>>; 3]>> {
+    fn index_or_slice(&mut self) -> EvalResult<Result<Expression, [Option<Box<Expression>>; 3]>> {
         let mut parts: [Option<Box<Expression>>; 3] = [None, None, None];
         if !self.skip_operator(":") {
             let first = self.expression()?;
@@ -355,7 +358,7 @@ impl Parser {
         Ok(Err(parts))
     }
 
-    fn filters_and_tests(&mut self, mut node: Expression) -> Parsed {
+    fn filters_and_tests(&mut self, mut node: Expression) -> ExpressionResult {
         let mut height = self.depth;
         loop {
             let line = self.line();
@@ -363,21 +366,21 @@ impl Parser {
                 Token::Operator("|") => {
                     self.advance();
                     let call = self.filter()?;
-                    at(line, Kind::Filter(Box::new(node), call))
+                    at(line, ExpressionKind::Filter(Box::new(node), call))
                 }
                 Token::Name(name) if name == "is" => self.test(node)?,
                 Token::Operator("(") => {
                     let arguments = self.deeper(Self::arguments)?;
-                    at(line, Kind::Call(Box::new(node), arguments))
+                    at(line, ExpressionKind::Call(Box::new(node), arguments))
                 }
                 _ => return Ok(node),
             };
             height += 1;
-            self.within(height)?;
+            self.check_depth(height)?;
         }
     }
 
-    fn dotted_name(&mut self) -> Outcome<Name> {
+    fn dotted_name(&mut self) -> EvalResult<Name> {
         let mut name = self.expect_name()?.to_string();
         while self.skip_operator(".") {
             name.push('.');
@@ -387,24 +390,24 @@ impl Parser {
     }
 
     /// A filter's name and arguments, after the `|`.
-    pub(super) fn filter(&mut self) -> Outcome<Call> {
+    pub(super) fn filter(&mut self) -> EvalResult<Call> {
         let line = self.line();
         let name = self.dotted_name()?;
         if !filters::exists(&name, self.strict) {
-            self.miss(line, format!("filter `{name}`"));
+            self.record_unknown(line, format!("filter `{name}`"));
         }
         let arguments =
             if self.is_operator("(") { self.deeper(Self::arguments)? } else { Arguments::default() };
         Ok(Call { name, arguments, line })
     }
 
-    fn test(&mut self, node: Expression) -> Parsed {
+    fn test(&mut self, node: Expression) -> ExpressionResult {
         let line = self.line();
         self.advance();
         let negated = self.skip_name("not");
         let name = self.dotted_name()?;
-        if !checks::exists(&name) {
-            self.miss(line, format!("test `{name}`"));
+        if !jinja_tests::exists(&name) {
+            self.record_unknown(line, format!("test `{name}`"));
         }
         let mut arguments = Arguments::default();
         let takes_one = match self.token() {
@@ -418,16 +421,16 @@ impl Parser {
         };
         if takes_one {
             if self.is_name("is") {
-                return self.wrong("tests cannot be chained with `is`");
+                return self.syntax_error("tests cannot be chained with `is`");
             }
             let argument = self.deeper(Self::primary)?;
             arguments.positional.push(self.postfix(argument)?);
         }
-        let test = at(line, Kind::Test(Box::new(node), Call { name, arguments, line }));
-        if negated { Ok(at(line, Kind::Not(Box::new(test)))) } else { Ok(test) }
+        let test = at(line, ExpressionKind::Test(Box::new(node), Call { name, arguments, line }));
+        if negated { Ok(at(line, ExpressionKind::Not(Box::new(test)))) } else { Ok(test) }
     }
 
-    fn arguments(&mut self) -> Outcome<Arguments> {
+    fn arguments(&mut self) -> EvalResult<Arguments> {
         self.expect_operator("(")?;
         let mut arguments = Arguments::default();
         let mut first = true;
@@ -442,29 +445,29 @@ impl Parser {
             let misplaced = "an argument is at the wrong position";
             if self.skip_operator("*") {
                 if arguments.star.is_some() || arguments.double_star.is_some() {
-                    return self.wrong(misplaced);
+                    return self.syntax_error(misplaced);
                 }
                 arguments.star = Some(Box::new(self.expression()?));
             } else if self.skip_operator("**") {
                 if arguments.double_star.is_some() {
-                    return self.wrong(misplaced);
+                    return self.syntax_error(misplaced);
                 }
                 arguments.double_star = Some(Box::new(self.expression()?));
-            } else if matches!(self.token(), Token::Name(_)) && matches!(self.look(), Token::Operator("=")) {
+            } else if matches!(self.token(), Token::Name(_)) && matches!(self.peek(), Token::Operator("=")) {
                 if arguments.double_star.is_some() {
-                    return self.wrong(misplaced);
+                    return self.syntax_error(misplaced);
                 }
                 let name = self.expect_name()?;
                 self.advance();
                 let value = self.expression()?;
                 if arguments.named.iter().any(|(known, _)| *known == name) {
-                    return self.wrong(format!("the argument `{name}` is given twice"));
+                    return self.syntax_error(format!("the argument `{name}` is given twice"));
                 }
                 arguments.named.push((name, value));
             } else {
                 if arguments.star.is_some() || arguments.double_star.is_some() || !arguments.named.is_empty()
                 {
-                    return self.wrong(misplaced);
+                    return self.syntax_error(misplaced);
                 }
                 arguments.positional.push(self.expression()?);
             }

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use super::Parser;
-use crate::fault::{Kind, Outcome, Trouble};
+use super::TemplateParser;
+use crate::fault::{EvalError, EvalResult, Kind};
 use crate::lexer::Token;
-use crate::syntax::{Call, Expression, For, Kind as Syntax, Macro, Name, SpeaksOf, Statement, Target};
+use crate::syntax::{
+    AssignTarget, Call, Expression, ExpressionKind as Syntax, ForLoop, Macro, MacroUses, Name, Statement,
+};
 
 /// Jinja2 tags that are refused, with the reason.
 const REFUSED: [(&str, &str); 6] = [
@@ -17,16 +19,18 @@ const REFUSED: [(&str, &str); 6] = [
     ("include", "there are no other templates to include"),
 ];
 
-impl Parser {
+impl TemplateParser {
     /// Parses statements up to a tag whose name is one of `ends`; that name is then the current token.
-    pub(super) fn statements(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
+    pub(super) fn statements(&mut self, ends: &[&str]) -> EvalResult<Vec<Statement>> {
         let mut body = Vec::new();
         loop {
             match self.token().clone() {
                 Token::End if ends.is_empty() => return Ok(body),
                 Token::End => {
-                    return self
-                        .wrong(format!("the template ends before `{{% {} %}}`", ends.join(" %}` or `{% ")));
+                    return self.syntax_error(format!(
+                        "the template ends before `{{% {} %}}`",
+                        ends.join(" %}` or `{% ")
+                    ));
                 }
                 Token::Data(text) => {
                     self.advance();
@@ -56,20 +60,20 @@ impl Parser {
     }
 
     /// Parses the body of an open tag, up to the name that closes it.
-    fn body(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
+    fn body(&mut self, ends: &[&str]) -> EvalResult<Vec<Statement>> {
         self.skip_operator(":");
         self.expect_block_end()?;
         self.statements(ends)
     }
 
     /// Parses the body of a tag up to and including `end`.
-    fn body_to(&mut self, end: &str) -> Outcome<Vec<Statement>> {
+    fn body_to(&mut self, end: &str) -> EvalResult<Vec<Statement>> {
         let body = self.body(&[end])?;
         self.advance();
         Ok(body)
     }
 
-    fn statement(&mut self) -> Outcome<Vec<Statement>> {
+    fn statement(&mut self) -> EvalResult<Vec<Statement>> {
         let Token::Name(name) = self.token().clone() else { return self.unexpected("the name of a tag") };
         let line = self.line();
         self.advance();
@@ -91,19 +95,19 @@ impl Parser {
             "raise_error" if self.strict => Statement::Raise { message: self.expression()?, line },
             name => {
                 if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-                    return Err(Trouble::at(
+                    return Err(EvalError::at(
                         Kind::Refused,
                         line,
                         format!("not supported: the tag `{name}`: {why}"),
                     ));
                 }
-                return Err(Trouble::at(Kind::Syntax, line, format!("unknown tag `{name}`")));
+                return Err(EvalError::at(Kind::Syntax, line, format!("unknown tag `{name}`")));
             }
         };
         Ok(vec![statement])
     }
 
-    fn print(&mut self) -> Outcome<Vec<Statement>> {
+    fn print(&mut self) -> EvalResult<Vec<Statement>> {
         let mut printed = Vec::new();
         while *self.token() != Token::BlockEnd {
             if !printed.is_empty() {
@@ -114,8 +118,8 @@ impl Parser {
         Ok(printed)
     }
 
-    fn branches(&mut self) -> Outcome<Statement> {
-        let missed = self.unknown.len();
+    fn branches(&mut self) -> EvalResult<Statement> {
+        let missed = self.unknown_callables.len();
         let mut branches = Vec::new();
         loop {
             let condition = self.tuple(false, false)?;
@@ -130,12 +134,12 @@ impl Parser {
             } else {
                 self.advance();
             }
-            self.may_pass(missed);
+            self.mark_skippable(missed);
             return Ok(Statement::If { branches, otherwise });
         }
     }
 
-    fn loop_over(&mut self, line: usize) -> Outcome<Statement> {
+    fn loop_over(&mut self, line: usize) -> EvalResult<Statement> {
         let target = self.target(false)?;
         if !self.skip_name("in") {
             return self.unexpected("`in`");
@@ -150,14 +154,14 @@ impl Parser {
             otherwise = self.body_to("endfor")?;
         }
         if names_loop(&target) || body_sets_loop(&body) || body_sets_loop(&otherwise) {
-            return Err(Trouble::at(Kind::Syntax, line, "`loop` cannot be given a value in a loop"));
+            return Err(EvalError::at(Kind::Syntax, line, "`loop` cannot be given a value in a loop"));
         }
-        Ok(Statement::For(Rc::new(For { target, iterable, condition, recursive, body, otherwise, line })))
+        Ok(Statement::For(Rc::new(ForLoop { target, iterable, condition, recursive, body, otherwise, line })))
     }
 
-    fn set(&mut self) -> Outcome<Statement> {
+    fn set(&mut self) -> EvalResult<Statement> {
         let target = self.target(true)?;
-        self.note_assigned(&target);
+        self.record_assigned(&target);
         if self.skip_operator("=") {
             let value = self.tuple(true, false)?;
             return Ok(Statement::Set { target, value });
@@ -166,30 +170,30 @@ impl Parser {
         Ok(Statement::SetBlock { target, filters, body: self.body_to("endset")? })
     }
 
-    fn note_assigned(&mut self, target: &Target) {
+    fn record_assigned(&mut self, target: &AssignTarget) {
         match target {
-            Target::Name(name) => self.assigned.push(Rc::clone(name)),
-            Target::Attribute(..) => {}
-            Target::Tuple(targets) => targets.iter().for_each(|target| self.note_assigned(target)),
+            AssignTarget::Name(name) => self.assigned.push(Rc::clone(name)),
+            AssignTarget::Attribute(..) => {}
+            AssignTarget::Tuple(targets) => targets.iter().for_each(|target| self.record_assigned(target)),
         }
     }
 
     /// Filters with `|` between them.
-    fn filters(&mut self) -> Outcome<Vec<Call>> {
+    fn filters(&mut self) -> EvalResult<Vec<Call>> {
         let mut filters = vec![self.filter()?];
         loop {
             if self.skip_operator("|") {
                 filters.push(self.filter()?);
-                self.within(self.depth + filters.len())?;
+                self.check_depth(self.depth + filters.len())?;
             } else if self.is_name("is") || self.is_operator("(") {
-                return self.refuse("a test or a call after the filters of a block");
+                return self.unsupported("a test or a call after the filters of a block");
             } else {
                 return Ok(filters);
             }
         }
     }
 
-    fn with(&mut self) -> Outcome<Statement> {
+    fn with(&mut self) -> EvalResult<Statement> {
         let mut values = Vec::new();
         while *self.token() != Token::BlockEnd {
             if !values.is_empty() {
@@ -203,22 +207,22 @@ impl Parser {
     }
 
     /// Parses the body of a macro with `read`; also returns the special names that it uses.
-    fn closure<T>(&mut self, read: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<(T, SpeaksOf)> {
-        self.speaks_of.push(SpeaksOf::default());
+    fn closure<T>(&mut self, read: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<(T, MacroUses)> {
+        self.macro_uses.push(MacroUses::default());
         let read = read(self);
-        let speaks_of = self.speaks_of.pop().unwrap_or_default();
+        let speaks_of = self.macro_uses.pop().unwrap_or_default();
         Ok((read?, speaks_of))
     }
 
-    fn macro_definition(&mut self) -> Outcome<Statement> {
+    fn macro_definition(&mut self) -> EvalResult<Statement> {
         let name = self.assignable_name()?;
         self.assigned.push(Rc::clone(&name));
         let parameters = self.signature()?;
         let (body, speaks_of) = self.closure(|parser| parser.body_to("endmacro"))?;
-        Ok(Statement::Macro(Rc::new(Macro { name, is_nameless: false, parameters, body, speaks_of })))
+        Ok(Statement::Macro(Rc::new(Macro { name, is_anonymous: false, parameters, body, uses: speaks_of })))
     }
 
-    fn signature(&mut self) -> Outcome<Vec<(Name, Option<Expression>)>> {
+    fn signature(&mut self) -> EvalResult<Vec<(Name, Option<Expression>)>> {
         self.expect_operator("(")?;
         let mut parameters: Vec<(Name, Option<Expression>)> = Vec::new();
         while !self.is_operator(")") {
@@ -227,15 +231,15 @@ impl Parser {
             }
             let name = self.assignable_name()?;
             if matches!(&*name, "caller" | "varargs" | "kwargs") {
-                return self.refuse(format!("a parameter that is called `{name}`"));
+                return self.unsupported(format!("a parameter that is called `{name}`"));
             }
             if parameters.iter().any(|(known, _)| *known == name) {
-                return self.wrong(format!("the parameter `{name}` is given twice"));
+                return self.syntax_error(format!("the parameter `{name}` is given twice"));
             }
             let default = if self.skip_operator("=") {
                 Some(self.expression()?)
             } else if parameters.last().is_some_and(|(_, default)| default.is_some()) {
-                return self.wrong("a parameter without default follows one that has one");
+                return self.syntax_error("a parameter without default follows one that has one");
             } else {
                 None
             };
@@ -245,31 +249,32 @@ impl Parser {
         Ok(parameters)
     }
 
-    fn call_block(&mut self, line: usize) -> Outcome<Statement> {
+    fn call_block(&mut self, line: usize) -> EvalResult<Statement> {
         let parameters = if self.is_operator("(") { self.signature()? } else { Vec::new() };
         let call = self.expression()?;
         if !matches!(call.kind, Syntax::Call(..)) {
-            return Err(Trouble::at(Kind::Syntax, line, "`call` needs a call"));
+            return Err(EvalError::at(Kind::Syntax, line, "`call` needs a call"));
         }
         let (body, speaks_of) = self.closure(|parser| parser.body_to("endcall"))?;
-        let caller = Macro { name: Name::from("caller"), is_nameless: true, parameters, body, speaks_of };
+        let caller =
+            Macro { name: Name::from("caller"), is_anonymous: true, parameters, body, uses: speaks_of };
         Ok(Statement::CallBlock { call, caller: Rc::new(caller) })
     }
 
-    fn assignable_name(&mut self) -> Outcome<Name> {
+    fn assignable_name(&mut self) -> EvalResult<Name> {
         let name = self.expect_name()?;
         if matches!(&*name, "true" | "false" | "none" | "True" | "False" | "None") {
-            return self.wrong(format!("`{name}` cannot be given a value"));
+            return self.syntax_error(format!("`{name}` cannot be given a value"));
         }
         Ok(name)
     }
 
     /// Parses the target of an assignment: a name, several, or an attribute of a namespace.
-    fn target(&mut self, with_namespace: bool) -> Outcome<Target> {
-        if with_namespace && matches!(self.look(), Token::Operator(".")) {
+    fn target(&mut self, with_namespace: bool) -> EvalResult<AssignTarget> {
+        if with_namespace && matches!(self.peek(), Token::Operator(".")) {
             let space = self.assignable_name()?;
             self.advance();
-            return Ok(Target::Attribute(space, self.expect_name()?));
+            return Ok(AssignTarget::Attribute(space, self.expect_name()?));
         }
         let mut targets = Vec::new();
         let mut is_tuple = false;
@@ -285,10 +290,10 @@ impl Parser {
                 self.expect_operator(")")?;
                 inner
             } else {
-                Target::Name(self.assignable_name()?)
+                AssignTarget::Name(self.assignable_name()?)
             });
             if with_namespace && self.is_operator(".") {
-                return self.refuse("an attribute among several targets");
+                return self.unsupported("an attribute among several targets");
             }
             if !self.is_operator(",") {
                 break;
@@ -301,15 +306,15 @@ impl Parser {
         if targets.is_empty() {
             return self.unexpected("a name");
         }
-        Ok(Target::Tuple(targets))
+        Ok(AssignTarget::Tuple(targets))
     }
 }
 
-fn names_loop(target: &Target) -> bool {
+fn names_loop(target: &AssignTarget) -> bool {
     match target {
-        Target::Name(name) => &**name == "loop",
-        Target::Attribute(..) => false,
-        Target::Tuple(targets) => targets.iter().any(names_loop),
+        AssignTarget::Name(name) => &**name == "loop",
+        AssignTarget::Attribute(..) => false,
+        AssignTarget::Tuple(targets) => targets.iter().any(names_loop),
     }
 }
 

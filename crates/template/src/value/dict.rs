@@ -48,7 +48,7 @@ impl Key {
 #[derive(Clone, Default)]
 pub(crate) struct Dict {
     entries: Vec<(Value, Value)>,
-    places: HashMap<Key, usize>,
+    indices: HashMap<Key, usize>,
 }
 
 impl Dict {
@@ -61,7 +61,7 @@ impl Dict {
     }
 
     pub fn get(&self, key: &Key) -> Option<&Value> {
-        self.places.get(key).map(|place| &self.entries[*place].1)
+        self.indices.get(key).map(|place| &self.entries[*place].1)
     }
 
     pub fn get_text(&self, key: &str) -> Option<&Value> {
@@ -70,10 +70,10 @@ impl Dict {
 
     /// Replaces the value of an equal key, and keeps that key.
     pub fn insert(&mut self, key: Key, name: Value, value: Value) {
-        if let Some(place) = self.places.get(&key) {
+        if let Some(place) = self.indices.get(&key) {
             self.entries[*place].1 = value;
         } else {
-            self.places.insert(key, self.entries.len());
+            self.indices.insert(key, self.entries.len());
             self.entries.push((name, value));
         }
     }
@@ -84,10 +84,10 @@ impl Dict {
     }
 
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
-        let place = self.places.remove(key)?;
+        let place = self.indices.remove(key)?;
         let (_, value) = self.entries.remove(place);
         #[expect(clippy::iter_over_hash_type, reason = "the order does not matter")]
-        for other in self.places.values_mut() {
+        for other in self.indices.values_mut() {
             if *other > place {
                 *other -= 1;
             }
@@ -97,6 +97,6 @@ impl Dict {
 
     pub fn clear(&mut self) {
         self.entries.clear();
-        self.places.clear();
+        self.indices.clear();
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::reader::Case;
 
-pub struct Entry {
+pub struct CorpusEntry {
     pub case: Case,
     pub may_be_refused: bool,
 }
@@ -24,7 +24,7 @@ pub fn variables() -> Json {
     serde_json::from_str(include_str!("../corpus/variables.json")).expect("JSON")
 }
 
-pub fn read() -> Vec<Entry> {
+pub fn read() -> Vec<CorpusEntry> {
     let variables = variables();
     let mut entries = Vec::new();
     for file in FILES {
@@ -41,7 +41,7 @@ pub fn read() -> Vec<Entry> {
             if is_extra {
                 case.dialect = Dialect::ExtraCurly;
             }
-            entries.push(Entry { case, may_be_refused });
+            entries.push(CorpusEntry { case, may_be_refused });
         }
     }
     entries

@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 use qontract_template::{
-    Address, Answer, Data, Dialect, Kind, Lookups, Outcome, Request, Source, Whitespace, render,
+    Data, Dialect, Kind, LookupAnswer, LookupSource, RenderOutcome, RenderRequest, Source, TemplateLookup,
+    Whitespace, render,
 };
 use serde_json::{Value as Json, json};
 
@@ -30,14 +31,14 @@ impl Case {
 
 /// The result of rendering a template.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answered {
+pub enum RenderResult {
     Text(String),
     Failed(String),
     Refused(String),
 }
 
 /// The results of Jinja2 for all templates, in order.
-pub fn ask(cases: &[Case]) -> Vec<Answered> {
+pub fn jinja2_results(cases: &[Case]) -> Vec<RenderResult> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with Jinja2: run `cargo xtask test`, or set it");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/jinja.py");
@@ -70,13 +71,13 @@ pub fn ask(cases: &[Case]) -> Vec<Answered> {
         }
     });
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let answers: Vec<Answered> = output
+    let answers: Vec<RenderResult> = output
         .lines()
         .map(|line| {
             let answer: Json = serde_json::from_str(&line.expect("a line")).expect("an answer");
             match answer["text"].as_str() {
-                Some(text) => Answered::Text(text.to_owned()),
-                None => Answered::Failed(answer["error"].as_str().unwrap_or_default().to_owned()),
+                Some(text) => RenderResult::Text(text.to_owned()),
+                None => RenderResult::Failed(answer["error"].as_str().unwrap_or_default().to_owned()),
             }
         })
         .collect();
@@ -87,27 +88,27 @@ pub fn ask(cases: &[Case]) -> Vec<Answered> {
 }
 
 /// Returns the same look-up results as the functions of the oracle.
-pub struct Stub;
+pub struct StubLookups;
 
-impl Lookups for Stub {
-    fn answer(&self, address: &Address) -> Answer {
+impl LookupSource for StubLookups {
+    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
         let at =
             |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!("@{region}"));
-        Answer::Known(match address {
-            Address::Secret { path, allow_not_found, .. } if path.contains("missing") => {
+        LookupAnswer::Known(match address {
+            TemplateLookup::Secret { path, allow_not_found, .. } if path.contains("missing") => {
                 if !allow_not_found {
-                    return Answer::Failed("not found".to_owned());
+                    return LookupAnswer::Failed("not found".to_owned());
                 }
                 Data::Null
             }
-            Address::Secret { path, key, version: Some(version), .. } => {
+            TemplateLookup::Secret { path, key, version: Some(version), .. } => {
                 Data::text(format!("<{path}#{key}@{version}>"))
             }
-            Address::Secret { path, key, version: None, .. } => Data::text(format!("<{path}#{key}>")),
-            Address::GithubFile { repo, path, reference } => {
+            TemplateLookup::Secret { path, key, version: None, .. } => Data::text(format!("<{path}#{key}>")),
+            TemplateLookup::GithubFile { repo, path, reference } => {
                 Data::text(format!("file {repo} {path} {reference}\n"))
             }
-            Address::Query { path, variables } => {
+            TemplateLookup::Query { path, variables } => {
                 let given: Vec<String> =
                     variables.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
                 let entry = |path: &str, given: String| {
@@ -118,30 +119,30 @@ impl Lookups for Stub {
                 };
                 Data::List(vec![entry(path, format!("{{{}}}", given.join(", "))), entry("b", String::new())])
             }
-            Address::Url { url } => Data::Bool(url.contains("https")),
-            Address::S3Object { account, bucket, path, region } => {
+            TemplateLookup::Url { url } => Data::Bool(url.contains("https")),
+            TemplateLookup::S3Object { account, bucket, path, region } => {
                 Data::text(format!("{account}/{bucket}/{path}{}", at(region)))
             }
-            Address::S3List { path, region, .. } => Data::List(vec![
+            TemplateLookup::S3List { path, region, .. } => Data::List(vec![
                 Data::text(format!("{path}/1")),
                 Data::text(format!("{path}/2{}", at(region))),
             ]),
-            Address::Yesterday => Data::text("2024-02-28"),
+            TemplateLookup::Yesterday => Data::text("2024-02-28"),
         })
     }
 }
 
 /// Our own rendering.
-pub fn ours(case: &Case) -> Answered {
+pub fn our_result(case: &Case) -> RenderResult {
     let Data::Map(variables) = Data::from(&case.variables) else { panic!("variables are a map") };
     let source =
         Source { whitespace: case.whitespace, ..Source::new("t.j2", &case.template).dialect(case.dialect) };
-    match render(&Request::new(source, &variables), &Stub) {
-        Ok(Outcome::Rendered(rendered)) => Answered::Text(rendered.expose().to_owned()),
-        Ok(Outcome::Needs(needs)) => panic!("all look-ups have results, but {needs:?}"),
+    match render(&RenderRequest::new(source, &variables), &StubLookups) {
+        Ok(RenderOutcome::Rendered(rendered)) => RenderResult::Text(rendered.expose().to_owned()),
+        Ok(RenderOutcome::Needs(needs)) => panic!("all look-ups have results, but {needs:?}"),
         Err(fault) if matches!(fault.kind, Kind::Refused | Kind::Limit) => {
-            Answered::Refused(fault.to_string())
+            RenderResult::Refused(fault.to_string())
         }
-        Err(fault) => Answered::Failed(fault.to_string()),
+        Err(fault) => RenderResult::Failed(fault.to_string()),
     }
 }

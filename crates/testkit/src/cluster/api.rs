@@ -1,6 +1,6 @@
 //! A running API server: its URL, its users, and `kubectl` to set up objects.
 
-use crate::cluster::{Error, WITHOUT};
+use crate::cluster::{Error, WITHOUT_KUBE_VARIABLE};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -41,7 +41,7 @@ pub enum User {
 
 /// The output of `kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct KubectlOutput {
     /// Whether it succeeded.
     pub ok: bool,
     /// Its stdout.
@@ -78,8 +78,8 @@ pub fn shared() -> &'static Api {
 
 impl Api {
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
-        if variable(WITHOUT).is_some() {
-            return Err(Error::LeftOut);
+        if variable(WITHOUT_KUBE_VARIABLE).is_some() {
+            return Err(Error::Skipped);
         }
         let value = |name: &'static str| variable(name).ok_or(Error::Unset { variable: name });
         let text = |name| value(name)?.into_string().map_err(|_| Error::Unset { variable: name });
@@ -110,7 +110,7 @@ impl Api {
     }
 
     /// Runs `kubectl` as admin; `stdin` is what `-f -` reads.
-    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Answer {
+    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> KubectlOutput {
         self.kubectl_as(User::Admin, arguments, stdin)
     }
 
@@ -119,12 +119,17 @@ impl Api {
     /// # Panics
     ///
     /// If it cannot be started.
-    pub fn kubectl_as(&self, user: User, arguments: &[&str], stdin: &str) -> Answer {
-        self.ask(user, arguments, stdin)
+    pub fn kubectl_as(&self, user: User, arguments: &[&str], stdin: &str) -> KubectlOutput {
+        self.run_kubectl(user, arguments, stdin)
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.kubectl.display()))
     }
 
-    pub(crate) fn ask(&self, user: User, arguments: &[&str], stdin: &str) -> io::Result<Answer> {
+    pub(crate) fn run_kubectl(
+        &self,
+        user: User,
+        arguments: &[&str],
+        stdin: &str,
+    ) -> io::Result<KubectlOutput> {
         let kubeconfig = match user {
             User::Admin => &self.kubeconfig,
             User::Plain => &self.plain_kubeconfig,
@@ -148,11 +153,15 @@ impl Api {
             child.wait_with_output()
         })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(Answer { ok: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
+        Ok(KubectlOutput {
+            ok: output.status.success(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        })
     }
 }
 
-impl Answer {
+impl KubectlOutput {
     /// The stdout of a successful command.
     ///
     /// # Panics
@@ -168,7 +177,7 @@ impl Answer {
     /// # Panics
     ///
     /// If the command succeeded.
-    pub fn complaint(self) -> String {
+    pub fn error_text(self) -> String {
         assert!(!self.ok, "kubectl did not fail: {}", self.stdout);
         self.stderr
     }
@@ -176,7 +185,7 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Api, WITHOUT};
+    use super::{Api, WITHOUT_KUBE_VARIABLE};
     use crate::cluster::Error;
     use std::ffi::OsString;
     use std::path::PathBuf;
@@ -212,8 +221,9 @@ mod tests {
 
     #[test]
     fn a_skipped_server_is_an_error() {
-        let left_out = Api::from_variables(|name| (name == WITHOUT).then(|| OsString::from("1")));
-        assert!(matches!(left_out, Err(Error::LeftOut)), "{left_out:?}");
+        let left_out =
+            Api::from_variables(|name| (name == WITHOUT_KUBE_VARIABLE).then(|| OsString::from("1")));
+        assert!(matches!(left_out, Err(Error::Skipped)), "{left_out:?}");
     }
 
     #[test]
@@ -226,6 +236,6 @@ mod tests {
     fn a_failed_command_is_detected() {
         let output = api("false").kubectl(&[], "");
         assert!(!output.ok);
-        assert_eq!(output.complaint(), "");
+        assert_eq!(output.error_text(), "");
     }
 }

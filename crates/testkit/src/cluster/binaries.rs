@@ -1,6 +1,6 @@
 //! The programs of a cluster.
 
-use crate::cluster::{Error, WITHOUT};
+use crate::cluster::{Error, WITHOUT_KUBE_VARIABLE};
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ impl Binaries {
 
     /// Reads the paths from variables. Without a variable for it, `kubectl` is next to the servers.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
-        if variable(WITHOUT).is_some() {
-            return Err(Error::LeftOut);
+        if variable(WITHOUT_KUBE_VARIABLE).is_some() {
+            return Err(Error::Skipped);
         }
         let folder =
             variable(Self::FOLDER).map(PathBuf::from).ok_or(Error::Unset { variable: Self::FOLDER })?;
@@ -70,7 +70,8 @@ mod tests {
     fn without_binaries_the_error_says_what_to_do_in_one_line() {
         let error = Binaries::from_variables(|_| None).expect_err("no variable is set").to_string();
         assert!(error.contains("run `cargo xtask test`") && !error.contains('\n'), "{error}");
-        let error = Binaries::from_variables(|name| (name == super::WITHOUT).then(|| "1".into()));
-        assert!(matches!(error, Err(Error::LeftOut)), "{error:?}");
+        let error =
+            Binaries::from_variables(|name| (name == super::WITHOUT_KUBE_VARIABLE).then(|| "1".into()));
+        assert!(matches!(error, Err(Error::Skipped)), "{error:?}");
     }
 }

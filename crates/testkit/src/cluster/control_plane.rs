@@ -4,7 +4,7 @@ mod arguments;
 mod files;
 
 use crate::cluster::{Api, Binaries, Error, User};
-use crate::wait::POLL;
+use crate::wait::POLL_INTERVAL;
 use crate::{Leftover, Process, free_ports};
 use arguments::Ports;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Timeout until the servers are ready: long, since the machine may be busy.
-const LIMIT: Duration = Duration::from_mins(2);
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running cluster. **Invariant:** its processes end and its directory is removed on drop, even if this
 /// process is killed.
@@ -95,30 +95,30 @@ impl TestCluster {
         let minor = arguments::minor_version(&program)?;
         let arguments = arguments::controller_manager(self.folder.path(), &self.api, minor);
         let process = start(&program, &arguments, self.folder.path(), Leftover::Folder)?;
-        check(self.controller_manager.insert(process))
+        check_running(self.controller_manager.insert(process))
     }
 
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         loop {
-            check(&mut self.etcd)?;
+            check_running(&mut self.etcd)?;
             let Some(api_server) = &mut self.api_server else { return Ok(()) };
-            check(api_server)?;
+            check_running(api_server)?;
             // the server creates its certificate at its first start
             let ready = self.api.ca.exists() && {
                 let arguments = ["get", "--raw", "/readyz", "--request-timeout=10s"];
-                let answer = self.api.ask(User::Admin, &arguments, "");
+                let answer = self.api.run_kubectl(User::Admin, &arguments, "");
                 let program = &self.api.kubectl;
                 answer.map_err(|source| Error::Start { program: program.clone(), source })?.ok
             };
             if ready {
                 return Ok(());
             }
-            if start.elapsed() > LIMIT {
+            if start.elapsed() > READY_TIMEOUT {
                 let (program, log) = (api_server.name(), api_server.log_tail());
-                return Err(Error::Late { program, seconds: LIMIT.as_secs(), log });
+                return Err(Error::NotReady { program, seconds: READY_TIMEOUT.as_secs(), log });
             }
-            thread::sleep(POLL);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -129,7 +129,7 @@ fn start(program: &Path, arguments: &[String], folder: &Path, leftover: Leftover
 }
 
 /// Fails if a process has ended.
-fn check(process: &mut Process) -> Result<(), Error> {
+fn check_running(process: &mut Process) -> Result<(), Error> {
     if process.is_running() {
         return Ok(());
     }

@@ -18,10 +18,10 @@ pub enum Error {
     #[error(
         "tests of a real Kubernetes API server are skipped, but this one runs: add `real_cluster` to its name"
     )]
-    LeftOut,
+    Skipped,
     /// A directory or file could not be created.
     #[error("cannot create {}", path.display())]
-    Make {
+    Create {
         /// The path.
         path: PathBuf,
         /// The cause.
@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// The server did not become ready in time.
     #[error("{program} is not ready after {seconds} s; the last lines of its log:\n{log}")]
-    Late {
+    NotReady {
         /// The program.
         program: String,
         /// The timeout in seconds.

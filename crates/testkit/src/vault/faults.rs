@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 /// A fault that replaces all responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum VaultFault {
     /// The Vault is sealed.
     Sealed,
     /// This status, with the request echoed in the body, as some proxies do.
@@ -13,18 +13,18 @@ pub enum Fault {
 
 /// Holds responses back until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct AnswerHold {
     gate: watch::Sender<bool>,
 }
 
-impl Held {
+impl AnswerHold {
     pub(crate) fn new(gate: watch::Sender<bool>) -> Self {
         gate.send_replace(true);
         Self { gate }
     }
 }
 
-impl Drop for Held {
+impl Drop for AnswerHold {
     fn drop(&mut self) {
         self.gate.send_replace(false);
     }

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, TcpStream};
 use serde_json::Value;
 
 /// A client of a server on the loopback interface, with its token.
-pub struct Client<'a> {
+pub struct HttpClient<'a> {
     pub port: u16,
     pub token: &'a str,
 }
 
-impl Client<'_> {
+impl HttpClient<'_> {
     /// Sends a request; returns the status and the JSON of the response, or null without a body.
     pub fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -33,7 +33,7 @@ impl Client<'_> {
     }
 
     /// Sends a request that must succeed; returns the JSON of the response.
-    pub fn demand(&self, method: &str, path: &str, body: &Value) -> Value {
+    pub fn call_ok(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) = self.call(method, path, body);
         assert!((200..300).contains(&status), "{method} {path}: {status}: {answer}");
         answer

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 /// Maximum number of versions of a secret.
-const KEPT: usize = 10;
+const MAX_VERSIONS: usize = 10;
 
 /// All secrets by path.
 #[derive(Default)]
-pub struct Secrets {
-    secrets: BTreeMap<String, Secret>,
+pub struct SecretStore {
+    secrets: BTreeMap<String, StoredSecret>,
 }
 
 #[derive(Default)]
-struct Secret {
-    versions: BTreeMap<u64, Version>,
+struct StoredSecret {
+    versions: BTreeMap<u64, SecretVersion>,
     latest: u64,
     created: String,
     updated: String,
 }
 
-struct Version {
+struct SecretVersion {
     data: Map<String, Value>,
     created: String,
     deleted: String,
@@ -30,7 +30,7 @@ struct Version {
 
 /// A change of versions.
 #[derive(Clone, Copy)]
-pub enum Fate {
+pub enum VersionChange {
     /// Soft deletion.
     Delete,
     /// Reverts a soft deletion.
@@ -39,7 +39,7 @@ pub enum Fate {
     Destroy,
 }
 
-impl Version {
+impl SecretVersion {
     fn metadata(&self, number: u64) -> Value {
         json!({"created_time": self.created, "custom_metadata": null, "deletion_time": self.deleted,
             "destroyed": self.destroyed, "version": number})
@@ -50,7 +50,7 @@ impl Version {
     }
 }
 
-impl Secrets {
+impl SecretStore {
     /// Writes the next version; `None` if the precondition does not hold.
     pub fn put(&mut self, path: &str, data: Map<String, Value>, cas: Option<u64>, now: &str) -> Option<u64> {
         let latest = self.secrets.get(path).map_or(0, |secret| secret.latest);
@@ -63,9 +63,10 @@ impl Secrets {
         }
         now.clone_into(&mut secret.updated);
         secret.latest = latest + 1;
-        let version = Version { data, created: now.to_owned(), deleted: String::new(), destroyed: false };
+        let version =
+            SecretVersion { data, created: now.to_owned(), deleted: String::new(), destroyed: false };
         secret.versions.insert(secret.latest, version);
-        if secret.versions.len() > KEPT {
+        if secret.versions.len() > MAX_VERSIONS {
             secret.versions.pop_first();
         }
         Some(secret.latest)
@@ -84,20 +85,20 @@ impl Secrets {
     }
 
     /// The response data for a version that was just written.
-    pub fn written(&self, path: &str, number: u64) -> Value {
+    pub fn version_metadata(&self, path: &str, number: u64) -> Value {
         let version = self.secrets.get(path).and_then(|secret| secret.versions.get(&number));
         version.map(|version| version.metadata(number)).unwrap_or_default()
     }
 
     /// Deletes, undeletes or destroys the given versions, or the latest.
-    pub fn change(&mut self, path: &str, numbers: Option<Vec<u64>>, fate: Fate, now: &str) {
+    pub fn change(&mut self, path: &str, numbers: Option<Vec<u64>>, fate: VersionChange, now: &str) {
         let Some(secret) = self.secrets.get_mut(path) else { return };
         for number in numbers.unwrap_or_else(|| vec![secret.latest]) {
             let Some(version) = secret.versions.get_mut(&number) else { continue };
             match fate {
-                Fate::Delete => now.clone_into(&mut version.deleted),
-                Fate::Undelete => version.deleted.clear(),
-                Fate::Destroy => {
+                VersionChange::Delete => now.clone_into(&mut version.deleted),
+                VersionChange::Undelete => version.deleted.clear(),
+                VersionChange::Destroy => {
                     version.destroyed = true;
                     version.data.clear();
                 }
@@ -117,7 +118,7 @@ impl Secrets {
                 (number.to_string(), metadata)
             })
             .collect();
-        let oldest = secret.versions.keys().next().filter(|_| secret.latest > KEPT as u64);
+        let oldest = secret.versions.keys().next().filter(|_| secret.latest > MAX_VERSIONS as u64);
         Some(json!({"cas_required": false, "created_time": secret.created, "current_version": secret.latest,
             "custom_metadata": null, "delete_version_after": "0s", "max_versions": 0,
             "oldest_version": oldest.copied().unwrap_or_default(), "updated_time": secret.updated,
@@ -125,7 +126,7 @@ impl Secrets {
     }
 
     /// Removes a secret with all its versions.
-    pub fn forget(&mut self, path: &str) {
+    pub fn remove(&mut self, path: &str) {
         self.secrets.remove(path);
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::ROOT;
-use super::world::time;
+use super::emulator_state::time;
 
 /// A role that can log in, and the lifetime of its tokens.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub enum LoginRole {
     /// At `auth/approle`.
     AppRole {
         /// The role id.
@@ -18,7 +18,7 @@ pub enum Role {
         /// The secret id.
         secret_id: String,
         /// Lifetime of a token, and its maximum lifetime with renewals.
-        lives: [Duration; 2],
+        ttls: [Duration; 2],
     },
     /// At `auth/kubernetes`.
     Kubernetes {
@@ -27,70 +27,72 @@ pub enum Role {
         /// The service account token of the pod.
         jwt: String,
         /// Lifetime of a token, and its maximum lifetime with renewals.
-        lives: [Duration; 2],
+        ttls: [Duration; 2],
     },
 }
 
 /// A token.
 #[derive(Clone)]
-pub struct Token {
+pub struct VaultToken {
     id: String,
-    begun: Duration,
-    ends: Duration,
-    lives: [Duration; 2],
+    created: Duration,
+    expires: Duration,
+    ttls: [Duration; 2],
 }
 
 /// All roles and tokens.
 #[derive(Default)]
-pub struct Tokens {
-    roles: Vec<Role>,
-    known: BTreeMap<String, Token>,
-    given: usize,
+pub struct TokenStore {
+    roles: Vec<LoginRole>,
+    tokens: BTreeMap<String, VaultToken>,
+    issued: usize,
 }
 
 /// A failed request: status and error message.
-pub type Refusal = (u16, String);
+pub type LoginRefusal = (u16, String);
 
-impl Tokens {
+impl TokenStore {
     /// Adds a role.
-    pub fn add(&mut self, role: Role) {
+    pub fn add(&mut self, role: LoginRole) {
         self.roles.push(role);
     }
 
     /// Revokes all tokens except the root token.
     pub fn revoke_all(&mut self) {
-        self.known.clear();
+        self.tokens.clear();
     }
 
     /// Whether a token exists and has not expired.
     pub fn is_live(&self, id: &str, now: Duration) -> bool {
-        id == ROOT || self.known.get(id).is_some_and(|token| now < token.ends)
+        id == ROOT || self.tokens.get(id).is_some_and(|token| now < token.expires)
     }
 
     /// Logs in with the request body; returns a new token.
-    pub fn log_in(&mut self, mount: &str, body: &Value, now: Duration) -> Result<Token, Refusal> {
+    pub fn log_in(&mut self, mount: &str, body: &Value, now: Duration) -> Result<VaultToken, LoginRefusal> {
         let lives = if mount == "approle" { self.app_role(body)? } else { self.pod(body)? };
-        self.given += 1;
-        let id = format!("hvs.{:08}", self.given);
-        let token = Token { id: id.clone(), begun: now, ends: now + lives[0], lives };
-        self.known.insert(id, token.clone());
+        self.issued += 1;
+        let id = format!("hvs.{:08}", self.issued);
+        let token = VaultToken { id: id.clone(), created: now, expires: now + lives[0], ttls: lives };
+        self.tokens.insert(id, token.clone());
         Ok(token)
     }
 
-    fn app_role(&self, body: &Value) -> Result<[Duration; 2], Refusal> {
+    fn app_role(&self, body: &Value) -> Result<[Duration; 2], LoginRefusal> {
         let found = self.roles.iter().find_map(|role| match role {
-            Role::AppRole { role_id, secret_id, lives } => {
+            LoginRole::AppRole { role_id, secret_id, ttls: lives } => {
                 (body["role_id"] == **role_id && body["secret_id"] == **secret_id).then_some(*lives)
             }
-            Role::Kubernetes { .. } => None,
+            LoginRole::Kubernetes { .. } => None,
         });
         found.ok_or_else(|| (400, "invalid role or secret ID".to_owned()))
     }
 
-    fn pod(&self, body: &Value) -> Result<[Duration; 2], Refusal> {
+    fn pod(&self, body: &Value) -> Result<[Duration; 2], LoginRefusal> {
         let found = self.roles.iter().find_map(|candidate| match candidate {
-            Role::Kubernetes { role, jwt, lives } => (body["role"] == **role).then_some((jwt, *lives)),
-            Role::AppRole { .. } => None,
+            LoginRole::Kubernetes { role, jwt, ttls: lives } => {
+                (body["role"] == **role).then_some((jwt, *lives))
+            }
+            LoginRole::AppRole { .. } => None,
         });
         match found {
             None => Err((400, format!("invalid role name {}", body["role"]))),
@@ -100,20 +102,20 @@ impl Tokens {
     }
 
     /// Renews a token, up to its maximum lifetime.
-    pub fn renew(&mut self, id: &str, now: Duration) -> Result<Token, Refusal> {
-        let Some(token) = self.known.get_mut(id) else {
+    pub fn renew(&mut self, id: &str, now: Duration) -> Result<VaultToken, LoginRefusal> {
+        let Some(token) = self.tokens.get_mut(id) else {
             return Err((400, "lease is not renewable".to_owned()));
         };
-        token.ends = (now + token.lives[0]).min(token.begun + token.lives[1]);
+        token.expires = (now + token.ttls[0]).min(token.created + token.ttls[1]);
         Ok(token.clone())
     }
 
     /// The response data of a look-up of the own token.
     pub fn look_up(&self, id: &str, now: Duration) -> Value {
-        let (path, creation, expiry, ttl, renewable) = match self.known.get(id) {
+        let (path, creation, expiry, ttl, renewable) = match self.tokens.get(id) {
             Some(token) => {
-                let ttl = token.ends.saturating_sub(now).as_secs();
-                ("auth/login", token.lives[0].as_secs(), json!(time(token.ends)), ttl, true)
+                let ttl = token.expires.saturating_sub(now).as_secs();
+                ("auth/login", token.ttls[0].as_secs(), json!(time(token.expires)), ttl, true)
             }
             None => ("auth/token/root", 0, Value::Null, 0, false),
         };
@@ -124,12 +126,12 @@ impl Tokens {
     }
 }
 
-impl Token {
+impl VaultToken {
     /// The `auth` object of a login response.
-    pub fn granted(&self, now: Duration) -> Value {
+    pub fn auth_json(&self, now: Duration) -> Value {
         json!({"client_token": self.id, "accessor": "accessor", "policies": ["default"],
             "token_policies": ["default"], "metadata": {"role_name": "test"}, "entity_id": "",
-            "lease_duration": self.ends.saturating_sub(now).as_secs(), "renewable": true,
+            "lease_duration": self.expires.saturating_sub(now).as_secs(), "renewable": true,
             "token_type": "service", "orphan": true, "mfa_requirement": null, "num_uses": 0})
     }
 }

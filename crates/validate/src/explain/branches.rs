@@ -2,43 +2,46 @@
 
 use std::collections::BTreeSet;
 
-use crate::failure::{Allowed, Failure, Wrong};
+use crate::failure::{AllowedValues, FailureKind, SchemaFailure};
 
 /// The result of comparing a value with branches none of which it matches.
-pub enum Nearest {
+pub enum BranchMatch {
     /// The index of the closest branch, and the failures of that branch.
-    Meant(usize, Vec<Failure>),
+    Closest(usize, Vec<SchemaFailure>),
     /// One failure that all branches have in common.
-    Same(Failure),
+    Common(SchemaFailure),
     /// Each branch lacks only one field: one of these is required.
-    OneOf(Vec<String>),
+    MissingOneOf(Vec<String>),
     /// No branch is closer than the others.
-    Nothing,
+    Undecided,
 }
 
 /// Finds the branch that the author of the value at `base` probably meant.
-pub fn nearest(base: &str, branches: &[Vec<Failure>]) -> Nearest {
+pub fn closest_branch(base: &str, branches: &[Vec<SchemaFailure>]) -> BranchMatch {
     if let Some(fields) = missing_everywhere(base, branches) {
-        return Nearest::OneOf(fields);
+        return BranchMatch::MissingOneOf(fields);
     }
-    if let Some(failure) = united(base, branches) {
-        return Nearest::Same(failure);
+    if let Some(failure) = common_failure(base, branches) {
+        return BranchMatch::Common(failure);
     }
-    let mut ranked: Vec<(Rank, usize)> =
-        branches.iter().enumerate().map(|(index, failures)| (Rank::of(base, failures), index)).collect();
+    let mut ranked: Vec<(BranchRank, usize)> = branches
+        .iter()
+        .enumerate()
+        .map(|(index, failures)| (BranchRank::of(base, failures), index))
+        .collect();
     ranked.sort_unstable();
     match ranked.as_slice() {
-        [(best, index)] if !best.other_type => Nearest::Meant(*index, branches[*index].clone()),
+        [(best, index)] if !best.other_type => BranchMatch::Closest(*index, branches[*index].clone()),
         [(best, index), (next, _), ..] if best < next && !best.other_type => {
-            Nearest::Meant(*index, branches[*index].clone())
+            BranchMatch::Closest(*index, branches[*index].clone())
         }
-        _ => Nearest::Nothing,
+        _ => BranchMatch::Undecided,
     }
 }
 
 /// The distance of a value from a branch; less is closer.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct BranchRank {
     /// The value as a whole is of another type.
     other_type: bool,
     /// Number of fields whose value belongs to another branch.
@@ -47,14 +50,14 @@ struct Rank {
     wrong: usize,
 }
 
-impl Rank {
-    fn of(base: &str, failures: &[Failure]) -> Self {
-        let mut rank = Rank { other_type: false, other_kind: 0, wrong: 0 };
+impl BranchRank {
+    fn of(base: &str, failures: &[SchemaFailure]) -> Self {
+        let mut rank = BranchRank { other_type: false, other_kind: 0, wrong: 0 };
         for failure in failures {
-            match &failure.wrong {
-                Wrong::Type(_) if failure.pointer == base => rank.other_type = true,
-                Wrong::Enum(_) if is_child(base, &failure.pointer) => rank.other_kind += 1,
-                Wrong::Unknown(names) => rank.wrong += names.len(),
+            match &failure.kind {
+                FailureKind::Type(_) if failure.pointer == base => rank.other_type = true,
+                FailureKind::Enum(_) if is_child(base, &failure.pointer) => rank.other_kind += 1,
+                FailureKind::UnknownFields(names) => rank.wrong += names.len(),
                 _ => rank.wrong += 1,
             }
         }
@@ -67,9 +70,11 @@ fn is_child(base: &str, pointer: &str) -> bool {
 }
 
 /// The missing fields, if every branch fails only because one field is missing.
-fn missing_everywhere(base: &str, branches: &[Vec<Failure>]) -> Option<Vec<String>> {
+fn missing_everywhere(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<Vec<String>> {
     let fields = branches.iter().map(|failures| match failures.as_slice() {
-        [Failure { pointer, wrong: Wrong::Missing(field), .. }] if pointer == base => Some(field.clone()),
+        [SchemaFailure { pointer, kind: FailureKind::MissingField(field), .. }] if pointer == base => {
+            Some(field.clone())
+        }
         _ => None,
     });
     fields.collect::<Option<Vec<_>>>().filter(|fields| fields.len() > 1)
@@ -77,14 +82,14 @@ fn missing_everywhere(base: &str, branches: &[Vec<Failure>]) -> Option<Vec<Strin
 
 /// One failure for all branches, if each demands another type of the value or another value of the same
 /// field.
-fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
+fn common_failure(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<SchemaFailure> {
     let first = branches.first()?;
-    first.iter().find_map(|candidate| match &candidate.wrong {
-        Wrong::Type(_) if candidate.pointer == base => {
+    first.iter().find_map(|candidate| match &candidate.kind {
+        FailureKind::Type(_) if candidate.pointer == base => {
             let mut all = Vec::new();
             for failures in branches {
-                let types = failures.iter().find_map(|failure| match &failure.wrong {
-                    Wrong::Type(types) if failure.pointer == base => Some(types),
+                let types = failures.iter().find_map(|failure| match &failure.kind {
+                    FailureKind::Type(types) if failure.pointer == base => Some(types),
                     _ => None,
                 })?;
                 for name in types {
@@ -93,18 +98,20 @@ fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
                     }
                 }
             }
-            Some(Failure { wrong: Wrong::Type(all), ..candidate.clone() })
+            Some(SchemaFailure { kind: FailureKind::Type(all), ..candidate.clone() })
         }
-        Wrong::Enum(_) if candidate.pointer == base || is_child(base, &candidate.pointer) => {
+        FailureKind::Enum(_) if candidate.pointer == base || is_child(base, &candidate.pointer) => {
             let (mut all, mut known) = (Vec::new(), BTreeSet::new());
             for failures in branches {
-                let values = failures.iter().find_map(|failure| match &failure.wrong {
-                    Wrong::Enum(Allowed(values)) if failure.pointer == candidate.pointer => Some(values),
+                let values = failures.iter().find_map(|failure| match &failure.kind {
+                    FailureKind::Enum(AllowedValues(values)) if failure.pointer == candidate.pointer => {
+                        Some(values)
+                    }
                     _ => None,
                 })?;
                 all.extend(values.iter().filter(|value| known.insert(value.to_string())).cloned());
             }
-            Some(Failure { wrong: Wrong::Enum(Allowed(all.into())), ..candidate.clone() })
+            Some(SchemaFailure { kind: FailureKind::Enum(AllowedValues(all.into())), ..candidate.clone() })
         }
         _ => None,
     })
@@ -115,15 +122,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn failure(pointer: &str, wrong: Wrong) -> Failure {
-        Failure { pointer: pointer.to_owned(), keyword: None, wrong }
+    fn failure(pointer: &str, wrong: FailureKind) -> SchemaFailure {
+        SchemaFailure { pointer: pointer.to_owned(), keyword: None, kind: wrong }
     }
 
     #[test]
     fn the_branch_of_the_same_kind_is_the_closest() {
-        let other = vec![failure("/a/provider", Wrong::Enum(Allowed([json!("http")].into())))];
-        let meant = vec![failure("/a", Wrong::Missing("x".to_owned())), failure("/a/y", Wrong::Pattern)];
-        let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else {
+        let other = vec![failure("/a/provider", FailureKind::Enum(AllowedValues([json!("http")].into())))];
+        let meant = vec![
+            failure("/a", FailureKind::MissingField("x".to_owned())),
+            failure("/a/y", FailureKind::Pattern),
+        ];
+        let BranchMatch::Closest(1, failures) = closest_branch("/a", &[other, meant.clone()]) else {
             panic!("the second")
         };
         assert_eq!(failures, meant);
@@ -131,15 +141,23 @@ mod tests {
 
     #[test]
     fn a_kind_that_no_branch_allows_is_one_failure() {
-        let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(Allowed([json!(name)].into())))];
-        let Nearest::Same(same) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
-        assert_eq!(same, failure("/a/provider", Wrong::Enum(Allowed([json!("http"), json!("tcp")].into()))));
+        let branch =
+            |name: &str| vec![failure("/a/provider", FailureKind::Enum(AllowedValues([json!(name)].into())))];
+        let BranchMatch::Common(same) = closest_branch("/a", &[branch("http"), branch("tcp")]) else {
+            panic!("one")
+        };
+        assert_eq!(
+            same,
+            failure("/a/provider", FailureKind::Enum(AllowedValues([json!("http"), json!("tcp")].into())))
+        );
     }
 
     #[test]
     fn branches_that_each_lack_a_field_are_reported_together() {
-        let branch = |name: &str| vec![failure("", Wrong::Missing(name.to_owned()))];
-        let Nearest::OneOf(fields) = nearest("", &[branch("a"), branch("b")]) else { panic!("fields") };
+        let branch = |name: &str| vec![failure("", FailureKind::MissingField(name.to_owned()))];
+        let BranchMatch::MissingOneOf(fields) = closest_branch("", &[branch("a"), branch("b")]) else {
+            panic!("fields")
+        };
         assert_eq!(fields, ["a", "b"]);
     }
 }

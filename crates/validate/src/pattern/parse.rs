@@ -4,20 +4,20 @@ mod escape;
 mod group;
 mod set;
 
-use super::syntax::{At, Flags, Greed, Item, Repeat, Sequence};
+use super::syntax::{Anchor, Flags, Greediness, PatternItem, Repeat, Sequence};
 use super::width;
 
 /// Maximum nesting depth of groups.
-const DEEPEST: usize = 200;
+const MAX_GROUP_DEPTH: usize = 200;
 /// Repetition counts from here on are too large for Python.
-const MOST: u64 = u32::MAX as u64;
+const MAX_REPEAT: u64 = u32::MAX as u64;
 
 /// The message for a pattern that cannot be parsed.
-pub type Refusal = String;
+pub type PatternSyntaxError = String;
 
 /// A whole pattern.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedPattern {
     /// Flags of the whole pattern.
     pub flags: Flags,
     /// The alternatives.
@@ -25,55 +25,55 @@ pub struct Parsed {
 }
 
 /// Parses a pattern.
-pub fn parse(written: &str) -> Result<Parsed, Refusal> {
-    let mut parser = Parser {
+pub fn parse(written: &str) -> Result<ParsedPattern, PatternSyntaxError> {
+    let mut parser = PatternParser {
         tokens: tokens(written)?,
-        at: 0,
+        position: 0,
         flags: Flags::default(),
         unicode: false,
         groups: vec![Some((0, u64::MAX))],
         names: Vec::new(),
-        asked: Vec::new(),
-        behind: None,
+        condition_groups: Vec::new(),
+        look_behind_start: None,
         depth: 0,
     };
     let branches = parser.branches(false)?;
     if parser.peek().is_some() {
         return Err("`)` without `(`".to_owned());
     }
-    if let Some(group) = parser.asked.iter().find(|group| **group >= parser.groups.len()) {
+    if let Some(group) = parser.condition_groups.iter().find(|group| **group >= parser.groups.len()) {
         return Err(format!("there is no group {group}"));
     }
     if parser.flags.ascii && parser.unicode {
         return Err("the flags `a` and `u` are mutually exclusive".to_owned());
     }
-    Ok(Parsed { flags: parser.flags, branches })
+    Ok(ParsedPattern { flags: parser.flags, branches })
 }
 
 /// A character of a pattern, with or without a backslash before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token {
+struct PatternToken {
     escaped: bool,
     character: char,
 }
 
-fn tokens(written: &str) -> Result<Vec<Token>, Refusal> {
+fn tokens(written: &str) -> Result<Vec<PatternToken>, PatternSyntaxError> {
     let mut tokens = Vec::with_capacity(written.len());
     let mut characters = written.chars();
     while let Some(character) = characters.next() {
         if character == '\\' {
             let character = characters.next().ok_or("the pattern ends with a single `\\`")?;
-            tokens.push(Token { escaped: true, character });
+            tokens.push(PatternToken { escaped: true, character });
         } else {
-            tokens.push(Token { escaped: false, character });
+            tokens.push(PatternToken { escaped: false, character });
         }
     }
     Ok(tokens)
 }
 
-struct Parser {
-    tokens: Vec<Token>,
-    at: usize,
+struct PatternParser {
+    tokens: Vec<PatternToken>,
+    position: usize,
     /// Flags of the whole pattern.
     flags: Flags,
     /// Whether `u` is among them.
@@ -82,47 +82,48 @@ struct Parser {
     groups: Vec<Option<(u64, u64)>>,
     names: Vec<(String, usize)>,
     /// Numbers of groups that conditionals refer to.
-    asked: Vec<usize>,
+    condition_groups: Vec<usize>,
     /// Number of groups before the look-behind that is being parsed.
-    behind: Option<usize>,
+    look_behind_start: Option<usize>,
     depth: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<Token> {
-        self.tokens.get(self.at).copied()
+impl PatternParser {
+    fn peek(&self) -> Option<PatternToken> {
+        self.tokens.get(self.position).copied()
     }
 
     /// The next character, if it is not escaped.
-    fn plain(&self) -> Option<char> {
+    fn peek_unescaped(&self) -> Option<char> {
         self.peek().filter(|token| !token.escaped).map(|token| token.character)
     }
 
-    fn next(&mut self) -> Option<Token> {
+    fn next(&mut self) -> Option<PatternToken> {
         let token = self.peek()?;
-        self.at += 1;
+        self.position += 1;
         Some(token)
     }
 
     fn accept(&mut self, character: char) -> bool {
-        let found = self.plain() == Some(character);
-        self.at += usize::from(found);
+        let found = self.peek_unescaped() == Some(character);
+        self.position += usize::from(found);
         found
     }
 
     /// Takes up to `most` unescaped characters of a kind.
     fn take(&mut self, most: usize, is_kind: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
-        while let Some(character) = self.plain().filter(|character| taken.len() < most && is_kind(*character))
+        while let Some(character) =
+            self.peek_unescaped().filter(|character| taken.len() < most && is_kind(*character))
         {
             taken.push(character);
-            self.at += 1;
+            self.position += 1;
         }
         taken
     }
 
     /// Parses alternatives, up to a closing bracket or the end.
-    fn branches(&mut self, verbose: bool) -> Result<Vec<Sequence>, Refusal> {
+    fn branches(&mut self, verbose: bool) -> Result<Vec<Sequence>, PatternSyntaxError> {
         let is_whole = self.depth == 0;
         let mut verbose = verbose;
         let mut branches = Vec::new();
@@ -141,14 +142,14 @@ impl Parser {
     }
 
     /// Parses a sequence of items; the first one of the whole pattern may begin with flags.
-    fn sequence(&mut self, verbose: bool, first: bool) -> Result<Sequence, Refusal> {
+    fn sequence(&mut self, verbose: bool, first: bool) -> Result<Sequence, PatternSyntaxError> {
         let mut verbose = verbose;
         let mut items = Sequence::new();
         while let Some(token) = self.peek() {
-            if matches!(self.plain(), Some('|' | ')')) {
+            if matches!(self.peek_unescaped(), Some('|' | ')')) {
                 break;
             }
-            self.at += 1;
+            self.position += 1;
             if token.escaped {
                 items.push(self.escape(token.character)?);
                 continue;
@@ -156,14 +157,16 @@ impl Parser {
             match token.character {
                 ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' if verbose => {}
                 '#' if verbose => {
-                    while self.next().is_some_and(|token| token != Token { escaped: false, character: '\n' })
+                    while self
+                        .next()
+                        .is_some_and(|token| token != PatternToken { escaped: false, character: '\n' })
                     {
                     }
                 }
                 '[' => items.push(self.set()?),
-                '.' => items.push(Item::Any),
-                '^' => items.push(Item::At(At::Start)),
-                '$' => items.push(Item::At(At::End)),
+                '.' => items.push(PatternItem::Any),
+                '^' => items.push(PatternItem::Anchor(Anchor::Start)),
+                '$' => items.push(PatternItem::Anchor(Anchor::End)),
                 '(' => {
                     let may_set_flags = first && items.is_empty();
                     if let Some(item) = self.group(verbose, may_set_flags)? {
@@ -174,24 +177,24 @@ impl Parser {
                 }
                 sign @ ('*' | '+' | '?' | '{') => match self.repetition(sign)? {
                     Some((least, most)) => self.repeat(least, most, &mut items)?,
-                    None => items.push(Item::Literal(u32::from('{'))),
+                    None => items.push(PatternItem::Literal(u32::from('{'))),
                 },
-                other => items.push(Item::Literal(u32::from(other))),
+                other => items.push(PatternItem::Literal(u32::from(other))),
             }
         }
         Ok(items)
     }
 
     /// The minimum and maximum of a repetition; `None` for a literal brace.
-    fn repetition(&mut self, sign: char) -> Result<Option<(u32, Option<u32>)>, Refusal> {
+    fn repetition(&mut self, sign: char) -> Result<Option<(u32, Option<u32>)>, PatternSyntaxError> {
         match sign {
             '*' => return Ok(Some((0, None))),
             '+' => return Ok(Some((1, None))),
             '?' => return Ok(Some((0, Some(1)))),
             _ => {}
         }
-        let start = self.at;
-        if self.plain() == Some('}') {
+        let start = self.position;
+        if self.peek_unescaped() == Some('}') {
             return Ok(None);
         }
         let least = self.take(usize::MAX, |character| character.is_ascii_digit());
@@ -201,12 +204,12 @@ impl Parser {
             least.clone()
         };
         if !self.accept('}') {
-            self.at = start;
+            self.position = start;
             return Ok(None);
         }
         let number = |digits: &str| match digits.parse::<u64>() {
             _ if digits.is_empty() => Ok(None),
-            Ok(number) if number < MOST => Ok(u32::try_from(number).ok()),
+            Ok(number) if number < MAX_REPEAT => Ok(u32::try_from(number).ok()),
             _ => Err("a repetition count is too large".to_owned()),
         };
         let (least, most) = (number(&least)?.unwrap_or(0), number(&most)?);
@@ -217,37 +220,42 @@ impl Parser {
     }
 
     /// Repeats the last of `items`.
-    fn repeat(&mut self, least: u32, most: Option<u32>, items: &mut Sequence) -> Result<(), Refusal> {
+    fn repeat(
+        &mut self,
+        least: u32,
+        most: Option<u32>,
+        items: &mut Sequence,
+    ) -> Result<(), PatternSyntaxError> {
         match items.last() {
-            None | Some(Item::At(_)) => {
+            None | Some(PatternItem::Anchor(_)) => {
                 return Err("a repetition has nothing to repeat".to_owned());
             }
-            Some(Item::Repeat(_)) => return Err("a repetition is repeated without a group".to_owned()),
+            Some(PatternItem::Repeat(_)) => return Err("a repetition is repeated without a group".to_owned()),
             Some(_) => {}
         }
         let greed = if self.accept('?') {
-            Greed::Lazy
+            Greediness::Lazy
         } else if self.accept('+') {
-            Greed::Possessive
+            Greediness::Possessive
         } else {
-            Greed::Greedy
+            Greediness::Greedy
         };
         let what = items.pop().into_iter().collect();
-        items.push(Item::Repeat(Repeat { what, least, most, greed }));
+        items.push(PatternItem::Repeat(Repeat { items: what, min: least, max: most, greediness: greed }));
         Ok(())
     }
 
     /// Checks that a group may be referred to, and returns its number.
-    fn known_group(&self, number: usize) -> Result<usize, Refusal> {
+    fn referable_group(&self, number: usize) -> Result<usize, PatternSyntaxError> {
         match self.groups.get(number) {
             None => Err(format!("group {number} is referred to before it is defined")),
             Some(None) => Err(format!("group {number} refers to itself")),
-            Some(Some(_)) => self.not_in_look_behind(number),
+            Some(Some(_)) => self.check_look_behind(number),
         }
     }
 
-    fn not_in_look_behind(&self, number: usize) -> Result<usize, Refusal> {
-        match self.behind {
+    fn check_look_behind(&self, number: usize) -> Result<usize, PatternSyntaxError> {
+        match self.look_behind_start {
             Some(before) if number >= before => {
                 Err(format!("group {number} is referred to within the look-behind that defines it"))
             }

@@ -17,29 +17,29 @@ pub struct Flags {
 }
 
 /// Items that match one after the other.
-pub type Sequence = Vec<Item>;
+pub type Sequence = Vec<PatternItem>;
 
 /// One item of a pattern.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum PatternItem {
     /// A character by its code, which may be that of a surrogate.
     Literal(u32),
     /// `.`
     Any,
     /// One character of a set.
-    Set(Set),
+    Set(CharSet),
     /// An anchor.
-    At(At),
+    Anchor(Anchor),
     /// A repetition.
     Repeat(Repeat),
     /// A group.
-    Group(Group),
+    Group(PatternGroup),
     /// `(?>…)`
     Atomic(Vec<Sequence>),
     /// A look-ahead or look-behind.
-    Look(Look),
+    LookAround(LookAround),
     /// A backreference to a group.
-    Again(usize),
+    Backreference(usize),
     /// `(?(1)yes|no)`
     Conditional {
         /// The group whose match is the condition.
@@ -53,7 +53,7 @@ pub enum Item {
 
 /// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum Anchor {
     /// `^`
     Start,
     /// `$`
@@ -70,22 +70,22 @@ pub enum At {
 
 /// A set of characters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set {
+pub struct CharSet {
     /// Whether the set is negated.
     pub negated: bool,
     /// The characters.
-    pub parts: Vec<SetPart>,
+    pub parts: Vec<CharSetPart>,
 }
 
 /// A part of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetPart {
+pub enum CharSetPart {
     /// A range of characters, inclusive.
     Range(u32, u32),
     /// A character class.
-    Kind {
+    Class {
         /// The class.
-        kind: Kind,
+        class: CharClass,
         /// Whether the class is negated.
         negated: bool,
     },
@@ -93,11 +93,11 @@ pub enum SetPart {
 
 /// Character classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CharClass {
     /// `\d`
     Digit,
     /// `\s`
-    Blank,
+    Whitespace,
     /// `\w`
     Word,
 }
@@ -106,18 +106,18 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeat {
     /// The repeated items.
-    pub what: Sequence,
+    pub items: Sequence,
     /// The minimum number of repetitions.
-    pub least: u32,
+    pub min: u32,
     /// The maximum number of repetitions.
-    pub most: Option<u32>,
+    pub max: Option<u32>,
     /// Whether it is greedy, lazy or possessive.
-    pub greed: Greed,
+    pub greediness: Greediness,
 }
 
 /// How a repetition backtracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Greed {
+pub enum Greediness {
     /// It matches as often as possible, and backtracks.
     Greedy,
     /// It matches as rarely as possible.
@@ -128,7 +128,7 @@ pub enum Greed {
 
 /// A group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct PatternGroup {
     /// Its number, if it captures.
     pub number: Option<usize>,
     /// Flags that are turned on in it.
@@ -143,7 +143,7 @@ pub struct Group {
 
 /// A look-ahead or look-behind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct LookAround {
     /// Whether it is a look-behind.
     pub behind: bool,
     /// Whether it must not match.
@@ -154,8 +154,8 @@ pub struct Look {
 
 impl Flags {
     /// The flags within a group.
-    pub fn within(self, group: &Group) -> Self {
-        let Group { on, off, unicode, .. } = group;
+    pub fn within(self, group: &PatternGroup) -> Self {
+        let PatternGroup { on, off, unicode, .. } = group;
         Self {
             ignore_case: (self.ignore_case || on.ignore_case) && !off.ignore_case,
             multiline: (self.multiline || on.multiline) && !off.multiline,

@@ -1,61 +1,64 @@
 //! Writes a parsed pattern in the syntax of our engine, with every flag spelt out where it matters.
 
-use super::parse::Parsed;
-use super::syntax::{At, Flags, Greed, Group, Item, Kind, Look, Repeat, Sequence, Set, SetPart};
+use super::parse::ParsedPattern;
+use super::syntax::{
+    Anchor, CharClass, CharSet, CharSetPart, Flags, Greediness, LookAround, PatternGroup, PatternItem,
+    Repeat, Sequence,
+};
 use super::width;
 
 /// A pattern in the syntax of our engine.
-pub fn write(parsed: &Parsed) -> String {
+pub fn write(parsed: &ParsedPattern) -> String {
     let mut out = String::new();
-    branches(&parsed.branches, parsed.flags, Follows::Nothing, &mut out);
+    branches(&parsed.branches, parsed.flags, Continuation::Nothing, &mut out);
     out
 }
 
 /// Whether a part of a pattern is followed by another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Follows {
+enum Continuation {
     /// Nothing that looks at the text follows: how much the part consumes does not matter.
     Nothing,
     /// Something follows.
     Something,
 }
 
-fn branches(alternatives: &[Sequence], flags: Flags, follows: Follows, out: &mut String) {
+fn branches(alternatives: &[Sequence], flags: Flags, follows: Continuation, out: &mut String) {
     for (index, items) in alternatives.iter().enumerate() {
         out.push_str(if index > 0 { "|" } else { "" });
         sequence(items, flags, follows, out);
     }
 }
 
-fn sequence(items: &[Item], flags: Flags, follows: Follows, out: &mut String) {
+fn sequence(items: &[PatternItem], flags: Flags, follows: Continuation, out: &mut String) {
     for (index, item) in items.iter().enumerate() {
         let is_last = index + 1 == items.len();
-        one(item, flags, if is_last { follows } else { Follows::Something }, out);
+        write_item(item, flags, if is_last { follows } else { Continuation::Something }, out);
     }
 }
 
-fn one(item: &Item, flags: Flags, follows: Follows, out: &mut String) {
+fn write_item(item: &PatternItem, flags: Flags, follows: Continuation, out: &mut String) {
     match item {
-        Item::Literal(number) => {
-            let parts = vec![SetPart::Range(*number, *number)];
-            set(&Set { negated: false, parts }, flags, out);
+        PatternItem::Literal(number) => {
+            let parts = vec![CharSetPart::Range(*number, *number)];
+            set(&CharSet { negated: false, parts }, flags, out);
         }
-        Item::Any => out.push_str(if flags.dot_all { "(?s:.)" } else { "[^\\n]" }),
-        Item::Set(these) => set(these, flags, out),
-        Item::At(at) => place(*at, flags, follows, out),
-        Item::Repeat(repeat) => repetition(repeat, flags, follows, out),
-        Item::Group(group) => {
-            let Group { number, branches: inner, .. } = group;
+        PatternItem::Any => out.push_str(if flags.dot_all { "(?s:.)" } else { "[^\\n]" }),
+        PatternItem::Set(these) => set(these, flags, out),
+        PatternItem::Anchor(at) => anchor(*at, flags, follows, out),
+        PatternItem::Repeat(repeat) => repetition(repeat, flags, follows, out),
+        PatternItem::Group(group) => {
+            let PatternGroup { number, branches: inner, .. } = group;
             out.push_str(if number.is_some() { "(" } else { "(?:" });
             branches(inner, flags.within(group), follows, out);
             out.push(')');
         }
-        Item::Atomic(inner) => {
+        PatternItem::Atomic(inner) => {
             out.push_str("(?>");
             branches(inner, flags, follows, out);
             out.push(')');
         }
-        Item::Look(Look { behind, negated, branches: inner }) => {
+        PatternItem::LookAround(LookAround { behind, negated, branches: inner }) => {
             out.push_str(match (behind, negated) {
                 (false, false) => "(?=",
                 (false, true) => "(?!",
@@ -63,13 +66,13 @@ fn one(item: &Item, flags: Flags, follows: Follows, out: &mut String) {
                 (true, true) => "(?<!",
             });
             // A look-ahead consumes nothing; a look-behind must end at its own position.
-            let follows = if *behind { Follows::Something } else { Follows::Nothing };
+            let follows = if *behind { Continuation::Something } else { Continuation::Nothing };
             branches(inner, flags, follows, out);
             out.push(')');
         }
-        Item::Again(number) if flags.ignore_case => out.push_str(&format!("(?i:\\{number})")),
-        Item::Again(number) => out.push_str(&format!("(?:\\{number})")),
-        Item::Conditional { group, yes, no } => {
+        PatternItem::Backreference(number) if flags.ignore_case => out.push_str(&format!("(?i:\\{number})")),
+        PatternItem::Backreference(number) => out.push_str(&format!("(?:\\{number})")),
+        PatternItem::Conditional { group, yes, no } => {
             out.push_str(&format!("(?({group})(?:"));
             sequence(yes, flags, follows, out);
             out.push_str(")|(?:");
@@ -79,26 +82,26 @@ fn one(item: &Item, flags: Flags, follows: Follows, out: &mut String) {
     }
 }
 
-fn place(at: At, flags: Flags, follows: Follows, out: &mut String) {
+fn anchor(at: Anchor, flags: Flags, follows: Continuation, out: &mut String) {
     let word = if flags.ascii { "[0-9A-Za-z_]" } else { "[\\p{L}\\p{N}_]" };
     match at {
-        At::Start if flags.multiline => out.push_str("(?m:^)"),
-        At::Start | At::TextStart => out.push_str("\\A"),
-        At::End if flags.multiline => out.push_str("(?m:$)"),
+        Anchor::Start if flags.multiline => out.push_str("(?m:^)"),
+        Anchor::Start | Anchor::TextStart => out.push_str("\\A"),
+        Anchor::End if flags.multiline => out.push_str("(?m:$)"),
         // Consuming the newline is faster than a look-ahead.
-        At::End if follows == Follows::Nothing => out.push_str("(?:\\n?\\z)"),
-        At::End => out.push_str("(?=\\n?\\z)"),
-        At::TextEnd => out.push_str("\\z"),
-        At::Boundary => out.push_str(&format!("(?:(?<={word})(?!{word})|(?<!{word})(?={word}))")),
+        Anchor::End if follows == Continuation::Nothing => out.push_str("(?:\\n?\\z)"),
+        Anchor::End => out.push_str("(?=\\n?\\z)"),
+        Anchor::TextEnd => out.push_str("\\z"),
+        Anchor::Boundary => out.push_str(&format!("(?:(?<={word})(?!{word})|(?<!{word})(?={word}))")),
         // In Python, an empty text matches neither `\b` nor `\B`.
-        At::NoBoundary => {
+        Anchor::NoBoundary => {
             out.push_str(&format!("(?!\\A\\z)(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"));
         }
     }
 }
 
-fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String) {
-    let Repeat { what, least, most, greed } = repeat;
+fn repetition(repeat: &Repeat, flags: Flags, follows: Continuation, out: &mut String) {
+    let Repeat { items: what, min: least, max: most, greediness: greed } = repeat;
     let inner = |follows, out: &mut String| {
         out.push_str("(?:");
         sequence(what, flags, follows, out);
@@ -113,14 +116,14 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String)
         return;
     }
     // Our engine does not repeat items of width 0: they are written once, or as optional.
-    if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !refers(what) {
+    if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !has_backreference(what) {
         out.push_str("(?:");
-        inner(Follows::Something, out);
+        inner(Continuation::Something, out);
         out.push_str(if *least == 0 { "|)" } else { ")" });
         return;
     }
-    let at_most_once = if *most == Some(1) { follows } else { Follows::Something };
-    out.push_str(if *greed == Greed::Possessive { "(?>" } else { "" });
+    let at_most_once = if *most == Some(1) { follows } else { Continuation::Something };
+    out.push_str(if *greed == Greediness::Possessive { "(?>" } else { "" });
     inner(at_most_once, out);
     match (least, most) {
         (0, None) => out.push('*'),
@@ -130,58 +133,68 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String)
         (least, Some(most)) => out.push_str(&format!("{{{least},{most}}}")),
     }
     out.push_str(match greed {
-        Greed::Greedy => "",
-        Greed::Lazy => "?",
-        Greed::Possessive => ")",
+        Greediness::Greedy => "",
+        Greediness::Lazy => "?",
+        Greediness::Possessive => ")",
     });
 }
 
 /// Number of capturing groups.
-fn captures(items: &[Item]) -> usize {
+fn captures(items: &[PatternItem]) -> usize {
     let all = |branches: &[Sequence]| branches.iter().map(|items| captures(items)).sum::<usize>();
     let counts = items.iter().map(|item| match item {
-        Item::Repeat(repeat) => captures(&repeat.what),
-        Item::Group(group) => usize::from(group.number.is_some()) + all(&group.branches),
-        Item::Atomic(branches) => all(branches),
-        Item::Look(look) => all(&look.branches),
-        Item::Conditional { yes, no, .. } => captures(yes) + captures(no.as_deref().unwrap_or_default()),
-        Item::Literal(_) | Item::Any | Item::Set(_) | Item::At(_) | Item::Again(_) => 0,
+        PatternItem::Repeat(repeat) => captures(&repeat.items),
+        PatternItem::Group(group) => usize::from(group.number.is_some()) + all(&group.branches),
+        PatternItem::Atomic(branches) => all(branches),
+        PatternItem::LookAround(look) => all(&look.branches),
+        PatternItem::Conditional { yes, no, .. } => {
+            captures(yes) + captures(no.as_deref().unwrap_or_default())
+        }
+        PatternItem::Literal(_)
+        | PatternItem::Any
+        | PatternItem::Set(_)
+        | PatternItem::Anchor(_)
+        | PatternItem::Backreference(_) => 0,
     });
     counts.sum()
 }
 
 /// Whether an item refers to a group, so that its width is unknown.
-fn refers(items: &[Item]) -> bool {
-    let any = |branches: &[Sequence]| branches.iter().any(|items| refers(items));
+fn has_backreference(items: &[PatternItem]) -> bool {
+    let any = |branches: &[Sequence]| branches.iter().any(|items| has_backreference(items));
     items.iter().any(|item| match item {
-        Item::Again(_) | Item::Conditional { .. } => true,
-        Item::Repeat(repeat) => refers(&repeat.what),
-        Item::Group(group) => any(&group.branches),
-        Item::Atomic(branches) => any(branches),
+        PatternItem::Backreference(_) | PatternItem::Conditional { .. } => true,
+        PatternItem::Repeat(repeat) => has_backreference(&repeat.items),
+        PatternItem::Group(group) => any(&group.branches),
+        PatternItem::Atomic(branches) => any(branches),
         // A look-around has width 0, whatever it refers to.
-        Item::Literal(_) | Item::Any | Item::Set(_) | Item::At(_) | Item::Look(_) => false,
+        PatternItem::Literal(_)
+        | PatternItem::Any
+        | PatternItem::Set(_)
+        | PatternItem::Anchor(_)
+        | PatternItem::LookAround(_) => false,
     })
 }
 
 /// `I` and `i`, with and without dots: the same letter for Python if case is ignored.
-const DOTS: [u32; 4] = [0x49, 0x69, 0x130, 0x131];
+const DOTTED_I: [u32; 4] = [0x49, 0x69, 0x130, 0x131];
 
-fn set(these: &Set, flags: Flags, out: &mut String) {
-    let Set { negated, parts } = these;
+fn set(these: &CharSet, flags: Flags, out: &mut String) {
+    let CharSet { negated, parts } = these;
     let (mut ranges, mut kinds) = (String::new(), String::new());
     for part in parts {
         match *part {
-            SetPart::Range(from, to) => {
+            CharSetPart::Range(from, to) => {
                 range(from, to, &mut ranges);
                 if flags.ignore_case && flags.ascii {
                     other_case(from, to, &mut ranges);
-                } else if flags.ignore_case && DOTS.iter().any(|letter| (from..=to).contains(letter)) {
-                    for letter in DOTS {
+                } else if flags.ignore_case && DOTTED_I.iter().any(|letter| (from..=to).contains(letter)) {
+                    for letter in DOTTED_I {
                         range(letter, letter, &mut ranges);
                     }
                 }
             }
-            SetPart::Kind { kind: of, negated } => kind(of, negated, flags.ascii, &mut kinds),
+            CharSetPart::Class { class: of, negated } => char_class(of, negated, flags.ascii, &mut kinds),
         }
     }
     let ignore_case = flags.ignore_case && !flags.ascii && !ranges.is_empty();
@@ -218,15 +231,15 @@ fn other_case(from: u32, to: u32, out: &mut String) {
     }
 }
 
-fn kind(of: Kind, negated: bool, ascii: bool, out: &mut String) {
+fn char_class(of: CharClass, negated: bool, ascii: bool, out: &mut String) {
     let inner = match (of, ascii) {
-        (Kind::Digit, false) => "\\p{Nd}",
-        (Kind::Digit, true) => "0-9",
+        (CharClass::Digit, false) => "\\p{Nd}",
+        (CharClass::Digit, true) => "0-9",
         // Python counts the four ASCII separators as whitespace, but not with the flag `a`.
-        (Kind::Blank, false) => "\\s\\x1c-\\x1f",
-        (Kind::Blank, true) => "\\t-\\r ",
-        (Kind::Word, false) => "\\p{L}\\p{N}_",
-        (Kind::Word, true) => "0-9A-Za-z_",
+        (CharClass::Whitespace, false) => "\\s\\x1c-\\x1f",
+        (CharClass::Whitespace, true) => "\\t-\\r ",
+        (CharClass::Word, false) => "\\p{L}\\p{N}_",
+        (CharClass::Word, true) => "0-9A-Za-z_",
     };
     if negated {
         out.push_str(&format!("[^{inner}]"));

@@ -14,7 +14,7 @@ use crate::Context;
 pub const SCALARS: [&str; 5] = ["string", "int", "float", "boolean", "json"];
 
 /// A field with `isUnique` where that has no effect.
-pub struct Misused<'a> {
+pub struct MisusedUnique<'a> {
     /// JSON pointer of `isUnique`.
     pub pointer: String,
     /// The type that has the field.
@@ -26,7 +26,7 @@ pub struct Misused<'a> {
 }
 
 /// All fields with `isUnique` where that has no effect.
-pub fn misused<'a>(graphql: &'a Value, types: &Types) -> Vec<Misused<'a>> {
+pub fn misused_unique_fields<'a>(graphql: &'a Value, types: &Types) -> Vec<MisusedUnique<'a>> {
     let top_level = top_level(types);
     let mut found = Vec::new();
     each_field(graphql, &mut |type_, field, pointer| {
@@ -37,9 +37,9 @@ pub fn misused<'a>(graphql: &'a Value, types: &Types) -> Vec<Misused<'a>> {
         let own_type = text(field, "type").unwrap_or_default();
         let pointer = format!("{pointer}/isUnique");
         if !top_level.contains(type_name) {
-            found.push(Misused { pointer, type_name, field: name, complex: None });
+            found.push(MisusedUnique { pointer, type_name, field: name, complex: None });
         } else if !SCALARS.contains(&own_type) {
-            found.push(Misused { pointer, type_name, field: name, complex: Some(own_type) });
+            found.push(MisusedUnique { pointer, type_name, field: name, complex: Some(own_type) });
         }
     });
     found
@@ -93,10 +93,10 @@ pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Ma
 /// Checks the definition of the types.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let graphql = &cx.bundle.graphql().value;
-    let mut checks = Checks { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
+    let mut checks = TypeChecker { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
     // If the file could not be read, bundling reported it.
     if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
-        checks.findings = files::document(cx, &mut cx.checker.series(), &checks.file, graphql);
+        checks.findings = files::check_document(cx, &mut cx.checker.session(), &checks.file, graphql);
     }
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     each_type(graphql, &mut |type_, pointer| {
@@ -111,19 +111,19 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     checks.findings
 }
 
-struct Checks<'a> {
+struct TypeChecker<'a> {
     cx: &'a Context<'a>,
     file: String,
     findings: Vec<Diagnostic>,
 }
 
-impl Checks<'_> {
+impl TypeChecker<'_> {
     fn report(&mut self, code: Code, pointer: &str, message: String) -> &mut Diagnostic {
-        self.findings.push(Diagnostic::new(code, message).in_file(&self.file).about(pointer));
+        self.findings.push(Diagnostic::new(code, message).in_file(&self.file).at_pointer(pointer));
         self.findings.last_mut().expect("it was just pushed")
     }
 
-    fn meant(&mut self, written: &str) {
+    fn suggest_type(&mut self, written: &str) {
         let names = self.cx.types.iter().map(|type_| &*type_.name).chain(SCALARS);
         if let (Some(meant), Some(finding)) = (suggest::nearest(written, names), self.findings.last_mut()) {
             finding.hint = Some(format!("did you mean `{meant}`?"));
@@ -136,7 +136,7 @@ impl Checks<'_> {
             match self.cx.types.get(name) {
                 None => {
                     self.report(code::GRAPHQL_INTERFACE, &at, format!("there is no interface `{name}`"));
-                    self.meant(name);
+                    self.suggest_type(name);
                 }
                 Some(interface) if !interface.is_interface => {
                     let finding =
@@ -170,9 +170,9 @@ impl Checks<'_> {
                     let Some(name) = name.as_str().filter(|name| self.cx.types.get(name).is_none()) else {
                         continue;
                     };
-                    let at = crate::keywords::below(&format!("{at}/fieldMap"), value.as_str());
+                    let at = crate::keywords::child_pointer(&format!("{at}/fieldMap"), value.as_str());
                     self.report(code::GRAPHQL_TYPE, &at, format!("there is no type `{name}`"));
-                    self.meant(name);
+                    self.suggest_type(name);
                 }
             }
             other => {
@@ -203,13 +203,15 @@ impl Checks<'_> {
             && self.cx.types.get(name).is_none()
         {
             self.report(code::GRAPHQL_TYPE, &format!("{pointer}/type"), format!("there is no type `{name}`"));
-            self.meant(name);
+            self.suggest_type(name);
         }
         self.schema_of(field, "datafileSchema", pointer);
     }
 
     fn unique(&mut self, graphql: &Value) {
-        for Misused { pointer, type_name, field, complex } in misused(graphql, self.cx.types) {
+        for MisusedUnique { pointer, type_name, field, complex } in
+            misused_unique_fields(graphql, self.cx.types)
+        {
             let (code, why, hint) = match complex {
                 Some(own_type) => (
                     code::UNIQUE_COMPLEX,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
-use qontract_diagnostics::{Diagnostic, Place, code};
+use qontract_diagnostics::{Diagnostic, DiagnosticLocation, code};
 use rayon::prelude::*;
 
 use crate::Context;
@@ -15,7 +15,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let resources = cx.bundle.resources().par_iter().map(|resource| cx.layout.resource(&resource.path));
     let schemas = cx.bundle.schemas().par_iter().map(|schema| cx.layout.schema(&schema.path));
     let names = data.chain(resources).chain(schemas);
-    if are_different(names.clone()) {
+    if are_distinct(names.clone()) {
         return Vec::new();
     }
     let mut known: BTreeMap<String, String> = BTreeMap::new();
@@ -23,7 +23,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     for name in names.collect::<Vec<_>>() {
         if let Some(first) = known.get(&name.to_lowercase()) {
             let message = format!("the path differs from `{first}` only in case");
-            let other = Place { file: first.clone(), ..Place::default() };
+            let other = DiagnosticLocation { file: first.clone(), ..DiagnosticLocation::default() };
             let finding = Diagnostic::new(code::PATHS_BY_CASE, message).in_file(&name);
             findings.push(finding.note_in("the other file", other).hint("rename one of them"));
         } else {
@@ -34,7 +34,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 }
 
 /// Whether all names are surely distinct, by their hashes. A collision is resolved by the caller.
-fn are_different(names: impl ParallelIterator<Item = String>) -> bool {
+fn are_distinct(names: impl ParallelIterator<Item = String>) -> bool {
     let state = RandomState::default();
     let mut hashes: Vec<u64> = names.map(|name| state.hash_one(name.to_lowercase())).collect();
     hashes.par_sort_unstable();

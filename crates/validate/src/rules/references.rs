@@ -1,52 +1,58 @@
 //! Rule: every reference points to an existing file of the expected schema, and every named resource exists.
 
 use qontract_bundle::Value;
-use qontract_diagnostics::suggest::{self, Patience};
+use qontract_diagnostics::suggest::{self, ComparisonBudget};
 use qontract_diagnostics::{Diagnostic, code};
 
-use crate::explain::Subject;
-use crate::links::{Link, Reference, What};
-use crate::words::show;
+use crate::display::show;
+use crate::explain::FailureExplainer;
+use crate::links::{DatafileReference, Link, LinkKind};
 use crate::{Context, FileLinks};
 
 /// Maximum number of path comparisons that are made to find suggestions.
-const MOST_COMPARED: usize = 10_000_000;
+const MAX_COMPARISONS: usize = 10_000_000;
 /// Maximum number of notes about one target.
-const MOST_TOLD: usize = 5;
+const MAX_TARGET_NOTES: usize = 5;
 
 /// The ways in which a reference can be broken.
-pub enum Broken<'a> {
+pub enum BrokenReference<'a> {
     /// The target does not exist.
     NotFound,
     /// The target has another schema: the actual one, and the expected one.
     OtherSchema(&'a str, &'a str),
     /// The target does not conform to the inline `$schemaRef`: its failures, one line each.
-    Unfit(Vec<String>),
+    SchemaMismatch(Vec<String>),
 }
 
 /// Checks one reference.
-pub fn broken<'b>(cx: &Context<'b>, reference: Reference<'b>, within: &str) -> Option<Broken<'b>> {
-    let Reference { target, expects, .. } = reference;
-    let Some(target) = target else { return Some(Broken::NotFound) };
+pub fn check_reference<'b>(
+    cx: &Context<'b>,
+    reference: DatafileReference<'b>,
+    within: &str,
+) -> Option<BrokenReference<'b>> {
+    let DatafileReference { target, expects, .. } = reference;
+    let Some(target) = target else { return Some(BrokenReference::NotFound) };
     let schema = target.schema().filter(|schema| !schema.is_empty())?;
     match expects? {
         Value::Str(expected) if **expected == *schema => None,
-        Value::Str(expected) => Some(Broken::OtherSchema(schema, expected)),
+        Value::Str(expected) => Some(BrokenReference::OtherSchema(schema, expected)),
         inline => {
             let failures = cx.checker.check_inline(within, inline, &target.value);
             if failures.is_empty() {
                 return None;
             }
-            let subject = Subject::new(cx.bundle, cx.layout, "", &target.value);
+            let subject = FailureExplainer::new(cx.bundle, cx.layout, "", &target.value);
             let reported = subject.explain(failures).into_iter();
-            Some(Broken::Unfit(reported.map(|finding| in_words(&finding)).collect()))
+            Some(BrokenReference::SchemaMismatch(
+                reported.map(|finding| message_with_pointer(&finding)).collect(),
+            ))
         }
     }
 }
 
 /// The message of a finding, with its JSON pointer.
-pub fn in_words(finding: &Diagnostic) -> String {
-    match finding.place.pointer.as_deref().unwrap_or_default() {
+pub fn message_with_pointer(finding: &Diagnostic) -> String {
+    match finding.location.pointer.as_deref().unwrap_or_default() {
         "" => finding.message.clone(),
         pointer => format!("{} at {pointer}", finding.message),
     }
@@ -55,31 +61,31 @@ pub fn in_words(finding: &Diagnostic) -> String {
 /// Checks all references and resources.
 pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    let budget = Patience::new(MOST_COMPARED);
+    let budget = ComparisonBudget::new(MAX_COMPARISONS);
     for FileLinks { path, links } in files {
         let file = cx.layout.datafile(path);
         for link in links {
-            let finding = match &link.what {
-                What::Reference(to) => reference(cx, link, *to, &budget),
-                What::Resource(resource) => missing_resource(cx, resource, &budget),
-                What::Unique { .. } | What::Item(_) => None,
+            let finding = match &link.kind {
+                LinkKind::Reference(to) => reference_finding(cx, link, *to, &budget),
+                LinkKind::Resource(resource) => missing_resource(cx, resource, &budget),
+                LinkKind::Unique { .. } | LinkKind::Item(_) => None,
             };
-            findings.extend(finding.map(|finding| finding.in_file(&file).about(&link.pointer)));
+            findings.extend(finding.map(|finding| finding.in_file(&file).at_pointer(&link.pointer)));
         }
     }
     findings
 }
 
-fn reference<'b>(
+fn reference_finding<'b>(
     cx: &Context<'b>,
     link: &Link<'b>,
-    reference: Reference<'b>,
-    budget: &Patience,
+    reference: DatafileReference<'b>,
+    budget: &ComparisonBudget,
 ) -> Option<Diagnostic> {
     let within = link.schema_path.unwrap_or_default();
-    match broken(cx, reference, within)? {
-        Broken::NotFound => dangling(cx, reference.to, budget),
-        Broken::OtherSchema(found, expected) => {
+    match check_reference(cx, reference, within)? {
+        BrokenReference::NotFound => dangling(cx, reference.to, budget),
+        BrokenReference::OtherSchema(found, expected) => {
             // A target whose own schema is unknown has its own finding.
             cx.bundle.schema(found)?;
             let message = format!("the reference points to a file of `{found}`, not of `{expected}`");
@@ -88,26 +94,26 @@ fn reference<'b>(
                 cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
             let written = reference.to.as_str().unwrap_or_default();
             let paths = of_kind.map(|file| &*file.path);
-            match budget.lasts(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
+            match budget.spend(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
                 Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
                 None => Some(finding.hint(format!("name a file whose `$schema` is `{expected}`"))),
             }
         }
-        Broken::Unfit(why) => {
+        BrokenReference::SchemaMismatch(why) => {
             let message = "the reference points to a file that does not match the expected schema".to_owned();
             let mut finding = Diagnostic::new(code::UNFIT_TARGET, message);
-            for why in why.iter().take(MOST_TOLD) {
+            for why in why.iter().take(MAX_TARGET_NOTES) {
                 finding = finding.note(format!("in the target: {why}"));
             }
-            if why.len() > MOST_TOLD {
-                finding = finding.note(format!("in the target: {} more", why.len() - MOST_TOLD));
+            if why.len() > MAX_TARGET_NOTES {
+                finding = finding.note(format!("in the target: {} more", why.len() - MAX_TARGET_NOTES));
             }
             Some(finding.hint("name a file of the kind that the schema expects"))
         }
     }
 }
 
-fn dangling(cx: &Context<'_>, to: &Value, budget: &Patience) -> Option<Diagnostic> {
+fn dangling(cx: &Context<'_>, to: &Value, budget: &ComparisonBudget) -> Option<Diagnostic> {
     let Some(written) = to.as_str() else {
         let message = format!("`$ref` is `{}`, not the path of a datafile", show(to));
         return Some(Diagnostic::new(code::DANGLING_REFERENCE, message));
@@ -131,20 +137,20 @@ fn dangling(cx: &Context<'_>, to: &Value, budget: &Patience) -> Option<Diagnosti
     {
         return Some(finding.hint(format!("paths begin within `{folder}`: write `{inside}`")));
     }
-    Some(match budget.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
+    Some(match budget.spend(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint("name the path of a datafile, from the top of the data folder"),
     })
 }
 
-fn missing_resource(cx: &Context<'_>, written: &str, budget: &Patience) -> Option<Diagnostic> {
+fn missing_resource(cx: &Context<'_>, written: &str, budget: &ComparisonBudget) -> Option<Diagnostic> {
     if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.layout.resource(written)) {
         return None;
     }
     let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
     let finding = finding.label("no such resource file");
     let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
-    Some(match budget.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
+    Some(match budget.spend(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint(format!("add it as `{}`", cx.layout.resource(written))),
     })

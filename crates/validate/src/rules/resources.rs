@@ -20,17 +20,18 @@ pub fn document(resource: &Resource) -> Option<Value> {
 /// Checks all resources that name a schema; also returns the digests of those that conform to it.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let named = cx.bundle.resources().par_iter().filter(|resource| resource.schema.is_some());
-    files::together(named.map(|resource| {
-        let found = if cx.known.fits(resource.digest) { Vec::new() } else { one(cx, resource) };
+    files::merge(named.map(|resource| {
+        let found =
+            if cx.cache.conforms(resource.digest) { Vec::new() } else { check_resource(cx, resource) };
         let right = if found.is_empty() { vec![resource.digest] } else { Vec::new() };
         (found, right)
     }))
 }
 
-fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
+fn check_resource(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     let file = cx.layout.resource(&resource.path);
     if let Some(value) = document(resource) {
-        return files::document(cx, &mut cx.checker.series(), &file, &value);
+        return files::check_document(cx, &mut cx.checker.session(), &file, &value);
     }
     let message = "the resource names a schema, but is not plain YAML, and is not checked";
     let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
@@ -49,12 +50,12 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     }
     let named_in_data = cx.bundle.datafiles().par_iter().map(|file| {
         let mut named = HashSet::new();
-        texts(&file.document.value, &mut |text| mentions(text, &paths, &mut named));
+        texts(&file.document.value, &mut |text| collect_mentions(text, &paths, &mut named));
         named
     });
     let named_in_resources = cx.bundle.resources().par_iter().map(|resource| {
         let mut named = HashSet::new();
-        mentions(&resource.content, &paths, &mut named);
+        collect_mentions(&resource.content, &paths, &mut named);
         named.remove(&*resource.path);
         named
     });
@@ -84,7 +85,7 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 }
 
 /// Adds the resources whose paths a text mentions.
-fn mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
+fn collect_mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
     // Paths may contain other characters than those below; most texts do not begin with a slash.
     if text.starts_with('/')

@@ -8,19 +8,19 @@ use qontract_diagnostics::{Code, Diagnostic, code, suggest};
 use rayon::prelude::*;
 
 use crate::Context;
-use crate::explain::Subject;
-use crate::keywords::{self, below};
-use crate::pattern::BadPattern;
-use crate::schema::form;
-use crate::schema::loops::Loop;
-use crate::schema::reference::{self, DRAFT, Place, Target};
+use crate::explain::FailureExplainer;
+use crate::keywords::{self, child_pointer};
+use crate::pattern::PatternError;
+use crate::schema::metaschema;
+use crate::schema::ref_cycles::RefCycle;
+use crate::schema::reference::{self, DRAFT, RefTarget, SchemaLocation};
 use crate::tree;
 
 /// Annotations: keywords without a meaning for validation.
-const PLAIN_WORDS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
+const ANNOTATIONS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
 
 /// The metaschema that the `$schema` of a schema names.
-pub enum Meta<'a> {
+pub enum Metaschema<'a> {
     /// There is no `$schema`.
     Missing,
     /// JSON Schema draft 6.
@@ -32,12 +32,12 @@ pub enum Meta<'a> {
 }
 
 /// Finds the metaschema of a schema.
-pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
+pub fn metaschema<'a>(cx: &Context<'_>, schema: &'a Value) -> Metaschema<'a> {
     match schema.get("$schema").and_then(Value::as_str) {
-        None => Meta::Missing,
-        Some(path) if cx.bundle.schema(path).is_some() => Meta::Schema(path),
-        Some(address) if address.trim_end_matches('#') == DRAFT => Meta::Draft,
-        Some(other) => Meta::Unknown(other),
+        None => Metaschema::Missing,
+        Some(path) if cx.bundle.schema(path).is_some() => Metaschema::Schema(path),
+        Some(address) if address.trim_end_matches('#') == DRAFT => Metaschema::Draft,
+        Some(other) => Metaschema::Unknown(other),
     }
 }
 
@@ -45,17 +45,22 @@ pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let schemas = cx.bundle.schemas().par_iter();
     let mut findings: Vec<Diagnostic> = schemas
-        .flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check())
+        .flat_map_iter(|schema| {
+            SchemaFile { cx, path: &schema.path, root: &schema.document.value }.check_file()
+        })
         .collect();
-    findings.extend(cx.checker.loops().iter().map(|found| circular(cx, found)));
+    findings.extend(cx.checker.ref_cycles().iter().map(|found| ref_cycle_finding(cx, found)));
     findings
 }
 
 /// The finding for a cycle of references that never descends into the value.
-fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop) -> Diagnostic {
+fn ref_cycle_finding(
+    cx: &Context<'_>,
+    RefCycle { place: (file, pointer), references }: &RefCycle,
+) -> Diagnostic {
     let message = "`$ref` refers back to itself, and constrains no value";
     let finding =
-        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.layout.schema(file)).about(pointer);
+        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.layout.schema(file)).at_pointer(pointer);
     let finding = match references {
         1 => finding,
         _ => finding.note(format!("the cycle has {references} references")),
@@ -63,44 +68,45 @@ fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop
     finding.hint("refer to it from `properties` or `items`, where it applies to a part of the value")
 }
 
-struct One<'a> {
+struct SchemaFile<'a> {
     cx: &'a Context<'a>,
     path: &'a str,
     root: &'a Value,
 }
 
-impl One<'_> {
-    fn check(&self) -> Vec<Diagnostic> {
+impl SchemaFile<'_> {
+    fn check_file(&self) -> Vec<Diagnostic> {
         if self.root.as_map().is_none() {
-            let message = format!("the top level is {}, not a map", crate::words::kind(self.root));
+            let message = format!("the top level is {}, not a map", crate::display::kind_name(self.root));
             return vec![self.finding(code::NOT_A_MAP, "", message)];
         }
-        let mut findings = self.form(self.root, "");
-        findings.extend(self.kept(findings.is_empty()));
+        let mut findings = self.check_keywords(self.root, "");
+        findings.extend(self.check_metaschema(findings.is_empty()));
         let mut seen = BTreeSet::new();
         let mut inline = Vec::new();
-        keywords::each_schema(self.root, &mut String::new(), &mut |map, pointer| {
-            self.one(map, pointer, &mut findings);
-            self.ignored(map, pointer, &mut findings);
+        keywords::visit_schemas(self.root, &mut String::new(), &mut |map, pointer| {
+            self.check_subschema(map, pointer, &mut findings);
+            self.ignored_keywords(map, pointer, &mut findings);
             seen.insert(pointer.to_owned());
             if let Some(schema @ Value::Map(_)) = map.get("$schemaRef") {
-                inline.push((schema, below(pointer, "$schemaRef")));
+                inline.push((schema, child_pointer(pointer, "$schemaRef")));
             }
         });
         // Schemas in locations where JSON Schema does not define them.
-        let referred = self.cx.checker.referred(self.path).map(|place| (place.value, place.pointer.clone()));
+        let referred =
+            self.cx.checker.ref_targets(self.path).map(|place| (place.value, place.pointer.clone()));
         for (schema, start) in inline.into_iter().chain(referred) {
             if seen.contains(&start) {
                 continue;
             }
-            findings.extend(self.form(schema, &start));
-            keywords::each_schema(schema, &mut start.clone(), &mut |map, pointer| {
+            findings.extend(self.check_keywords(schema, &start));
+            keywords::visit_schemas(schema, &mut start.clone(), &mut |map, pointer| {
                 if seen.insert(pointer.to_owned()) {
-                    self.one(map, pointer, &mut findings);
+                    self.check_subschema(map, pointer, &mut findings);
                 }
                 // The target of a reference may also be a map of schemas.
                 if pointer != start {
-                    self.ignored(map, pointer, &mut findings);
+                    self.ignored_keywords(map, pointer, &mut findings);
                 }
             });
         }
@@ -108,22 +114,22 @@ impl One<'_> {
     }
 
     /// Checks one schema, without its subschemas.
-    fn one(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+    fn check_subschema(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         self.reference(map, pointer, findings);
         self.schema_ref(map, pointer, findings);
         self.patterns(map, pointer, findings);
-        self.repeated(map, pointer, findings);
+        self.repeated_enum_values(map, pointer, findings);
     }
 
     fn finding(&self, code: Code, pointer: &str, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(code, message).in_file(self.cx.layout.schema(self.path)).about(pointer)
+        Diagnostic::new(code, message).in_file(self.cx.layout.schema(self.path)).at_pointer(pointer)
     }
 
     /// Checks the keyword values of the schema at `start`, and of its subschemas.
-    fn form(&self, schema: &Value, start: &str) -> Vec<Diagnostic> {
-        let findings = form::faults(schema).into_iter().map(|fault| {
+    fn check_keywords(&self, schema: &Value, start: &str) -> Vec<Diagnostic> {
+        let findings = metaschema::faults(schema).into_iter().map(|fault| {
             let keyword = fault.pointer.rsplit('/').next().unwrap_or_default();
-            let message = format!("`{keyword}` {}", fault.what);
+            let message = format!("`{keyword}` {}", fault.message);
             let finding = self.finding(code::SCHEMA_FORM, &format!("{start}{}", fault.pointer), message);
             let written = schema.pointer(&fault.pointer).and_then(Value::as_str);
             match written.and_then(|written| suggest::nearest(written, fault.candidates.iter().copied())) {
@@ -135,21 +141,21 @@ impl One<'_> {
     }
 
     /// Checks the schema against its metaschema.
-    fn kept(&self, well_formed: bool) -> Vec<Diagnostic> {
-        match meta(self.cx, self.root) {
+    fn check_metaschema(&self, well_formed: bool) -> Vec<Diagnostic> {
+        match metaschema(self.cx, self.root) {
             // If the file could not be read, bundling reported it.
             _ if self.cx.unread.contains(&self.cx.layout.schema(self.path)) => Vec::new(),
             // A `$schema` that is not a string is reported by the keyword check.
-            Meta::Missing if self.root.get("$schema").is_some() => Vec::new(),
-            Meta::Unknown("") => {
+            Metaschema::Missing if self.root.get("$schema").is_some() => Vec::new(),
+            Metaschema::Unknown("") => {
                 let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", "`$schema` is empty");
                 vec![finding.hint("write `/metaschema-1.json`")]
             }
-            Meta::Missing => {
+            Metaschema::Missing => {
                 let finding = self.finding(code::SCHEMA_WITHOUT_SCHEMA, "", "the schema has no `$schema`");
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]
             }
-            Meta::Unknown(named) => {
+            Metaschema::Unknown(named) => {
                 let message = format!("there is no metaschema `{named}`");
                 let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", message);
                 let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
@@ -158,37 +164,37 @@ impl One<'_> {
                     None => finding.hint(format!("name `/metaschema-1.json`, or `{DRAFT}`")),
                 }]
             }
-            Meta::Schema(path) if well_formed => {
+            Metaschema::Schema(path) if well_formed => {
                 let failures = self.cx.checker.check(path, self.root).unwrap_or_default();
                 let file = self.cx.layout.schema(self.path);
-                let subject = Subject::new(self.cx.bundle, self.cx.layout, &file, self.root);
+                let subject = FailureExplainer::new(self.cx.bundle, self.cx.layout, &file, self.root);
                 subject.explain(failures)
             }
-            Meta::Schema(_) | Meta::Draft => Vec::new(),
+            Metaschema::Schema(_) | Metaschema::Draft => Vec::new(),
         }
     }
 
     fn reference(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-            let at = below(pointer, "$ref");
-            let finding = match reference::target(self.cx.bundle, self.path, reference) {
-                Target::Place(_) => None,
-                Target::NoSchema(Place { file, pointer, value }) => {
-                    let what = crate::words::kind(value);
+            let at = child_pointer(pointer, "$ref");
+            let finding = match reference::resolve(self.cx.bundle, self.path, reference) {
+                RefTarget::Schema(_) => None,
+                RefTarget::NotASchema(SchemaLocation { file, pointer, value }) => {
+                    let what = crate::display::kind_name(value);
                     let message = format!("at `{pointer}` in `{file}` there is {what}, not a schema");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message))
                 }
-                Target::Outside => {
+                RefTarget::External => {
                     let message = format!("`$ref` points outside the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
                 }
-                Target::NoFile(file) if self.cx.unread.contains(&self.cx.layout.schema(&file)) => None,
-                Target::NoFile(file) => {
+                RefTarget::NoFile(file) if self.cx.unread.contains(&self.cx.layout.schema(&file)) => None,
+                RefTarget::NoFile(file) => {
                     let finding =
                         self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
                     Some(self.nearest_schema(finding, &file))
                 }
-                Target::NoPlace(file, place) => {
+                RefTarget::NoValue(file, place) => {
                     let message = format!("there is nothing at `{place}` in `{file}`");
                     let finding = self.finding(code::SCHEMA_REFERENCE, &at, message);
                     Some(self.nearest_place(finding, file, &place))
@@ -201,7 +207,7 @@ impl One<'_> {
     /// Checks `$schemaRef`, which constrains the target of a reference: the path of a schema, or an inline
     /// schema.
     fn schema_ref(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
-        let at = below(pointer, "$schemaRef");
+        let at = child_pointer(pointer, "$schemaRef");
         match map.get("$schemaRef") {
             None | Some(Value::Map(_)) => {}
             Some(Value::Str(named)) => {
@@ -214,7 +220,7 @@ impl One<'_> {
                 }
             }
             Some(other) => {
-                let what = crate::words::kind(other);
+                let what = crate::display::kind_name(other);
                 let message = format!("`$schemaRef` is {what}, neither the path of a schema nor a schema");
                 let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
                 findings.push(finding.hint("write the path of the target's schema"));
@@ -244,40 +250,43 @@ impl One<'_> {
     fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let mut check_pattern = |written: &str, at: String| {
             if let Some(bad) = self.cx.checker.bad_pattern(written) {
-                let shown = crate::words::show(&Value::str(written));
+                let shown = crate::display::show(&Value::str(written));
                 let finding = match bad {
-                    BadPattern::Invalid(why) => {
+                    PatternError::Invalid(why) => {
                         let message = format!("`{shown}` is not a regular expression");
                         self.finding(code::BAD_PATTERN, &at, message).note(why.as_str())
                     }
-                    BadPattern::TooLarge => {
+                    PatternError::TooLarge => {
                         let message = format!("the regular expression `{shown}` is too large");
                         self.finding(code::BAD_PATTERN, &at, message).hint("reduce the number of repetitions")
                     }
                 };
                 findings.push(finding);
-            } else if let Some(why) = odd(written) {
+            } else if let Some(why) = lint_pattern(written) {
                 findings.push(self.finding(code::ODD_PATTERN, &at, why.0).hint(why.1));
             }
         };
         if let Some(written) = map.get("pattern").and_then(Value::as_str) {
-            check_pattern(written, below(pointer, "pattern"));
+            check_pattern(written, child_pointer(pointer, "pattern"));
         }
         let by_pattern = map.get("patternProperties").and_then(Value::as_map).into_iter().flat_map(Map::iter);
         for (written, _) in by_pattern {
-            check_pattern(written.as_str(), below(&below(pointer, "patternProperties"), written.as_str()));
+            check_pattern(
+                written.as_str(),
+                child_pointer(&child_pointer(pointer, "patternProperties"), written.as_str()),
+            );
         }
     }
 
     /// Reports unknown keywords: probably misspelt, or one level too high.
-    fn ignored(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
-        let is_meta = pointer.is_empty() && matches!(meta(self.cx, self.root), Meta::Draft);
+    fn ignored_keywords(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let is_meta = pointer.is_empty() && matches!(metaschema(self.cx, self.root), Metaschema::Draft);
         for (key, value) in map.iter() {
             let word = key.as_str();
-            if keywords::holds(word).is_some() || PLAIN_WORDS.contains(&word) || is_meta {
+            if keywords::keyword_kind(word).is_some() || ANNOTATIONS.contains(&word) || is_meta {
                 continue;
             }
-            let at = below(pointer, word);
+            let at = child_pointer(pointer, word);
             let known = keywords::KEYWORDS.iter().map(|(known, _)| *known);
             if looks_like_schema(value) {
                 let message =
@@ -292,24 +301,25 @@ impl One<'_> {
         }
     }
 
-    fn repeated(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+    fn repeated_enum_values(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let values = map.get("enum").and_then(Value::as_list).unwrap_or_default();
         let mut seen = BTreeSet::new();
         for (index, value) in values.iter().enumerate().filter(|(_, value)| !seen.insert(tree::text(value))) {
-            let at = below(&below(pointer, "enum"), &index.to_string());
-            let message = format!("`{}` is listed twice", crate::words::show(value));
+            let at = child_pointer(&child_pointer(pointer, "enum"), &index.to_string());
+            let message = format!("`{}` is listed twice", crate::display::show(value));
             findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove one of them"));
         }
     }
 }
 
 fn looks_like_schema(value: &Value) -> bool {
-    const TELLING: [&str; 8] = ["$ref", "type", "properties", "items", "enum", "oneOf", "anyOf", "pattern"];
-    value.as_map().is_some_and(|map| TELLING.iter().any(|word| map.get(word).is_some()))
+    const SCHEMA_KEYWORDS: [&str; 8] =
+        ["$ref", "type", "properties", "items", "enum", "oneOf", "anyOf", "pattern"];
+    value.as_map().is_some_and(|map| SCHEMA_KEYWORDS.iter().any(|word| map.get(word).is_some()))
 }
 
 /// The message and hint for a valid pattern that probably does not mean what the author intended.
-fn odd(pattern: &str) -> Option<(&'static str, &'static str)> {
+fn lint_pattern(pattern: &str) -> Option<(&'static str, &'static str)> {
     let mut class: Option<String> = None;
     let mut previous = None;
     let mut escaped = false;
@@ -354,15 +364,15 @@ fn odd(pattern: &str) -> Option<(&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::odd;
+    use super::lint_pattern;
 
     #[test]
     fn patterns_that_probably_mean_something_else_are_reported() {
-        assert!(odd("[^Task|^Pipeline].+").is_some());
-        assert!(odd("^(a||b)$").is_some());
-        assert!(odd("^(a|b|)$").is_some());
-        assert!(odd("^[a-z|]+$").is_none());
-        assert!(odd(r"^(a|b)\||[|]$").is_none());
-        assert!(odd("[^[:alpha:]_]").is_none());
+        assert!(lint_pattern("[^Task|^Pipeline].+").is_some());
+        assert!(lint_pattern("^(a||b)$").is_some());
+        assert!(lint_pattern("^(a|b|)$").is_some());
+        assert!(lint_pattern("^[a-z|]+$").is_none());
+        assert!(lint_pattern(r"^(a|b)\||[|]$").is_none());
+        assert!(lint_pattern("[^[:alpha:]_]").is_none());
     }
 }

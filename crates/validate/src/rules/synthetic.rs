@@ -6,7 +6,7 @@ use qontract_diagnostics::{Diagnostic, code, suggest};
 
 use super::graphql;
 use crate::Context;
-use crate::schema::reference::{self, Target};
+use crate::schema::reference::{self, RefTarget};
 
 /// Checks all synthetic fields.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
@@ -17,12 +17,13 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
         let Some((type_, field)) = known.and_then(|known| Some((known, known.field(name?)?))) else { return };
         let Some(synthetic) = &field.synthetic else { return };
         let file = cx.layout.graphql.clone();
-        findings.extend(one(cx, type_, field, synthetic, pointer).map(|finding| finding.in_file(file)));
+        findings
+            .extend(check_field(cx, type_, field, synthetic, pointer).map(|finding| finding.in_file(file)));
     });
     findings
 }
 
-fn one(
+fn check_field(
     cx: &Context<'_>,
     type_: &Type,
     field: &Field,
@@ -33,7 +34,8 @@ fn one(
     let shown = format!("{}.{}", type_.name, field.name);
     let Some(document) = cx.bundle.schema(schema) else {
         let message = format!("`{shown}` is always empty: there is no schema `{schema}`");
-        let finding = Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/schema"));
+        let finding =
+            Diagnostic::new(code::SYNTHETIC, message).at_pointer(format!("{pointer}/synthetic/schema"));
         let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);
         return Some(match suggest::nearest_path(schema, paths) {
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
@@ -42,11 +44,12 @@ fn one(
     };
     let mut places = vec![(schema.to_string(), &*document.value)];
     for step in sub_attr.split('.') {
-        let next: Vec<_> = places.iter().flat_map(|(path, at)| step_to(cx, path, at, step, 0)).collect();
+        let next: Vec<_> =
+            places.iter().flat_map(|(path, at)| field_schemas(cx, path, at, step, 0)).collect();
         if next.is_empty() {
             let message = format!("`{shown}` is always empty: `{schema}` has no field `{sub_attr}`");
             let finding =
-                Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/subAttr"));
+                Diagnostic::new(code::SYNTHETIC, message).at_pointer(format!("{pointer}/synthetic/subAttr"));
             let fields = places.iter().filter_map(|(_, at)| at.get("properties").and_then(Value::as_map));
             let fields = fields.flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()));
             return Some(match suggest::nearest(step, fields) {
@@ -60,18 +63,18 @@ fn one(
 }
 
 /// The schemas of the field `step` of values of `schema`, in list items and in all alternatives.
-pub fn step_to<'b>(
+pub fn field_schemas<'b>(
     cx: &Context<'b>,
     path: &str,
     schema: &'b Value,
     step: &str,
     depth: usize,
 ) -> Vec<(String, &'b Value)> {
-    const DEEPEST: usize = 12;
-    let Some(map) = schema.as_map().filter(|_| depth < DEEPEST) else { return Vec::new() };
+    const MAX_DEPTH: usize = 12;
+    let Some(map) = schema.as_map().filter(|_| depth < MAX_DEPTH) else { return Vec::new() };
     let mut found = Vec::new();
-    if let Some((path, target)) = follow(cx, path, map) {
-        return step_to(cx, &path, target, step, depth + 1);
+    if let Some((path, target)) = resolve_ref(cx, path, map) {
+        return field_schemas(cx, &path, target, step, depth + 1);
     }
     if let Some(field) = map.get("properties").and_then(|properties| properties.get(step)) {
         found.push((path.to_owned(), field));
@@ -80,10 +83,10 @@ pub fn step_to<'b>(
         match map.get(key) {
             Some(Value::List(branches)) => {
                 for branch in branches {
-                    found.extend(step_to(cx, path, branch, step, depth + 1));
+                    found.extend(field_schemas(cx, path, branch, step, depth + 1));
                 }
             }
-            Some(branch) => found.extend(step_to(cx, path, branch, step, depth + 1)),
+            Some(branch) => found.extend(field_schemas(cx, path, branch, step, depth + 1)),
             None => {}
         }
     }
@@ -91,10 +94,12 @@ pub fn step_to<'b>(
 }
 
 /// The target of a schema that is a `$ref`, and its file.
-pub fn follow<'b>(cx: &Context<'b>, path: &str, map: &Map) -> Option<(String, &'b Value)> {
+pub fn resolve_ref<'b>(cx: &Context<'b>, path: &str, map: &Map) -> Option<(String, &'b Value)> {
     let reference = map.get("$ref")?.as_str()?;
-    match reference::target(cx.bundle, path, reference) {
-        Target::Place(place) => Some((place.file.to_owned(), place.value)),
-        Target::Outside | Target::NoFile(_) | Target::NoPlace(..) | Target::NoSchema(_) => None,
+    match reference::resolve(cx.bundle, path, reference) {
+        RefTarget::Schema(place) => Some((place.file.to_owned(), place.value)),
+        RefTarget::External | RefTarget::NoFile(_) | RefTarget::NoValue(..) | RefTarget::NotASchema(_) => {
+            None
+        }
     }
 }

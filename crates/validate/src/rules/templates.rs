@@ -2,7 +2,7 @@
 //! `{{` for other programs.
 
 use qontract_bundle::{Backref, Resource, Value};
-use qontract_diagnostics::{Diagnostic, Span, code, counted};
+use qontract_diagnostics::{Diagnostic, Span, code, pluralize};
 use qontract_template::{Dialect, Source, SyntaxError, check_syntax, entry_dialect};
 use rayon::prelude::*;
 
@@ -14,7 +14,10 @@ const ENTRIES: &str = "openshiftResources";
 /// Checks all templates.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let named = cx.bundle.resources().par_iter().filter(|resource| !resource.backrefs.is_empty());
-    named.filter(|resource| has_tag(&resource.content)).filter_map(|resource| one(cx, resource)).collect()
+    named
+        .filter(|resource| has_tag(&resource.content))
+        .filter_map(|resource| check_template(cx, resource))
+        .collect()
 }
 
 /// Whether a text contains the start of a tag of either dialect.
@@ -27,7 +30,7 @@ fn has_tag(text: &str) -> bool {
 ///
 /// The template is parsed before the entries are looked up: most templates are valid, and entries are in many
 /// files.
-fn one(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
+fn check_template(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().find_map(|dialect| {
         let error = check_syntax(&Source::new(&resource.path, &resource.content).dialect(dialect)).err()?;
         let rendering =
@@ -38,7 +41,7 @@ fn one(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
             0 => format!("rendered for {first}"),
             more => format!(
                 "rendered for {first} and {}",
-                counted(more, "other entry").replace("entrys", "entries")
+                pluralize(more, "other entry").replace("entrys", "entries")
             ),
         };
         let file = cx.layout.resource(&resource.path);

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use qontract_diagnostics::{Diagnostic, Place, code};
+use qontract_diagnostics::{Diagnostic, DiagnosticLocation, code};
 
+use crate::display::all_of;
 use crate::keywords;
-use crate::links::{Item, What};
-use crate::words::all_of;
+use crate::links::{LinkKind, ListItem};
 use crate::{Context, FileLinks};
 
 /// A value that occurs more than once, with the places where it does, in the order of files.
-pub struct Repeated<'a> {
+pub struct RepeatedValue<'a> {
     /// The field.
     pub field: &'a str,
     /// The value, as JSON.
@@ -20,25 +20,25 @@ pub struct Repeated<'a> {
 }
 
 /// Items of one list that have the same identifier.
-pub struct Twins<'a> {
+pub struct DuplicateItems<'a> {
     /// The datafile.
     pub path: &'a str,
     /// The first of the items.
-    pub item: &'a Item<'a>,
+    pub item: &'a ListItem<'a>,
     /// Index and JSON pointer of each item.
     pub places: Vec<(usize, &'a str)>,
 }
 
 /// All values that are not unique, in the order of their first occurrence.
-pub fn repeated<'a>(files: &'a [FileLinks<'a>]) -> Vec<Repeated<'a>> {
+pub fn repeated_values<'a>(files: &'a [FileLinks<'a>]) -> Vec<RepeatedValue<'a>> {
     let mut known: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    let mut groups: Vec<Repeated<'a>> = Vec::new();
+    let mut groups: Vec<RepeatedValue<'a>> = Vec::new();
     for FileLinks { path, links } in files {
         for link in links {
-            let What::Unique { type_name, field, value } = &link.what else { continue };
+            let LinkKind::Unique { type_name, field, value } = &link.kind else { continue };
             let place = (*path, link.pointer.as_str());
             let group = *known.entry((type_name, field, value)).or_insert_with(|| {
-                groups.push(Repeated { field, value, places: Vec::new() });
+                groups.push(RepeatedValue { field, value, places: Vec::new() });
                 groups.len() - 1
             });
             groups[group].places.push(place);
@@ -49,18 +49,21 @@ pub fn repeated<'a>(files: &'a [FileLinks<'a>]) -> Vec<Repeated<'a>> {
 }
 
 /// All list items that share an identifier with another item of their list, in the order of files.
-pub fn twins<'a>(files: &'a [FileLinks<'a>], include: impl Fn(&Item<'_>) -> bool) -> Vec<Twins<'a>> {
+pub fn duplicate_items<'a>(
+    files: &'a [FileLinks<'a>],
+    include: impl Fn(&ListItem<'_>) -> bool,
+) -> Vec<DuplicateItems<'a>> {
     let mut all = Vec::new();
     for FileLinks { path, links } in files {
         let mut known: BTreeMap<(&str, &str, &[&str]), usize> = BTreeMap::new();
-        let mut groups: Vec<Twins<'a>> = Vec::new();
+        let mut groups: Vec<DuplicateItems<'a>> = Vec::new();
         for link in links {
-            let What::Item(item) = &link.what else { continue };
+            let LinkKind::Item(item) = &link.kind else { continue };
             if !include(item) {
                 continue;
             }
             let group = *known.entry((&item.list, item.identifier, &item.fields)).or_insert_with(|| {
-                groups.push(Twins { path, item, places: Vec::new() });
+                groups.push(DuplicateItems { path, item, places: Vec::new() });
                 groups.len() - 1
             });
             groups[group].places.push((item.index, link.pointer.as_str()));
@@ -72,7 +75,7 @@ pub fn twins<'a>(files: &'a [FileLinks<'a>], include: impl Fn(&Item<'_>) -> bool
 
 /// Checks all unique values.
 pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
-    let everywhere = repeated(files).into_iter().map(|group| {
+    let everywhere = repeated_values(files).into_iter().map(|group| {
         let [(first, first_at), (second, second_at), rest @ ..] = group.places.as_slice() else {
             unreachable!("a group has at least two places")
         };
@@ -80,7 +83,7 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let message = format!("the value `{value}` of `{}` is used twice", group.field);
         let mut finding = Diagnostic::new(code::NOT_UNIQUE, message)
             .in_file(cx.layout.datafile(second))
-            .about(*second_at)
+            .at_pointer(*second_at)
             .label("must be unique across all data")
             .note_in("first used here", place(cx, first, first_at));
         for (path, at) in rest {
@@ -88,8 +91,8 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         }
         finding
     });
-    let in_lists = twins(files, |_| true).into_iter().map(|group| {
-        let Twins { path, item, places } = group;
+    let in_lists = duplicate_items(files, |_| true).into_iter().map(|group| {
+        let DuplicateItems { path, item, places } = group;
         let [(_, first), (_, second), rest @ ..] = places.as_slice() else {
             unreachable!("a group has at least two places")
         };
@@ -99,11 +102,12 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
             let mut fields = group.item.fields.iter();
             fields.find(|field| item.is_some_and(|item| item.get(field).is_some())).copied()
         };
-        let at = |at: &str| present(at).map_or_else(|| at.to_owned(), |field| keywords::below(at, field));
+        let at =
+            |at: &str| present(at).map_or_else(|| at.to_owned(), |field| keywords::child_pointer(at, field));
         let message = format!("two items of the list have the same {}", all_of(item.fields.iter()));
         let mut finding = Diagnostic::new(code::NOT_UNIQUE_IN_LIST, message)
             .in_file(cx.layout.datafile(path))
-            .about(at(second))
+            .at_pointer(at(second))
             .note_in("first used here", place(cx, path, &at(first)));
         for (_, other) in rest {
             finding = finding.note_in("also used here", place(cx, path, &at(other)));
@@ -114,6 +118,6 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
 }
 
 /// A place in a datafile.
-fn place(cx: &Context<'_>, path: &str, pointer: &str) -> Place {
-    Place { file: cx.layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
+fn place(cx: &Context<'_>, path: &str, pointer: &str) -> DiagnosticLocation {
+    DiagnosticLocation { file: cx.layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }

@@ -5,31 +5,43 @@
 
 use qontract_bundle::{Map, Value};
 
-use super::compile::Compiled;
-use super::memo::Memo;
-use super::own;
-use super::parts::{self, Step, each};
-use super::rule::{Keyword, Node, NodeId, Own, Rule};
-use crate::failure::{Failure, Wrong};
+use super::applicators::{self, PartStep, visit_parts};
+use super::assertions;
+use super::compile::CompiledSchemas;
+use super::key_cache::KeyCheckCache;
+use super::rule::{Assertion, Keyword, KeywordRule, NodeId, SchemaNode};
+use crate::failure::{FailureKind, SchemaFailure};
 use crate::keywords;
-use crate::pattern::TooCostly;
+use crate::pattern::BacktrackLimitError;
 
 /// Base limit of schema applications for a document, whatever its size.
-const STEPS: u64 = 2_000_000;
+const MAX_STEPS: u64 = 2_000_000;
 /// Additional schema applications for each value in the document.
 const STEPS_PER_VALUE: u64 = 256;
 /// Maximum nesting depth of schema applications. Python's recursion limit is lower.
-const DEEPEST: usize = 500;
+const MAX_DEPTH: usize = 500;
 /// Maximum number of failures of a document, including those of alternatives.
-const FAILURES: usize = 1_000_000;
+const MAX_FAILURES: usize = 1_000_000;
 
 /// All failures of `value` against `node`.
-pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value, memo: &mut Memo) -> Vec<Failure> {
-    let mut run = Run { compiled, memo, left: STEPS, root: Some(value), depth: 0, kept: 0 };
+pub fn failures(
+    compiled: &CompiledSchemas<'_>,
+    node: NodeId,
+    value: &Value,
+    memo: &mut KeyCheckCache,
+) -> Vec<SchemaFailure> {
+    let mut run = Evaluation {
+        compiled,
+        cache: memo,
+        steps_left: MAX_STEPS,
+        root: Some(value),
+        depth: 0,
+        failure_count: 0,
+    };
     let mut found = Vec::new();
-    let stop = match run.fits(node, value) {
+    let stop = match run.is_valid(node, value) {
         Ok(true) => return found,
-        Ok(false) | Err(Stop::Costly) => {
+        Ok(false) | Err(CheckAbort::CostlyPattern) => {
             run.depth = 0;
             match run.collect(node, value, &mut String::new(), &mut found) {
                 Ok(()) => return found,
@@ -38,78 +50,78 @@ pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value, memo: &mut
         }
         Err(stop) => stop,
     };
-    let wrong = match stop {
-        Stop::Many => Wrong::TooMany,
-        Stop::Complex | Stop::Costly => Wrong::TooComplex,
+    let kind = match stop {
+        CheckAbort::TooManyFailures => FailureKind::TooMany,
+        CheckAbort::TooComplex | CheckAbort::CostlyPattern => FailureKind::TooComplex,
     };
-    let Node { file, pointer, .. } = &compiled.nodes[node];
+    let SchemaNode { file, pointer, .. } = &compiled.nodes[node];
     let keyword = Some(((*file).to_owned(), format!("{pointer}/")));
-    vec![Failure { pointer: String::new(), keyword, wrong }]
+    vec![SchemaFailure { pointer: String::new(), keyword, kind }]
 }
 
 /// The reason a check was aborted.
 #[derive(Debug)]
-pub enum Stop {
+pub enum CheckAbort {
     /// A pattern exceeded the backtracking limit.
-    Costly,
+    CostlyPattern,
     /// The step or depth limit was exceeded.
-    Complex,
+    TooComplex,
     /// The failure limit was exceeded.
-    Many,
+    TooManyFailures,
 }
 
-impl From<TooCostly> for Stop {
-    fn from(_: TooCostly) -> Self {
-        Stop::Costly
+impl From<BacktrackLimitError> for CheckAbort {
+    fn from(_: BacktrackLimitError) -> Self {
+        CheckAbort::CostlyPattern
     }
 }
 
-struct Run<'c, 'v> {
-    compiled: &'c Compiled<'c>,
-    memo: &'c mut Memo,
+struct Evaluation<'c, 'v> {
+    compiled: &'c CompiledSchemas<'c>,
+    cache: &'c mut KeyCheckCache,
     /// Number of steps left.
-    left: u64,
+    steps_left: u64,
     /// The document, until the steps for its size have been added.
     root: Option<&'v Value>,
     depth: usize,
     /// Number of failures so far.
-    kept: usize,
+    failure_count: usize,
 }
 
-impl Run<'_, '_> {
-    fn step(&mut self, cost: usize) -> Result<(), Stop> {
+impl Evaluation<'_, '_> {
+    fn step(&mut self, cost: usize) -> Result<(), CheckAbort> {
         self.spend(cost as u64)
     }
 
-    fn spend(&mut self, cost: u64) -> Result<(), Stop> {
-        if cost > self.left {
+    fn spend(&mut self, cost: u64) -> Result<(), CheckAbort> {
+        if cost > self.steps_left {
             // Large documents get more steps. The size is counted only when the base limit is used up.
-            let root = self.root.take().ok_or(Stop::Complex)?;
-            self.left += STEPS_PER_VALUE * own::count(root) as u64;
+            let root = self.root.take().ok_or(CheckAbort::TooComplex)?;
+            self.steps_left += STEPS_PER_VALUE * assertions::count(root) as u64;
             return self.spend(cost);
         }
-        self.left -= cost;
+        self.steps_left -= cost;
         Ok(())
     }
 
-    fn enter(&mut self) -> Result<(), Stop> {
+    fn enter(&mut self) -> Result<(), CheckAbort> {
         self.depth += 1;
-        if self.depth > DEEPEST { Err(Stop::Complex) } else { self.step(1) }
+        if self.depth > MAX_DEPTH { Err(CheckAbort::TooComplex) } else { self.step(1) }
     }
 
     /// Whether `value` is valid against `node`.
-    fn fits(&mut self, node: NodeId, value: &Value) -> Result<bool, Stop> {
+    fn is_valid(&mut self, node: NodeId, value: &Value) -> Result<bool, CheckAbort> {
         self.enter()?;
         let compiled = self.compiled;
         let mut fits = true;
         for Keyword { rule, .. } in &compiled.nodes[node].rules {
             fits = match rule {
-                Rule::Own(own) => self.keeps(own, value)?,
-                Rule::Parts(parts) => {
-                    self.step(parts::cost(parts, value))?;
-                    each(parts, value, &mut |_, part, node| self.fits(node, part))?
+                KeywordRule::Assertion(own) => self.assertion_holds(own, value)?,
+                KeywordRule::Subschemas(parts) => {
+                    self.step(applicators::cost(parts, value))?;
+                    visit_parts(parts, value, &mut |_, part, node| self.is_valid(node, part))?
                 }
-                other => self.holds(other, value)?,
+                other => self.applicator_holds(other, value)?,
             };
             if !fits {
                 break;
@@ -120,44 +132,44 @@ impl Run<'_, '_> {
     }
 
     /// Whether a rule about alternatives, items or names holds.
-    fn holds(&mut self, rule: &Rule<'_>, value: &Value) -> Result<bool, Stop> {
+    fn applicator_holds(&mut self, rule: &KeywordRule<'_>, value: &Value) -> Result<bool, CheckAbort> {
         match rule {
-            Rule::AnyOf(nodes) => self.any(nodes, value),
-            Rule::OneOf(nodes) => {
+            KeywordRule::AnyOf(nodes) => self.any_valid(nodes, value),
+            KeywordRule::OneOf(nodes) => {
                 let mut count = 0;
                 for node in nodes {
-                    count += usize::from(self.fits(*node, value)?);
+                    count += usize::from(self.is_valid(*node, value)?);
                     if count > 1 {
                         break;
                     }
                 }
                 Ok(count == 1)
             }
-            Rule::Not(node) => Ok(!self.fits(*node, value)?),
-            Rule::Contains(node) => {
+            KeywordRule::Not(node) => Ok(!self.is_valid(*node, value)?),
+            KeywordRule::Contains(node) => {
                 let Some(items) = value.as_list() else { return Ok(true) };
                 for item in items {
-                    if self.fits(*node, item)? {
+                    if self.is_valid(*node, item)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Rule::Names(node) => {
+            KeywordRule::PropertyNames(node) => {
                 for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
-                    if !self.fits(*node, &Value::str(name.as_str()))? {
+                    if !self.is_valid(*node, &Value::str(name.as_str()))? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Rule::Own(_) | Rule::Parts(_) => Ok(true),
+            KeywordRule::Assertion(_) | KeywordRule::Subschemas(_) => Ok(true),
         }
     }
 
-    fn any(&mut self, nodes: &[NodeId], value: &Value) -> Result<bool, Stop> {
+    fn any_valid(&mut self, nodes: &[NodeId], value: &Value) -> Result<bool, CheckAbort> {
         for node in nodes {
-            if self.fits(*node, value)? {
+            if self.is_valid(*node, value)? {
                 return Ok(true);
             }
         }
@@ -170,27 +182,27 @@ impl Run<'_, '_> {
         node: NodeId,
         value: &Value,
         pointer: &mut String,
-        found: &mut Vec<Failure>,
-    ) -> Result<(), Stop> {
+        found: &mut Vec<SchemaFailure>,
+    ) -> Result<(), CheckAbort> {
         self.enter()?;
         let compiled = self.compiled;
         let node = &compiled.nodes[node];
         for keyword in &node.rules {
             let depth = self.depth;
             let (before, length) = (found.len(), pointer.len());
-            match self.wrongs(keyword, value, pointer, found) {
+            match self.keyword_failures(keyword, value, pointer, found) {
                 Ok(wrongs) => {
-                    self.keep(wrongs.iter().map(size).sum())?;
+                    self.count_failures(wrongs.iter().map(failure_weight).sum())?;
                     found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
                 }
                 // Report the aborted pattern at the innermost value that is known.
-                Err(Stop::Costly) => {
+                Err(CheckAbort::CostlyPattern) => {
                     self.depth = depth;
                     found.truncate(before);
                     pointer.truncate(length);
-                    found.push(failure(node, keyword, pointer, Wrong::CostlyPattern));
+                    found.push(failure(node, keyword, pointer, FailureKind::CostlyPattern));
                 }
-                Err(stop @ (Stop::Complex | Stop::Many)) => return Err(stop),
+                Err(stop @ (CheckAbort::TooComplex | CheckAbort::TooManyFailures)) => return Err(stop),
             }
         }
         self.depth -= 1;
@@ -198,23 +210,27 @@ impl Run<'_, '_> {
     }
 
     /// The failures of `value` itself; failures of its parts are added to `found`.
-    fn wrongs(
+    fn keyword_failures(
         &mut self,
         keyword: &Keyword<'_>,
         value: &Value,
         pointer: &mut String,
-        found: &mut Vec<Failure>,
-    ) -> Result<Vec<Wrong>, Stop> {
+        found: &mut Vec<SchemaFailure>,
+    ) -> Result<Vec<FailureKind>, CheckAbort> {
         match &keyword.rule {
-            Rule::Own(own) => Ok(if self.keeps(own, value)? { Vec::new() } else { own::wrong(own, value)? }),
-            Rule::Parts(parts) => {
-                self.step(parts::cost(parts, value))?;
-                each(parts, value, &mut |step, part, node| {
+            KeywordRule::Assertion(own) => Ok(if self.assertion_holds(own, value)? {
+                Vec::new()
+            } else {
+                assertions::assertion_failures(own, value)?
+            }),
+            KeywordRule::Subschemas(parts) => {
+                self.step(applicators::cost(parts, value))?;
+                visit_parts(parts, value, &mut |step, part, node| {
                     let length = pointer.len();
                     match step {
-                        Step::Here => {}
-                        Step::Field(name) => keywords::push(pointer, name),
-                        Step::Item(index) => keywords::push(pointer, &index.to_string()),
+                        PartStep::Here => {}
+                        PartStep::Field(name) => keywords::push_token(pointer, name),
+                        PartStep::Item(index) => keywords::push_token(pointer, &index.to_string()),
                     }
                     self.collect(node, part, pointer, found)?;
                     pointer.truncate(length);
@@ -222,86 +238,101 @@ impl Run<'_, '_> {
                 })?;
                 Ok(Vec::new())
             }
-            Rule::AnyOf(nodes) if self.any(nodes, value)? => Ok(Vec::new()),
-            Rule::AnyOf(nodes) => Ok(vec![self.no_branch(nodes, value, pointer)?]),
-            Rule::OneOf(nodes) => {
+            KeywordRule::AnyOf(nodes) if self.any_valid(nodes, value)? => Ok(Vec::new()),
+            KeywordRule::AnyOf(nodes) => Ok(vec![self.no_branch(nodes, value, pointer)?]),
+            KeywordRule::OneOf(nodes) => {
                 let mut fitting = Vec::new();
                 for (index, node) in nodes.iter().enumerate() {
-                    fitting.extend(self.fits(*node, value)?.then_some(index));
+                    fitting.extend(self.is_valid(*node, value)?.then_some(index));
                 }
                 match fitting.len() {
                     0 => Ok(vec![self.no_branch(nodes, value, pointer)?]),
                     1 => Ok(Vec::new()),
-                    _ => Ok(vec![Wrong::ManyBranches(fitting)]),
+                    _ => Ok(vec![FailureKind::ManyBranches(fitting)]),
                 }
             }
-            Rule::Names(node) => {
+            KeywordRule::PropertyNames(node) => {
                 for name in value.as_map().into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str()) {
                     let mut of_name = Vec::new();
                     self.collect(*node, &Value::str(name), pointer, &mut of_name)?;
                     // Report only the first failure of a name.
-                    if let Some(Failure { keyword, wrong, .. }) = of_name.into_iter().next() {
-                        let wrong = Wrong::Name(name.to_owned(), Box::new(wrong));
-                        found.push(Failure { pointer: keywords::below(pointer, name), keyword, wrong });
+                    if let Some(SchemaFailure { keyword, kind: wrong, .. }) = of_name.into_iter().next() {
+                        let wrong = FailureKind::FieldName(name.to_owned(), Box::new(wrong));
+                        found.push(SchemaFailure {
+                            pointer: keywords::child_pointer(pointer, name),
+                            keyword,
+                            kind: wrong,
+                        });
                     }
                 }
                 Ok(Vec::new())
             }
-            Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
-            Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
-            Rule::Contains(node) => {
+            KeywordRule::Not(_) | KeywordRule::Contains(_)
+                if self.applicator_holds(&keyword.rule, value)? =>
+            {
+                Ok(Vec::new())
+            }
+            KeywordRule::Not(_) => Ok(vec![FailureKind::Forbidden]),
+            KeywordRule::Contains(node) => {
                 // Mostly a certain value is required: name it in the message.
                 let allowed =
                     self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
-                        Rule::Own(Own::Const(_, allowed) | Own::Enum(_, allowed)) => Some(allowed.clone()),
+                        KeywordRule::Assertion(
+                            Assertion::Const(_, allowed) | Assertion::Enum(_, allowed),
+                        ) => Some(allowed.clone()),
                         _ => None,
                     });
-                let other = || Wrong::Count("no item of the required kind".to_owned());
-                Ok(vec![allowed.map_or_else(other, Wrong::NotContained)])
+                let other = || FailureKind::Count("no item of the required kind".to_owned());
+                Ok(vec![allowed.map_or_else(other, FailureKind::NotContained)])
             }
         }
     }
 
-    fn no_branch(&mut self, nodes: &[NodeId], value: &Value, pointer: &mut String) -> Result<Wrong, Stop> {
+    fn no_branch(
+        &mut self,
+        nodes: &[NodeId],
+        value: &Value,
+        pointer: &mut String,
+    ) -> Result<FailureKind, CheckAbort> {
         let mut branches = Vec::new();
         for node in nodes {
             let mut of_branch = Vec::new();
             self.collect(*node, value, pointer, &mut of_branch)?;
             branches.push(of_branch);
         }
-        Ok(Wrong::NoBranch(branches))
+        Ok(FailureKind::NoBranch(branches))
     }
 
     /// Counts failures against the limit.
-    fn keep(&mut self, failures: usize) -> Result<(), Stop> {
-        self.kept += failures;
-        if self.kept > FAILURES { Err(Stop::Many) } else { Ok(()) }
+    fn count_failures(&mut self, failures: usize) -> Result<(), CheckAbort> {
+        self.failure_count += failures;
+        if self.failure_count > MAX_FAILURES { Err(CheckAbort::TooManyFailures) } else { Ok(()) }
     }
 
     /// Whether an assertion holds for `value`; cached if it depends on the keys of a map only.
-    fn keeps(&mut self, own: &Own<'_>, value: &Value) -> Result<bool, Stop> {
-        self.step(own::cost(own, value))?;
-        let keeps = || own::keeps(own, value);
-        Ok(match value.as_map().filter(|_| own::is_told_by_keys(own)) {
-            Some(map) => self.memo.keeps(own, map, keeps)?,
+    fn assertion_holds(&mut self, own: &Assertion<'_>, value: &Value) -> Result<bool, CheckAbort> {
+        self.step(assertions::cost(own, value))?;
+        let keeps = || assertions::holds(own, value);
+        Ok(match value.as_map().filter(|_| assertions::depends_on_keys_only(own)) {
+            Some(map) => self.cache.get_or_check(own, map, keeps)?,
             None => keeps()?,
         })
     }
 }
 
-fn failure(node: &Node<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: Wrong) -> Failure {
+fn failure(node: &SchemaNode<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: FailureKind) -> SchemaFailure {
     let at = if keyword.name.is_empty() {
         node.pointer.clone()
     } else {
-        keywords::below(&node.pointer, keyword.name)
+        keywords::child_pointer(&node.pointer, keyword.name)
     };
-    Failure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), wrong }
+    SchemaFailure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), kind: wrong }
 }
 
 /// The number of failures that a failure counts for.
-fn size(wrong: &Wrong) -> usize {
+fn failure_weight(wrong: &FailureKind) -> usize {
     match wrong {
-        Wrong::Unknown(names) => names.len(),
+        FailureKind::UnknownFields(names) => names.len(),
         _ => 1,
     }
 }

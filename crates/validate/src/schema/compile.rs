@@ -8,114 +8,119 @@ use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Map, Value};
 
-use super::form;
-use super::format::Format;
-use super::loops::{self, Loop};
+use super::format::StringFormat;
+use super::metaschema;
 use super::numbers;
-use super::reference::{self, Place, Target};
-use super::rule::{Counted, Keyword, Node, NodeId, Others, Own, Parts, Rule};
-use crate::failure::Allowed;
-use crate::keywords::{self, below};
-use crate::pattern::{BadPattern, Pattern};
+use super::ref_cycles::{self, RefCycle};
+use super::reference::{self, RefTarget, SchemaLocation};
+use super::rule::{
+    AdditionalFields, Assertion, CountedUnit, Keyword, KeywordRule, NodeId, SchemaNode, Subschemas,
+};
+use crate::failure::AllowedValues;
+use crate::keywords::{self, child_pointer};
+use crate::pattern::{Pattern, PatternError};
 use crate::tree;
 
 use super::Formats;
 
 /// A compiled pattern, or its error.
-pub type Tried = Result<Arc<Pattern>, BadPattern>;
+pub type CompiledPattern = Result<Arc<Pattern>, PatternError>;
 
 /// The compiled schemas of a bundle.
 #[derive(Debug, Default)]
-pub struct Compiled<'b> {
+pub struct CompiledSchemas<'b> {
     /// All schemas and subschemas.
-    pub nodes: Vec<Node<'b>>,
+    pub nodes: Vec<SchemaNode<'b>>,
     /// All patterns.
-    pub patterns: BTreeMap<&'b str, Tried>,
+    pub patterns: BTreeMap<&'b str, CompiledPattern>,
     /// The targets of references, by file and JSON pointer.
-    pub referred: BTreeMap<&'b str, BTreeMap<String, Place<'b>>>,
+    pub ref_targets: BTreeMap<&'b str, BTreeMap<String, SchemaLocation<'b>>>,
     /// Cycles of references that never descend into a value.
-    pub loops: Vec<Loop>,
+    pub ref_cycles: Vec<RefCycle>,
     /// Nodes by the file and memory address of their schema.
-    known: HashMap<(&'b str, usize), NodeId>,
+    node_ids: HashMap<(&'b str, usize), NodeId>,
 }
 
-impl<'b> Compiled<'b> {
+impl<'b> CompiledSchemas<'b> {
     /// Compiles all schemas of `bundle`.
     pub fn new(bundle: &'b Bundle, formats: Formats) -> Self {
-        let mut compiler = Compiler { bundle, formats, compiled: Compiled::default(), pending: Vec::new() };
+        let mut compiler =
+            SchemaCompiler { bundle, formats, compiled: CompiledSchemas::default(), pending: Vec::new() };
         for schema in bundle.schemas() {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
-            compiler.node(Place { file, pointer: String::new(), value: root });
+            compiler.intern_node(SchemaLocation { file, pointer: String::new(), value: root });
             // Also where draft 6 does not look: siblings of a `$ref`, and unused definitions.
-            keywords::each_schema(root, &mut String::new(), &mut |map, pointer| {
+            keywords::visit_schemas(root, &mut String::new(), &mut |map, pointer| {
                 compiler.patterns(map);
                 compiler.inline(file, map, pointer);
             });
         }
-        compiler.finish();
+        compiler.compile_pending();
         let mut compiled = compiler.compiled;
-        compiled.loops = loops::cut(&mut compiled.nodes);
+        compiled.ref_cycles = ref_cycles::remove_ref_cycles(&mut compiled.nodes);
         compiled
     }
 
     /// The node of a schema in `file`.
-    pub fn node(&self, file: &'b str, schema: &'b Value) -> Option<NodeId> {
-        self.known.get(&(file, std::ptr::from_ref(schema).addr())).copied()
+    pub fn node_of(&self, file: &'b str, schema: &'b Value) -> Option<NodeId> {
+        self.node_ids.get(&(file, std::ptr::from_ref(schema).addr())).copied()
     }
 }
 
-struct Compiler<'b> {
+struct SchemaCompiler<'b> {
     bundle: &'b Bundle,
     formats: Formats,
-    compiled: Compiled<'b>,
+    compiled: CompiledSchemas<'b>,
     pending: Vec<(NodeId, &'b Value)>,
 }
 
-impl<'b> Compiler<'b> {
+impl<'b> SchemaCompiler<'b> {
     /// Interns the node of a schema, by its file and memory address. Its rules are compiled later, so that
     /// schemas may refer to each other.
-    fn node(&mut self, place: Place<'b>) -> NodeId {
+    fn intern_node(&mut self, place: SchemaLocation<'b>) -> NodeId {
         let next = self.compiled.nodes.len();
         let key = (place.file, std::ptr::from_ref(place.value).addr());
-        let id = *self.compiled.known.entry(key).or_insert(next);
+        let id = *self.compiled.node_ids.entry(key).or_insert(next);
         if id == next {
-            let Place { file, pointer, value } = place;
-            self.compiled.nodes.push(Node { file, pointer, rules: Vec::new() });
+            let SchemaLocation { file, pointer, value } = place;
+            self.compiled.nodes.push(SchemaNode { file, pointer, rules: Vec::new() });
             self.pending.push((id, value));
         }
         id
     }
 
     /// Compiles the rules of all nodes that were interned and have none yet.
-    fn finish(&mut self) {
+    fn compile_pending(&mut self) {
         while let Some((id, schema)) = self.pending.pop() {
-            let Node { file, pointer, .. } = &self.compiled.nodes[id];
-            let at = At { file, pointer: pointer.clone() };
+            let SchemaNode { file, pointer, .. } = &self.compiled.nodes[id];
+            let at = KeywordLocation { file, pointer: pointer.clone() };
             self.compiled.nodes[id].rules = self.rules(&at, schema);
         }
     }
 
-    fn rules(&mut self, at: &At<'b>, schema: &'b Value) -> Vec<Keyword<'b>> {
+    fn rules(&mut self, at: &KeywordLocation<'b>, schema: &'b Value) -> Vec<Keyword<'b>> {
         let map = match schema {
-            Value::Bool(false) => return vec![Keyword { name: "", rule: Rule::Own(Own::Forbidden) }],
+            Value::Bool(false) => {
+                return vec![Keyword { name: "", rule: KeywordRule::Assertion(Assertion::Forbidden) }];
+            }
             Value::Map(map) => map,
             _ => return Vec::new(),
         };
         self.patterns(map);
         self.inline(at.file, map, &at.pointer);
         if let Some(reference) = map.get("$ref") {
-            let target = reference.as_str().map(|written| reference::target(self.bundle, at.file, written));
-            let Some(Target::Place(place)) = target else { return Vec::new() };
-            let referred = self.compiled.referred.entry(place.file).or_default();
+            let target = reference.as_str().map(|written| reference::resolve(self.bundle, at.file, written));
+            let Some(RefTarget::Schema(place)) = target else { return Vec::new() };
+            let referred = self.compiled.ref_targets.entry(place.file).or_default();
             referred.entry(place.pointer.clone()).or_insert_with(|| place.clone());
-            let rule = Rule::Parts(Parts::Whole(self.node(place)));
+            let rule = KeywordRule::Subschemas(Subschemas::Ref(self.intern_node(place)));
             return vec![Keyword { name: "$ref", rule }];
         }
         let mut rules = Vec::new();
         for (key, value) in map.iter() {
-            if form::fault(key.as_str(), value).is_none() {
-                let at = At { file: at.file, pointer: below(&at.pointer, key.as_str()) };
+            if metaschema::fault(key.as_str(), value).is_none() {
+                let at = KeywordLocation { file: at.file, pointer: child_pointer(&at.pointer, key.as_str()) };
                 let found = self.keyword(&at, key.as_str(), value, map).into_iter();
                 rules.extend(found.map(|rule| Keyword { name: key.as_str(), rule }));
             }
@@ -124,43 +129,59 @@ impl<'b> Compiler<'b> {
     }
 
     /// Compiles a keyword of the schema `whole`.
-    fn keyword(&mut self, at: &At<'b>, key: &'b str, value: &'b Value, whole: &'b Map) -> Vec<Rule<'b>> {
-        if let Some(own) = self.own(key, value, whole) {
-            return vec![Rule::Own(own)];
+    fn keyword(
+        &mut self,
+        at: &KeywordLocation<'b>,
+        key: &'b str,
+        value: &'b Value,
+        whole: &'b Map,
+    ) -> Vec<KeywordRule<'b>> {
+        if let Some(own) = self.assertion(key, value, whole) {
+            return vec![KeywordRule::Assertion(own)];
         }
         vec![match (key, value) {
-            ("allOf", Value::List(items)) => Rule::Parts(Parts::All(self.list(at, items))),
-            ("anyOf", Value::List(items)) => Rule::AnyOf(self.list(at, items)),
-            ("oneOf", Value::List(items)) => Rule::OneOf(self.list(at, items)),
-            ("items", Value::List(items)) => Rule::Parts(Parts::Each(self.list(at, items))),
-            ("items", schema) => Rule::Parts(Parts::Items(self.node(at.place(schema)))),
-            ("not", schema) => Rule::Not(self.node(at.place(schema))),
-            ("contains", schema) => Rule::Contains(self.node(at.place(schema))),
-            ("propertyNames", schema) => Rule::Names(self.node(at.place(schema))),
-            ("properties", Value::Map(fields)) => Rule::Parts(Parts::Fields(self.by_name(at, fields))),
+            ("allOf", Value::List(items)) => KeywordRule::Subschemas(Subschemas::AllOf(self.list(at, items))),
+            ("anyOf", Value::List(items)) => KeywordRule::AnyOf(self.list(at, items)),
+            ("oneOf", Value::List(items)) => KeywordRule::OneOf(self.list(at, items)),
+            ("items", Value::List(items)) => {
+                KeywordRule::Subschemas(Subschemas::PositionalItems(self.list(at, items)))
+            }
+            ("items", schema) => {
+                KeywordRule::Subschemas(Subschemas::Items(self.intern_node(at.place(schema))))
+            }
+            ("not", schema) => KeywordRule::Not(self.intern_node(at.place(schema))),
+            ("contains", schema) => KeywordRule::Contains(self.intern_node(at.place(schema))),
+            ("propertyNames", schema) => KeywordRule::PropertyNames(self.intern_node(at.place(schema))),
+            ("properties", Value::Map(fields)) => {
+                KeywordRule::Subschemas(Subschemas::Fields(self.by_name(at, fields)))
+            }
             ("patternProperties", Value::Map(schemas)) => {
                 let by_name = self.by_name(at, schemas).into_iter();
                 let matching = by_name.filter_map(|(name, node)| Some((self.pattern(name)?, node)));
-                Rule::Parts(Parts::Matching(matching.collect()))
+                KeywordRule::Subschemas(Subschemas::Matching(matching.collect()))
             }
             ("additionalProperties", Value::Map(_)) => {
-                let node = self.node(at.place(value));
-                Rule::Parts(Parts::Others(self.others(whole), node))
+                let node = self.intern_node(at.place(value));
+                KeywordRule::Subschemas(Subschemas::AdditionalFields(self.additional_fields(whole), node))
             }
             ("additionalItems", Value::Map(_)) => {
-                let node = self.node(at.place(value));
+                let node = self.intern_node(at.place(value));
                 let Some(items) = whole.get("items").and_then(Value::as_list) else { return Vec::new() };
-                Rule::Parts(Parts::Rest(items.len(), node))
+                KeywordRule::Subschemas(Subschemas::AdditionalItems(items.len(), node))
             }
             ("dependencies", Value::Map(entries)) => {
                 let (mut needs, mut dependent) = (Vec::new(), Vec::new());
                 for (name, entry) in entries.iter() {
                     match entry.as_list() {
                         Some(names) => needs.push((name.as_str(), texts(names))),
-                        None => dependent.push((name.as_str(), self.node(at.below(name.as_str(), entry)))),
+                        None => dependent
+                            .push((name.as_str(), self.intern_node(at.child_location(name.as_str(), entry)))),
                     }
                 }
-                return vec![Rule::Own(Own::Needs(needs)), Rule::Parts(Parts::Dependent(dependent))];
+                return vec![
+                    KeywordRule::Assertion(Assertion::DependentRequired(needs)),
+                    KeywordRule::Subschemas(Subschemas::Dependent(dependent)),
+                ];
             }
             // Compiled even if nothing refers to them.
             ("definitions", Value::Map(schemas)) => {
@@ -172,51 +193,58 @@ impl<'b> Compiler<'b> {
     }
 
     /// Compiles an assertion: a keyword without subschemas.
-    fn own(&mut self, key: &str, value: &'b Value, whole: &'b Map) -> Option<Own<'b>> {
-        let least = |counted| Some(Own::Least(counted, numbers::float(value)?));
-        let most = |counted| Some(Own::Most(counted, numbers::float(value)?));
+    fn assertion(&mut self, key: &str, value: &'b Value, whole: &'b Map) -> Option<Assertion<'b>> {
+        let least = |counted| Some(Assertion::Min(counted, numbers::float(value)?));
+        let most = |counted| Some(Assertion::Max(counted, numbers::float(value)?));
         match (key, value) {
-            ("type", Value::Str(name)) => Some(Own::Type(vec![name])),
-            ("type", Value::List(names)) => Some(Own::Type(texts(names))),
-            ("enum", Value::List(values)) => Some(Own::Enum(values, allowed(values))),
-            ("const", value) => Some(Own::Const(value, allowed(std::slice::from_ref(value)))),
-            ("pattern", Value::Str(written)) => self.pattern(written).map(Own::Pattern),
+            ("type", Value::Str(name)) => Some(Assertion::Type(vec![name])),
+            ("type", Value::List(names)) => Some(Assertion::Type(texts(names))),
+            ("enum", Value::List(values)) => Some(Assertion::Enum(values, allowed(values))),
+            ("const", value) => Some(Assertion::Const(value, allowed(std::slice::from_ref(value)))),
+            ("pattern", Value::Str(written)) => self.pattern(written).map(Assertion::Pattern),
             ("format", Value::Str(name)) => self.format(name),
-            ("minimum", limit) => Some(Own::Minimum(limit)),
-            ("maximum", limit) => Some(Own::Maximum(limit)),
-            ("exclusiveMinimum", limit) => Some(Own::ExclusiveMinimum(limit)),
-            ("exclusiveMaximum", limit) => Some(Own::ExclusiveMaximum(limit)),
-            ("multipleOf", of) => Some(Own::MultipleOf(of)),
-            ("minLength", _) => least(Counted::Characters),
-            ("maxLength", _) => most(Counted::Characters),
-            ("minItems", _) => least(Counted::Items),
-            ("maxItems", _) => most(Counted::Items),
-            ("minProperties", _) => least(Counted::Fields),
-            ("maxProperties", _) => most(Counted::Fields),
-            ("uniqueItems", Value::Bool(true)) => Some(Own::Unique),
-            ("required", Value::List(names)) => Some(Own::Required(texts(names))),
-            ("additionalProperties", Value::Bool(false)) => Some(Own::Closed(self.others(whole))),
-            ("additionalItems", Value::Bool(false)) => {
-                whole.get("items").and_then(Value::as_list).map(|items| Own::ClosedList(items.len()))
+            ("minimum", limit) => Some(Assertion::Minimum(limit)),
+            ("maximum", limit) => Some(Assertion::Maximum(limit)),
+            ("exclusiveMinimum", limit) => Some(Assertion::ExclusiveMinimum(limit)),
+            ("exclusiveMaximum", limit) => Some(Assertion::ExclusiveMaximum(limit)),
+            ("multipleOf", of) => Some(Assertion::MultipleOf(of)),
+            ("minLength", _) => least(CountedUnit::Characters),
+            ("maxLength", _) => most(CountedUnit::Characters),
+            ("minItems", _) => least(CountedUnit::Items),
+            ("maxItems", _) => most(CountedUnit::Items),
+            ("minProperties", _) => least(CountedUnit::Fields),
+            ("maxProperties", _) => most(CountedUnit::Fields),
+            ("uniqueItems", Value::Bool(true)) => Some(Assertion::Unique),
+            ("required", Value::List(names)) => Some(Assertion::Required(texts(names))),
+            ("additionalProperties", Value::Bool(false)) => {
+                Some(Assertion::NoAdditionalFields(self.additional_fields(whole)))
             }
+            ("additionalItems", Value::Bool(false)) => whole
+                .get("items")
+                .and_then(Value::as_list)
+                .map(|items| Assertion::NoAdditionalItems(items.len())),
             _ => None,
         }
     }
 
-    fn list(&mut self, at: &At<'b>, schemas: &'b [Value]) -> Vec<NodeId> {
+    fn list(&mut self, at: &KeywordLocation<'b>, schemas: &'b [Value]) -> Vec<NodeId> {
         let schemas = schemas.iter().enumerate();
-        schemas.map(|(index, schema)| self.node(at.below(&index.to_string(), schema))).collect()
+        schemas
+            .map(|(index, schema)| self.intern_node(at.child_location(&index.to_string(), schema)))
+            .collect()
     }
 
-    fn by_name(&mut self, at: &At<'b>, schemas: &'b Map) -> Vec<(&'b str, NodeId)> {
+    fn by_name(&mut self, at: &KeywordLocation<'b>, schemas: &'b Map) -> Vec<(&'b str, NodeId)> {
         let schemas = schemas.iter();
-        schemas.map(|(name, schema)| (name.as_str(), self.node(at.below(name.as_str(), schema)))).collect()
+        schemas
+            .map(|(name, schema)| (name.as_str(), self.intern_node(at.child_location(name.as_str(), schema))))
+            .collect()
     }
 
     /// Compiles an inline `$schemaRef`.
     fn inline(&mut self, file: &'b str, map: &'b Map, pointer: &str) {
         if let Some(value @ Value::Map(_)) = map.get("$schemaRef") {
-            self.node(Place { file, pointer: below(pointer, "$schemaRef"), value });
+            self.intern_node(SchemaLocation { file, pointer: child_pointer(pointer, "$schemaRef"), value });
         }
     }
 
@@ -235,7 +263,7 @@ impl<'b> Compiler<'b> {
 
     /// The fields that a schema does not define. Python joins the patterns with `|` into one, so that the
     /// flags of the first apply to all.
-    fn others(&mut self, whole: &'b Map) -> Others<'b> {
+    fn additional_fields(&mut self, whole: &'b Map) -> AdditionalFields<'b> {
         let named = whole.get("properties").and_then(Value::as_map);
         let by_pattern = whole.get("patternProperties").and_then(Value::as_map);
         let written: Vec<&str> = by_pattern
@@ -248,37 +276,37 @@ impl<'b> Compiler<'b> {
             Ok(pattern) => vec![Arc::new(pattern)],
             Err(_) => written.into_iter().filter_map(|written| self.pattern(written)).collect(),
         };
-        Others { named, patterns }
+        AdditionalFields { named, patterns }
     }
 
-    fn format(&self, name: &'b str) -> Option<Own<'b>> {
+    fn format(&self, name: &'b str) -> Option<Assertion<'b>> {
         if self.formats == Formats::Ignored {
             return None;
         }
-        Some(Own::Format(name, Format::named(name)?))
+        Some(Assertion::Format(name, StringFormat::named(name)?))
     }
 }
 
 /// The location of a keyword.
-struct At<'b> {
+struct KeywordLocation<'b> {
     file: &'b str,
     pointer: String,
 }
 
-impl<'b> At<'b> {
-    fn place(&self, value: &'b Value) -> Place<'b> {
-        Place { file: self.file, pointer: self.pointer.clone(), value }
+impl<'b> KeywordLocation<'b> {
+    fn place(&self, value: &'b Value) -> SchemaLocation<'b> {
+        SchemaLocation { file: self.file, pointer: self.pointer.clone(), value }
     }
 
-    fn below(&self, step: &str, value: &'b Value) -> Place<'b> {
-        Place { file: self.file, pointer: below(&self.pointer, step), value }
+    fn child_location(&self, step: &str, value: &'b Value) -> SchemaLocation<'b> {
+        SchemaLocation { file: self.file, pointer: child_pointer(&self.pointer, step), value }
     }
 }
 
 /// The distinct values.
-fn allowed(values: &[Value]) -> Allowed {
+fn allowed(values: &[Value]) -> AllowedValues {
     let mut known = BTreeSet::new();
-    Allowed(values.iter().filter(|value| known.insert(tree::text(value))).map(tree::plain).collect())
+    AllowedValues(values.iter().filter(|value| known.insert(tree::text(value))).map(tree::plain).collect())
 }
 
 fn texts(values: &[Value]) -> Vec<&str> {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash, Hashe
 
 use qontract_bundle::Value;
 
-use super::numbers::{self, Exact};
+use super::numbers::{self, ExactNumber};
 
 /// Whether a value equals the value of an `enum` or a `const`.
 pub fn equal(one: &Value, other: &Value) -> bool {
@@ -23,7 +23,7 @@ pub fn first_repeated(items: &[Value]) -> Option<usize> {
     for (index, item) in items.iter().enumerate() {
         let mut hasher = build.build_hasher();
         matches!(item, Value::Bool(_)).hash(&mut hasher);
-        feed(item, &mut hasher);
+        hash_value(item, &mut hasher);
         let alike = seen.entry(hasher.finish()).or_default();
         if alike.iter().any(|before| equal(&items[*before], item)) {
             return Some(index);
@@ -56,35 +56,35 @@ fn equal_within(one: &Value, other: &Value) -> bool {
 }
 
 /// Hashes a value; equal values have equal hashes.
-fn feed(value: &Value, hasher: &mut impl Hasher) {
+fn hash_value(value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Null => 0_u8.hash(hasher),
         Value::Str(text) => (1_u8, text).hash(hasher),
         Value::List(items) => {
             (2_u8, items.len()).hash(hasher);
-            items.iter().for_each(|item| feed(item, hasher));
+            items.iter().for_each(|item| hash_value(item, hasher));
         }
         Value::Map(map) => {
             (3_u8, map.len()).hash(hasher);
             for (key, value) in map.iter() {
                 key.hash(hasher);
-                feed(value, hasher);
+                hash_value(value, hasher);
             }
         }
-        Value::Bool(flag) => feed_whole(i64::from(*flag), hasher),
-        Value::Int(value) => feed_whole(*value, hasher),
-        Value::BigInt(_) | Value::Float(_) => match Exact::of(value).and_then(|exact| exact.whole()) {
+        Value::Bool(flag) => hash_integer(i64::from(*flag), hasher),
+        Value::Int(value) => hash_integer(*value, hasher),
+        Value::BigInt(_) | Value::Float(_) => match ExactNumber::of(value).and_then(|exact| exact.whole()) {
             None => (6_u8, numbers::float(value).unwrap_or_default().to_bits()).hash(hasher),
-            Some(digits) if digits.is_empty() => feed_whole(0, hasher),
+            Some(digits) if digits.is_empty() => hash_integer(0, hasher),
             Some(digits) => match digits.parse() {
-                Ok(whole) => feed_whole(whole, hasher),
+                Ok(whole) => hash_integer(whole, hasher),
                 Err(_) => (5_u8, digits).hash(hasher),
             },
         },
     }
 }
 
-fn feed_whole(value: i64, hasher: &mut impl Hasher) {
+fn hash_integer(value: i64, hasher: &mut impl Hasher) {
     (4_u8, value).hash(hasher);
 }
 

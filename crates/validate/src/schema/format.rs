@@ -6,7 +6,7 @@ use email_address::EmailAddress;
 
 /// A format that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum StringFormat {
     /// RFC 3339 `full-date`.
     Date,
     /// RFC 3339 `date-time`.
@@ -33,7 +33,7 @@ pub enum Format {
     UriTemplate,
 }
 
-impl Format {
+impl StringFormat {
     /// The format by its name; `None` if it is not checked.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -54,7 +54,7 @@ impl Format {
     }
 
     /// Whether a text has this format.
-    pub fn is_kept_by(self, text: &str) -> bool {
+    pub fn is_match(self, text: &str) -> bool {
         match self {
             Self::Date => date(text).is_some(),
             Self::DateTime => date_time(text).is_some(),

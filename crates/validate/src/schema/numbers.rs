@@ -9,7 +9,7 @@ pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Int(one), Value::Int(other)) => Some(one.cmp(other)),
         (Value::Float(one), Value::Float(other)) => one.partial_cmp(other),
-        _ => Some(Exact::of(one)?.cmp(&Exact::of(other)?)),
+        _ => Some(ExactNumber::of(one)?.cmp(&ExactNumber::of(other)?)),
     }
 }
 
@@ -63,13 +63,13 @@ fn remainder(digits: &str, of: u64) -> u64 {
 
 /// A number without loss of precision: its sign, the digits before the decimal point, and the fraction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exact {
+pub struct ExactNumber {
     negative: bool,
     digits: String,
     fraction: f64,
 }
 
-impl Exact {
+impl ExactNumber {
     /// The number, if it is one.
     pub fn of(value: &Value) -> Option<Self> {
         let (negative, digits, fraction) = match value {

@@ -21,22 +21,22 @@ static DRAFT_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 
 /// The target of a `$ref`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target<'b> {
+pub enum RefTarget<'b> {
     /// A schema.
-    Place(Place<'b>),
+    Schema(SchemaLocation<'b>),
     /// A URL outside the bundle, which is never fetched.
-    Outside,
+    External,
     /// A schema file that does not exist.
     NoFile(String),
     /// A location that does not exist: the file, and the JSON pointer.
-    NoPlace(&'b str, String),
+    NoValue(&'b str, String),
     /// A value that is not a schema.
-    NoSchema(Place<'b>),
+    NotASchema(SchemaLocation<'b>),
 }
 
 /// A value in a schema of the bundle.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place<'b> {
+pub struct SchemaLocation<'b> {
     /// The path of the schema.
     pub file: &'b str,
     /// The JSON pointer.
@@ -46,22 +46,24 @@ pub struct Place<'b> {
 }
 
 /// Resolves a `$ref` of the schema at `path`.
-pub fn target<'b>(bundle: &'b Bundle, path: &str, reference: &str) -> Target<'b> {
+pub fn resolve<'b>(bundle: &'b Bundle, path: &str, reference: &str) -> RefTarget<'b> {
     let (written, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let file = if has_scheme(written) { written.to_owned() } else { join(path, written) };
     let Some((file, root)) = document(bundle, &file) else {
-        return if has_scheme(&file) { Target::Outside } else { Target::NoFile(file) };
+        return if has_scheme(&file) { RefTarget::External } else { RefTarget::NoFile(file) };
     };
     let mut pointer = String::new();
     let mut value = Some(root);
     for step in steps(fragment) {
-        keywords::push(&mut pointer, &step);
+        keywords::push_token(&mut pointer, &step);
         value = value.and_then(|value| child(value, &step));
     }
     match value {
-        None => Target::NoPlace(file, pointer),
-        Some(value @ (Value::Map(_) | Value::Bool(_))) => Target::Place(Place { file, pointer, value }),
-        Some(value) => Target::NoSchema(Place { file, pointer, value }),
+        None => RefTarget::NoValue(file, pointer),
+        Some(value @ (Value::Map(_) | Value::Bool(_))) => {
+            RefTarget::Schema(SchemaLocation { file, pointer, value })
+        }
+        Some(value) => RefTarget::NotASchema(SchemaLocation { file, pointer, value }),
     }
 }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use qontract_bundle::{Map, Value};
 
-use crate::failure::Allowed;
+use crate::failure::AllowedValues;
 use crate::pattern::Pattern;
-use crate::schema::format::Format;
+use crate::schema::format::StringFormat;
 
 /// The index of a compiled schema.
 pub type NodeId = usize;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub struct Node<'b> {
+pub struct SchemaNode<'b> {
     /// The path of its schema file.
     pub file: &'b str,
     /// Its JSON pointer there.
@@ -28,16 +28,16 @@ pub struct Keyword<'b> {
     /// Its name; empty for a schema that is `false`.
     pub name: &'b str,
     /// Its rule.
-    pub rule: Rule<'b>,
+    pub rule: KeywordRule<'b>,
 }
 
 /// The rule of a keyword.
 #[derive(Debug)]
-pub enum Rule<'b> {
+pub enum KeywordRule<'b> {
     /// A constraint on the value itself.
-    Own(Own<'b>),
+    Assertion(Assertion<'b>),
     /// The value or its parts match other schemas.
-    Parts(Parts<'b>),
+    Subschemas(Subschemas<'b>),
     /// At least one of these schemas matches.
     AnyOf(Vec<NodeId>),
     /// Exactly one of these schemas matches.
@@ -47,24 +47,24 @@ pub enum Rule<'b> {
     /// The schema matches at least one item.
     Contains(NodeId),
     /// The schema matches the names of all fields.
-    Names(NodeId),
+    PropertyNames(NodeId),
 }
 
 /// A constraint on a value itself, without subschemas.
 #[derive(Debug)]
-pub enum Own<'b> {
+pub enum Assertion<'b> {
     /// No value is allowed.
     Forbidden,
     /// The value has one of these types.
     Type(Vec<&'b str>),
     /// The value is one of these.
-    Enum(&'b [Value], Allowed),
+    Enum(&'b [Value], AllowedValues),
     /// The value is this one.
-    Const(&'b Value, Allowed),
+    Const(&'b Value, AllowedValues),
     /// A text matches a pattern.
     Pattern(Arc<Pattern>),
     /// A text has a format.
-    Format(&'b str, Format),
+    Format(&'b str, StringFormat),
     /// A number is at least this one.
     Minimum(&'b Value),
     /// A number is at most this one.
@@ -76,24 +76,24 @@ pub enum Own<'b> {
     /// A number is a multiple of this one.
     MultipleOf(&'b Value),
     /// The minimum number of characters, items or fields.
-    Least(Counted, f64),
+    Min(CountedUnit, f64),
     /// The maximum number of characters, items or fields.
-    Most(Counted, f64),
+    Max(CountedUnit, f64),
     /// All items of a list are distinct.
     Unique,
     /// Fields that are present.
     Required(Vec<&'b str>),
     /// Fields that are present if another one is.
-    Needs(Vec<(&'b str, Vec<&'b str>)>),
+    DependentRequired(Vec<(&'b str, Vec<&'b str>)>),
     /// There are no additional fields.
-    Closed(Others<'b>),
+    NoAdditionalFields(AdditionalFields<'b>),
     /// There are no additional items: the maximum number.
-    ClosedList(usize),
+    NoAdditionalItems(usize),
 }
 
 /// The unit of a minimum or maximum count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedUnit {
     /// The characters of a text.
     Characters,
     /// The items of a list.
@@ -104,11 +104,11 @@ pub enum Counted {
 
 /// Subschemas that a value or its parts must match, all of them.
 #[derive(Debug)]
-pub enum Parts<'b> {
+pub enum Subschemas<'b> {
     /// The target of a `$ref`, for the whole value.
-    Whole(NodeId),
+    Ref(NodeId),
     /// Each of these, for the whole value.
-    All(Vec<NodeId>),
+    AllOf(Vec<NodeId>),
     /// Each of these whose field is present, for the whole value.
     Dependent(Vec<(&'b str, NodeId)>),
     /// Fields by name; sorted.
@@ -116,18 +116,18 @@ pub enum Parts<'b> {
     /// Fields by pattern.
     Matching(Vec<(Arc<Pattern>, NodeId)>),
     /// All other fields.
-    Others(Others<'b>, NodeId),
+    AdditionalFields(AdditionalFields<'b>, NodeId),
     /// All items.
     Items(NodeId),
     /// Items by position.
-    Each(Vec<NodeId>),
+    PositionalItems(Vec<NodeId>),
     /// The items from an index on.
-    Rest(usize, NodeId),
+    AdditionalItems(usize, NodeId),
 }
 
 /// The fields that a schema does not define.
 #[derive(Clone, Debug, Default)]
-pub struct Others<'b> {
+pub struct AdditionalFields<'b> {
     /// The fields it defines by name.
     pub named: Option<&'b Map>,
     /// The patterns it defines fields by: a field matches any of these.

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 /// The verdict of jsonschema 3.2 for each question, a JSON pair of schema path and document.
-pub fn ask(schemas: &str, questions: &[String]) -> Vec<bool> {
+pub fn verdicts(schemas: &str, questions: &[String]) -> Vec<bool> {
     answers("judge.py", schemas, questions).iter().map(|answer| answer == "true").collect()
 }
 

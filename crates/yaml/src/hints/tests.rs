@@ -7,7 +7,7 @@ use qontract_diagnostics::position;
 fn check(text: &str, expect: &str) {
     let findings = parse(text.as_bytes(), &Limits::default()).findings;
     let [finding] = findings.as_slice() else { panic!("{text}: {findings:?}") };
-    let place = position(text, finding.place.span.expect("a place").start as usize);
+    let place = position(text, finding.location.span.expect("a place").start as usize);
     let hint = finding.hint.as_deref().map_or(String::new(), |hint| format!("; {hint}"));
     assert_eq!(format!("{}:{}: {}{hint}", place.line, place.column, finding.message), expect, "{text}");
 }

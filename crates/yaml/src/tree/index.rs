@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Document, Slot, Stretch};
+use super::{ArenaRange, Document, Slot};
 
 /// The entries of each large map of a document, sorted by key.
 ///
@@ -23,7 +23,7 @@ impl MapIndex {
             Slot::Map(stretch) if stretch.range().len() >= Self::MIN_ENTRIES => Some(*stretch),
             _ => None,
         });
-        let sorted = |stretch: Stretch| {
+        let sorted = |stretch: ArenaRange| {
             let mut entries: Box<[u32]> = (stretch.start..stretch.end).collect();
             entries.sort_unstable_by_key(|entry| key(document, *entry));
             (stretch.start, entries)
@@ -32,7 +32,7 @@ impl MapIndex {
     }
 
     /// The index, among the document's entries, of the entry with this key of a large map.
-    pub fn find(&self, document: &Document, map: Stretch, wanted: &str) -> Option<usize> {
+    pub fn find(&self, document: &Document, map: ArenaRange, wanted: &str) -> Option<usize> {
         let entries = self.sorted.get(&map.start)?;
         let found = entries.binary_search_by_key(&wanted, |entry| key(document, *entry)).ok()?;
         Some(entries[found] as usize)

@@ -3,9 +3,9 @@
 use super::seeds::SEEDS;
 
 /// A stream of choices; equal seeds give equal choices.
-pub struct Dice(fastrand::Rng);
+pub struct TestRng(fastrand::Rng);
 
-impl Dice {
+impl TestRng {
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
@@ -21,14 +21,14 @@ impl Dice {
 
 /// Generates `count` documents, every second one damaged.
 pub fn generate(count: usize) -> Vec<String> {
-    let mut dice = Dice::new(0xd0c5);
+    let mut rng = TestRng::new(0xd0c5);
     (0..count)
         .map(|index| {
-            let text = match dice.below(3) {
-                0 => (*dice.pick(SEEDS)).to_owned(),
-                _ => Grower { dice: &mut dice, anchors: 0 }.document(),
+            let text = match rng.below(3) {
+                0 => (*rng.pick(SEEDS)).to_owned(),
+                _ => Grower { rng: &mut rng, anchors: 0 }.document(),
             };
-            if index % 2 == 0 { text } else { damage(&mut dice, &text) }
+            if index % 2 == 0 { text } else { damage(&mut rng, &text) }
         })
         .collect()
 }
@@ -122,27 +122,27 @@ const KEYS: &[&str] = &[
 const BLOCKS: &[&str] = &["|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "| # c"];
 
 struct Grower<'d> {
-    dice: &'d mut Dice,
+    rng: &'d mut TestRng,
     anchors: usize,
 }
 
 impl Grower<'_> {
     fn document(&mut self) -> String {
-        let start = *self.dice.pick(&["", "", "---\n", "# top\n---\n", "--- # c\n", "\n\n", "\u{feff}"]);
-        let end = *self.dice.pick(&["", "", "", "\n", "...\n", "# end\n", "\n\n\n"]);
-        let body = if self.dice.below(12) == 0 { self.flow(0) } else { self.map(0, 0) };
+        let start = *self.rng.pick(&["", "", "---\n", "# top\n---\n", "--- # c\n", "\n\n", "\u{feff}"]);
+        let end = *self.rng.pick(&["", "", "", "\n", "...\n", "# end\n", "\n\n\n"]);
+        let body = if self.rng.below(12) == 0 { self.flow(0) } else { self.map(0, 0) };
         format!("{start}{body}{end}")
     }
 
     fn map(&mut self, indent: usize, depth: usize) -> String {
         let mut out = String::new();
-        for _ in 0..=self.dice.below(3) {
+        for _ in 0..=self.rng.below(3) {
             let key = self.key(depth);
             let value = self.value(indent, depth);
             out.push_str(&format!("{}{key}:{value}", " ".repeat(indent)));
-            if self.dice.below(10) == 0 {
+            if self.rng.below(10) == 0 {
                 let gap: &str =
-                    self.dice.pick::<&str>(&["\n", "# between\n", "   # indented\n", "  \n", "\t\n"]);
+                    self.rng.pick::<&str>(&["\n", "# between\n", "   # indented\n", "  \n", "\t\n"]);
                 out.push_str(gap);
             }
         }
@@ -150,28 +150,28 @@ impl Grower<'_> {
     }
 
     fn key(&mut self, depth: usize) -> String {
-        if self.dice.below(15) == 0 {
+        if self.rng.below(15) == 0 {
             return "<<".to_owned();
         }
-        let suffix = if self.dice.below(3) == 0 { String::new() } else { format!("{depth}") };
-        let key = *self.dice.pick(KEYS);
+        let suffix = if self.rng.below(3) == 0 { String::new() } else { format!("{depth}") };
+        let key = *self.rng.pick(KEYS);
         if key.ends_with(['\'', '"', '\n', '\t', ' ']) { key.to_owned() } else { format!("{key}{suffix}") }
     }
 
     /// The text after the colon, including the end of the line.
     fn value(&mut self, indent: usize, depth: usize) -> String {
-        let anchor = match self.dice.below(12) {
+        let anchor = match self.rng.below(12) {
             0 => {
                 self.anchors += 1;
                 format!(" &a{}", self.anchors)
             }
-            1 if self.anchors > 0 => return format!(" *a{}\n", 1 + self.dice.below(self.anchors)),
+            1 if self.anchors > 0 => return format!(" *a{}\n", 1 + self.rng.below(self.anchors)),
             _ => String::new(),
         };
-        let deeper = indent + *self.dice.pick(&[1, 2, 2, 2, 4]);
-        match self.dice.below(if depth > 3 { 3 } else { 8 }) {
-            0 | 1 => format!("{anchor} {}\n", self.dice.pick(BLOCK_SCALARS)),
-            2 => format!("{anchor} {}{}", self.dice.pick(BLOCKS), self.block(deeper)),
+        let deeper = indent + *self.rng.pick(&[1, 2, 2, 2, 4]);
+        match self.rng.below(if depth > 3 { 3 } else { 8 }) {
+            0 | 1 => format!("{anchor} {}\n", self.rng.pick(BLOCK_SCALARS)),
+            2 => format!("{anchor} {}{}", self.rng.pick(BLOCKS), self.block(deeper)),
             3 => format!("{anchor} {}\n", self.flow(depth)),
             4 => format!("{anchor}\n{}", self.map(deeper, depth + 1)),
             5 => format!("{anchor}\n{}", self.list(indent, depth + 1)),
@@ -182,9 +182,9 @@ impl Grower<'_> {
 
     fn list(&mut self, indent: usize, depth: usize) -> String {
         let mut out = String::new();
-        for _ in 0..=self.dice.below(3) {
+        for _ in 0..=self.rng.below(3) {
             let pad = " ".repeat(indent);
-            let item = match self.dice.below(6) {
+            let item = match self.rng.below(6) {
                 0 => format!(" {}\n", self.flow(depth)),
                 1 => {
                     let map = self.map(indent + 2, depth + 1);
@@ -203,11 +203,11 @@ impl Grower<'_> {
 
     fn block(&mut self, indent: usize) -> String {
         let mut out = "\n".to_owned();
-        for _ in 0..=self.dice.below(4) {
+        for _ in 0..=self.rng.below(4) {
             let line =
-                *self.dice.pick(&["text", "", "  more", "# no comment", "a: b", "- x", "é", "\ttab", "end "]);
+                *self.rng.pick(&["text", "", "  more", "# no comment", "a: b", "- x", "é", "\ttab", "end "]);
             if line.is_empty() {
-                let gap: &str = self.dice.pick::<&str>(&["\n", "  \n", "         \n"]);
+                let gap: &str = self.rng.pick::<&str>(&["\n", "  \n", "         \n"]);
                 out.push_str(gap);
             } else {
                 out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
@@ -217,20 +217,20 @@ impl Grower<'_> {
     }
 
     fn flow(&mut self, depth: usize) -> String {
-        let (open, close) = *self.dice.pick(&[("[", "]"), ("{", "}")]);
+        let (open, close) = *self.rng.pick(&[("[", "]"), ("{", "}")]);
         let mut items = Vec::new();
-        for _ in 0..self.dice.below(4) {
-            let item = if depth < 3 && self.dice.below(4) == 0 {
+        for _ in 0..self.rng.below(4) {
+            let item = if depth < 3 && self.rng.below(4) == 0 {
                 self.flow(depth + 1)
             } else {
-                (*self.dice.pick(FLOW_SCALARS)).to_owned()
+                (*self.rng.pick(FLOW_SCALARS)).to_owned()
             };
             let key = if open == "{" { format!("k{}: ", items.len()) } else { String::new() };
             items.push(format!("{key}{item}"));
         }
         let comma =
-            *self.dice.pick(&[", ", ",", " , ", ",\n      ", ", # c\n      ", "\n\t\n,", "\n      , "]);
-        let trailing = *self.dice.pick(&["", "", "", ",", " "]);
+            *self.rng.pick(&[", ", ",", " , ", ",\n      ", ", # c\n      ", "\n\t\n,", "\n      , "]);
+        let trailing = *self.rng.pick(&["", "", "", ",", " "]);
         format!("{open}{}{trailing}{close}", items.join(comma))
     }
 }
@@ -243,19 +243,19 @@ const MARKS: &[&str] = &[
 ];
 
 /// A few random edits.
-fn damage(dice: &mut Dice, text: &str) -> String {
+fn damage(rng: &mut TestRng, text: &str) -> String {
     let mut letters: Vec<String> = text.chars().map(String::from).collect();
-    for _ in 0..=dice.below(3) {
-        let at = dice.below(letters.len() + 1);
-        match dice.below(5) {
+    for _ in 0..=rng.below(3) {
+        let at = rng.below(letters.len() + 1);
+        match rng.below(5) {
             0 if at < letters.len() => drop(letters.remove(at)),
-            1 if at < letters.len() => (*dice.pick(MARKS)).clone_into(&mut letters[at]),
+            1 if at < letters.len() => (*rng.pick(MARKS)).clone_into(&mut letters[at]),
             2 if at < letters.len() => letters.truncate(at),
             3 if at < letters.len() => {
-                let other = dice.below(letters.len());
+                let other = rng.below(letters.len());
                 letters.swap(at, other);
             }
-            _ => letters.insert(at, (*dice.pick(MARKS)).to_owned()),
+            _ => letters.insert(at, (*rng.pick(MARKS)).to_owned()),
         }
     }
     letters.concat()

@@ -7,7 +7,7 @@ use qontract_yaml::{Node, Value};
 use serde_json::{Value as Json, json};
 
 /// PyYAML's result for each text, in order.
-pub fn ask(loader: &str, texts: &[String]) -> Vec<Json> {
+pub fn load_with_pyyaml(loader: &str, texts: &[String]) -> Vec<Json> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with PyYAML: run `cargo xtask test`, or set it");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/reader.py");
@@ -53,10 +53,12 @@ pub fn typed(node: Node<'_>) -> Json {
 
 /// Whether a result contains something that a bundle cannot represent: other types, or keys that are not
 /// strings.
-pub fn is_beyond_us(answer: &Json) -> bool {
+pub fn is_unrepresentable(answer: &Json) -> bool {
     match answer[0].as_str() {
-        Some("list") => items(answer).iter().any(is_beyond_us),
-        Some("map") => items(answer).iter().any(|entry| entry[0][0] != "str" || is_beyond_us(&entry[1])),
+        Some("list") => items(answer).iter().any(is_unrepresentable),
+        Some("map") => {
+            items(answer).iter().any(|entry| entry[0][0] != "str" || is_unrepresentable(&entry[1]))
+        }
         Some("other") => true,
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! Generates texts that look like numbers, words and dates, and almost like them.
 
-use super::documents::Dice;
+use super::documents::TestRng;
 
 const WORDS: &[&str] = &[
     "yes",
@@ -152,15 +152,15 @@ const ALPHABETS: &[&str] = &[
 
 /// Generates `count` texts: every hand-picked one, then random ones, mostly of the characters of numbers.
 pub fn generate(count: usize) -> Vec<String> {
-    let mut dice = Dice::new(0x005c_a1a5);
+    let mut rng = TestRng::new(0x005c_a1a5);
     let mut texts: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
     texts.push("9".repeat(4_300));
     texts.push("9".repeat(4_301));
     texts.push(format!("0x{}", "f".repeat(3_700)));
     while texts.len() < count {
-        let text = match dice.below(4) {
-            0 => mutate(&mut dice),
-            _ => random(&mut dice),
+        let text = match rng.below(4) {
+            0 => mutate(&mut rng),
+            _ => random(&mut rng),
         };
         // Texts that are not one plain scalar belong to the test of documents.
         if is_plain(&text) {
@@ -170,23 +170,23 @@ pub fn generate(count: usize) -> Vec<String> {
     texts
 }
 
-fn random(dice: &mut Dice) -> String {
-    let alphabet: Vec<char> = dice.pick(ALPHABETS).chars().collect();
-    let sign = dice.pick(&["", "", "", "-", "+"]);
-    let length = 1 + dice.below(12);
-    let body: String = (0..length).map(|_| *dice.pick(&alphabet)).collect();
+fn random(rng: &mut TestRng) -> String {
+    let alphabet: Vec<char> = rng.pick(ALPHABETS).chars().collect();
+    let sign = rng.pick(&["", "", "", "-", "+"]);
+    let length = 1 + rng.below(12);
+    let body: String = (0..length).map(|_| *rng.pick(&alphabet)).collect();
     format!("{sign}{body}")
 }
 
-fn mutate(dice: &mut Dice) -> String {
-    let mut letters: Vec<char> = dice.pick(WORDS).chars().collect();
+fn mutate(rng: &mut TestRng) -> String {
+    let mut letters: Vec<char> = rng.pick(WORDS).chars().collect();
     let alphabet: Vec<char> = "0123456789_.:+-eExXbBoTZnaNIfy~ ".chars().collect();
-    for _ in 0..=dice.below(2) {
-        let at = dice.below(letters.len() + 1);
-        match dice.below(3) {
+    for _ in 0..=rng.below(2) {
+        let at = rng.below(letters.len() + 1);
+        match rng.below(3) {
             0 if at < letters.len() => drop(letters.remove(at)),
-            1 if at < letters.len() => letters[at] = *dice.pick(&alphabet),
-            _ => letters.insert(at, *dice.pick(&alphabet)),
+            1 if at < letters.len() => letters[at] = *rng.pick(&alphabet),
+            _ => letters.insert(at, *rng.pick(&alphabet)),
         }
     }
     letters.into_iter().collect()

@@ -10,11 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All entries of this machine, for both kinds: one-line entries, and deb822 stanzas.
-pub fn of_this_machine() -> Result<(String, String)> {
+pub fn read_machine_sources() -> Result<(String, String)> {
     let paths =
         CommandLine::new("apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d");
     let paths = String::from_utf8(paths.output()?).context("the paths of apt are not UTF-8")?;
-    let place = |name| assigned(&paths, name).map(PathBuf::from);
+    let place = |name| shell_value(&paths, name).map(PathBuf::from);
     let mut files: Vec<PathBuf> = place("list").into_iter().collect();
     if let Some(folder) = place("parts")
         && let Ok(entries) = folder.read_dir()
@@ -26,8 +26,8 @@ pub fn of_this_machine() -> Result<(String, String)> {
     for file in files.iter().filter(|file| file.is_file()) {
         let read = || fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
         match extension(file) {
-            "list" => lines.push_str(&both_kinds_of_lines(&read()?)),
-            "sources" => stanzas.push_str(&both_kinds_of_stanzas(&read()?)),
+            "list" => lines.push_str(&add_source_lines(&read()?)),
+            "sources" => stanzas.push_str(&add_source_types(&read()?)),
             _ => {}
         }
     }
@@ -39,12 +39,12 @@ fn extension(file: &Path) -> &str {
 }
 
 /// The value in `name='value'`, as `apt-config shell` writes it.
-fn assigned<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn shell_value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("='")?.strip_suffix('\''))
 }
 
 /// Adds a `deb-src` line to every line `deb OPTIONS URI SUITE COMPONENT…`.
-fn both_kinds_of_lines(text: &str) -> String {
+fn add_source_lines(text: &str) -> String {
     let mut both = String::new();
     for line in text.lines() {
         let Some((kind, rest)) = line.trim().split_once([' ', '\t']) else { continue };
@@ -58,7 +58,7 @@ fn both_kinds_of_lines(text: &str) -> String {
 }
 
 /// Adds `deb-src` to the field `Types` of deb822 stanzas; all other fields are copied.
-fn both_kinds_of_stanzas(text: &str) -> String {
+fn add_source_types(text: &str) -> String {
     let mut both = String::new();
     for line in text.lines() {
         match line.split_once(':') {
@@ -78,7 +78,7 @@ fn both_kinds_of_stanzas(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{assigned, both_kinds_of_lines, both_kinds_of_stanzas};
+    use super::{add_source_lines, add_source_types, shell_value};
 
     fn check(derive: fn(&str) -> String, text: &str, expect: &str) {
         assert_eq!(derive(text), expect);
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_source_line_is_added_with_its_options() {
         check(
-            both_kinds_of_lines,
+            add_source_lines,
             "# the mirror\n\ndeb [arch=amd64 signed-by=/k.gpg]  http://mirror.example/debian  bookworm main contrib\n",
             "deb [arch=amd64 signed-by=/k.gpg]  http://mirror.example/debian  bookworm main contrib\n\
              deb-src [arch=amd64 signed-by=/k.gpg]  http://mirror.example/debian  bookworm main contrib\n",
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn sources_that_are_listed_are_not_listed_twice() {
         check(
-            both_kinds_of_lines,
+            add_source_lines,
             "deb http://mirror.example/debian bookworm main\ndeb-src http://mirror.example/debian bookworm main\n",
             "deb http://mirror.example/debian bookworm main\ndeb-src http://mirror.example/debian bookworm main\n",
         );
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn discs_and_comments_are_skipped() {
         check(
-            both_kinds_of_lines,
+            add_source_lines,
             "deb cdrom:[Debian 12]/ bookworm main\n# deb http://a.example b c\ndeb\n",
             "",
         );
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn only_the_types_of_stanzas_change() {
         check(
-            both_kinds_of_stanzas,
+            add_source_types,
             "Types: deb\n# a remark\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\n\
              Components: main\nSigned-By:\n -----BEGIN\n .\n abc\n\ntypes:   deb-src deb\nURIs: http://b.example\n",
             "Types: deb deb-src\n# a remark\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\n\
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_stanza_with_only_sources_is_unchanged() {
         check(
-            both_kinds_of_stanzas,
+            add_source_types,
             "Types: deb-src\nURIs: http://b.example\n",
             "Types: deb-src\nURIs: http://b.example\n\n",
         );
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn the_paths_of_apt_are_read() {
         let text = "list='/etc/apt/sources.list'\nparts='/etc/apt/sources.list.d/'\n";
-        assert_eq!(assigned(text, "list"), Some("/etc/apt/sources.list"));
-        assert_eq!(assigned(text, "parts"), Some("/etc/apt/sources.list.d/"));
-        assert_eq!(assigned(text, "part"), None);
+        assert_eq!(shell_value(text, "list"), Some("/etc/apt/sources.list"));
+        assert_eq!(shell_value(text, "parts"), Some("/etc/apt/sources.list.d/"));
+        assert_eq!(shell_value(text, "part"), None);
     }
 }

@@ -2,12 +2,12 @@
 //! source with, else Debian's, unpacked.
 
 use super::VERSION;
-use super::source::Tree;
+use super::source::KubernetesSource;
 use crate::command::CommandLine;
 use std::path::{Path, PathBuf};
 
 /// The Go version that builds this source.
-const GO: &str = "1.19";
+const GO_VERSION: &str = "1.19";
 const PACKAGES: [&str; 2] = ["golang-1.19-go", "golang-1.19-src"];
 
 /// A toolchain and its directories.
@@ -19,26 +19,28 @@ pub struct Go {
 }
 
 /// The packages to fetch if this machine does not have the right toolchain.
-pub fn missing() -> &'static [&'static str] {
+pub fn missing_packages() -> &'static [&'static str] {
     if is_on_this_machine() { &[] } else { &PACKAGES }
 }
 
 fn is_on_this_machine() -> bool {
-    CommandLine::new("go version").output().is_ok_and(|output| fits(&String::from_utf8_lossy(&output)))
+    CommandLine::new("go version")
+        .output()
+        .is_ok_and(|output| is_supported(&String::from_utf8_lossy(&output)))
 }
 
 /// Whether the output of `go version` (`go version go1.19.8 linux/amd64`) has the right version.
-fn fits(output: &str) -> bool {
+fn is_supported(output: &str) -> bool {
     let version = output.split_whitespace().nth(2).and_then(|word| word.strip_prefix("go"));
     version
-        .and_then(|version| version.strip_prefix(GO))
+        .and_then(|version| version.strip_prefix(GO_VERSION))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 impl Go {
     /// The toolchain, with its caches in the work directory; `root` is where packages were unpacked.
     pub fn new(work: &Path, root: &Path) -> Self {
-        let root = (!is_on_this_machine()).then(|| root.join(format!("usr/lib/go-{GO}")));
+        let root = (!is_on_this_machine()).then(|| root.join(format!("usr/lib/go-{GO_VERSION}")));
         Self { root, work: work.to_owned() }
     }
 
@@ -77,7 +79,7 @@ impl Go {
     }
 
     /// Builds one of the servers.
-    pub fn build(&self, tree: &Tree, server: &str, into: &Path) -> CommandLine {
+    pub fn build(&self, tree: &KubernetesSource, server: &str, into: &Path) -> CommandLine {
         self.command("build -ldflags", tree.folder())
             .args([linker_flags()])
             .args(["-o"])
@@ -104,19 +106,19 @@ fn linker_flags() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{fits, linker_flags};
+    use super::{is_supported, linker_flags};
 
     #[test]
     fn only_the_right_toolchain_is_used() {
-        assert!(fits("go version go1.19.8 linux/amd64\n"));
-        assert!(fits("go version go1.19 linux/arm64\n"));
+        assert!(is_supported("go version go1.19.8 linux/amd64\n"));
+        assert!(is_supported("go version go1.19 linux/arm64\n"));
         for other in [
             "go version go1.2 linux/amd64",
             "go version go1.191 linux/amd64",
             "go version go1.24.1 linux/amd64",
             "",
         ] {
-            assert!(!fits(other), "{other}");
+            assert!(!is_supported(other), "{other}");
         }
     }
 

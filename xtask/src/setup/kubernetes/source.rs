@@ -4,7 +4,7 @@ use super::VERSION;
 use super::go::Go;
 use crate::command::CommandLine;
 use crate::setup::apt::Apt;
-use crate::setup::steps::Steps;
+use crate::setup::install_log::InstallLog;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,29 +18,29 @@ const UNPACKER: [&str; 3] = ["dpkg-dev", "libdpkg-perl", "patch"];
 /// The package of the generated OpenAPI description.
 const OPENAPI: &str = "k8s.io/kubernetes/pkg/generated/openapi";
 /// Modules whose types are not served by this API server.
-const ELSEWHERE: [&str; 2] = ["code-generator", "sample-apiserver"];
+const EXCLUDED_MODULES: [&str; 2] = ["code-generator", "sample-apiserver"];
 
 /// The unpacked source.
 #[derive(Debug)]
-pub struct Tree {
+pub struct KubernetesSource {
     folder: PathBuf,
 }
 
 /// The packages to fetch if this machine cannot unpack source packages.
-pub fn missing() -> &'static [&'static str] {
-    if unpacks_on_this_machine() { &[] } else { &UNPACKER }
+pub fn missing_packages() -> &'static [&'static str] {
+    if has_dpkg_source() { &[] } else { &UNPACKER }
 }
 
-fn unpacks_on_this_machine() -> bool {
-    CommandLine::new("dpkg-source --version").answers()
+fn has_dpkg_source() -> bool {
+    CommandLine::new("dpkg-source --version").succeeds()
 }
 
-impl Tree {
+impl KubernetesSource {
     /// Fetches the source and unpacks it where Go looks for it.
-    pub fn unpack(apt: &Apt<'_>, work: &Path, root: &Path, steps: &Steps) -> Result<Self> {
+    pub fn unpack(apt: &Apt<'_>, work: &Path, root: &Path, steps: &InstallLog) -> Result<Self> {
         let description = apt.fetch_source("kubernetes", &work.join("source"))?;
         let name = description.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !is_known(&name) {
+        if !is_supported(&name) {
             bail!("apt has the source package {name}, but only version {VERSION} is supported");
         }
         let folder = Go::sources(work).join("k8s.io/kubernetes");
@@ -56,7 +56,7 @@ impl Tree {
     }
 
     /// Replaces the vendored reflect2 with Debian's version.
-    pub fn replace_reflect2(&self, root: &Path, steps: &Steps) -> Result<()> {
+    pub fn replace_reflect2(&self, root: &Path, steps: &InstallLog) -> Result<()> {
         let name = "github.com/modern-go/reflect2";
         let vendored = self.folder.join("vendor").join(name);
         fs::remove_dir_all(&vendored).with_context(|| format!("the source has no {name}"))?;
@@ -65,12 +65,12 @@ impl Tree {
     }
 
     /// Generates the OpenAPI description, which the source package lacks, with its own generator.
-    pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &Steps) -> Result<()> {
+    pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &InstallLog) -> Result<()> {
         let generator = work.join("openapi-gen");
         let line = go.command("build -o", &self.folder).args([&generator]);
         let line = line.args(["k8s.io/kubernetes/vendor/k8s.io/kube-openapi/cmd/openapi-gen"]);
         steps.run("building openapi-gen", &line)?;
-        let packages = self.described_packages()?;
+        let packages = self.openapi_packages()?;
         let line = CommandLine::program(&generator)
             .args(["--output-file-base=zz_generated.openapi", "--output-package", OPENAPI])
             .args(["--go-header-file=vendor/k8s.io/code-generator/hack/boilerplate.go.txt"])
@@ -82,7 +82,7 @@ impl Tree {
     }
 
     /// The packages with an `openapi-gen` marker, sorted.
-    fn described_packages(&self) -> Result<Vec<String>> {
+    fn openapi_packages(&self) -> Result<Vec<String>> {
         let mut packages = BTreeSet::new();
         let mut folders = vec![self.folder.join("pkg"), self.folder.join("staging/src/k8s.io")];
         while let Some(folder) = folders.pop() {
@@ -92,10 +92,10 @@ impl Tree {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "go")
-                    && asks_to_be_described(&fs::read(&path)?)
+                    && has_openapi_marker(&fs::read(&path)?)
                 {
                     let relative = folder.strip_prefix(&self.folder)?.to_string_lossy().into_owned();
-                    packages.extend(package(&relative));
+                    packages.extend(import_path(&relative));
                 }
             }
         }
@@ -105,14 +105,14 @@ impl Tree {
 
 /// Whether a source package has the supported version. In `kubernetes_1.20.5+really1.20.2-1.1` it is what
 /// follows `really`.
-fn is_known(name: &str) -> bool {
+fn is_supported(name: &str) -> bool {
     let version = name.rsplit_once("really").or_else(|| name.split_once('_')).map(|(_, version)| version);
     version.and_then(|version| version.strip_prefix(VERSION)).is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// `dpkg-source` of the machine, else the unpacked one.
 fn dpkg_source(root: &Path) -> CommandLine {
-    if unpacks_on_this_machine() {
+    if has_dpkg_source() {
         return CommandLine::new("dpkg-source");
     }
     let bin = root.join("usr/bin");
@@ -125,7 +125,7 @@ fn dpkg_source(root: &Path) -> CommandLine {
 }
 
 /// Whether a Go file has the comment `+k8s:openapi-gen=…`.
-fn asks_to_be_described(text: &[u8]) -> bool {
+fn has_openapi_marker(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let remark = line.strip_prefix(b"//").map(<[u8]>::trim_ascii_start);
         remark.is_some_and(|remark| remark.starts_with(b"+k8s:openapi-gen="))
@@ -133,42 +133,42 @@ fn asks_to_be_described(text: &[u8]) -> bool {
 }
 
 /// The import path of a directory of the source; `None` for excluded modules.
-fn package(folder: &str) -> Option<String> {
+fn import_path(folder: &str) -> Option<String> {
     let Some(staged) = folder.strip_prefix("staging/src/k8s.io/") else {
         return Some(format!("k8s.io/kubernetes/{folder}"));
     };
     let module = staged.split('/').next()?;
-    (!ELSEWHERE.contains(&module)).then(|| format!("k8s.io/kubernetes/vendor/k8s.io/{staged}"))
+    (!EXCLUDED_MODULES.contains(&module)).then(|| format!("k8s.io/kubernetes/vendor/k8s.io/{staged}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{asks_to_be_described, is_known, package};
+    use super::{has_openapi_marker, import_path, is_supported};
 
     #[test]
     fn only_the_supported_version_is_built() {
-        assert!(is_known("kubernetes_1.20.5+really1.20.2-1.1+deb12u1"));
-        assert!(is_known("kubernetes_1.20.2-1"));
+        assert!(is_supported("kubernetes_1.20.5+really1.20.2-1.1+deb12u1"));
+        assert!(is_supported("kubernetes_1.20.2-1"));
         for other in
             ["kubernetes_1.20.5-1", "kubernetes_1.20.21-1", "kubernetes_1.20.2+really1.33.4-1", "etcd"]
         {
-            assert!(!is_known(other), "{other}");
+            assert!(!is_supported(other), "{other}");
         }
     }
 
     #[test]
     fn the_openapi_marker_is_a_comment() {
-        assert!(asks_to_be_described(
+        assert!(has_openapi_marker(
             b"// +k8s:deepcopy-gen=package\n// +k8s:openapi-gen=true\n\npackage v1\n"
         ));
-        assert!(asks_to_be_described(b"//+k8s:openapi-gen=true"));
-        assert!(!asks_to_be_described(b"package v1\n\nconst tag = \"+k8s:openapi-gen=true\"\n"));
-        assert!(!asks_to_be_described(b"// see +k8s:openapi-gen=true\n"));
+        assert!(has_openapi_marker(b"//+k8s:openapi-gen=true"));
+        assert!(!has_openapi_marker(b"package v1\n\nconst tag = \"+k8s:openapi-gen=true\"\n"));
+        assert!(!has_openapi_marker(b"// see +k8s:openapi-gen=true\n"));
     }
 
     #[test]
     fn staged_packages_are_imported_as_vendored() {
-        let check = |folder: &str, expect: Option<&str>| assert_eq!(package(folder).as_deref(), expect);
+        let check = |folder: &str, expect: Option<&str>| assert_eq!(import_path(folder).as_deref(), expect);
         check("pkg/apis/abac/v0", Some("k8s.io/kubernetes/pkg/apis/abac/v0"));
         check("staging/src/k8s.io/api/core/v1", Some("k8s.io/kubernetes/vendor/k8s.io/api/core/v1"));
         check("staging/src/k8s.io/sample-apiserver/pkg/apis/wardle/v1beta1", None);

@@ -1,6 +1,6 @@
 //! The checks. Pure: the same data gives the same result.
 
-use qontract_runtime::{Data, Fault, Place};
+use qontract_runtime::{Data, Fault, SourceLocation};
 
 use crate::query::Apps;
 
@@ -9,7 +9,7 @@ pub struct App {
     /// Its name.
     pub name: String,
     /// Its place in the data.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 /// All apps.

@@ -3,17 +3,19 @@
 mod check;
 mod query;
 
-use qontract_runtime::state::{Declared, Shard};
-use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use qontract_runtime::state::{DeclaredState, Shard};
+use qontract_runtime::{
+    Data, Fault, Function, FunctionContext, FunctionState, IntegrationMeta, Options, ShardKey,
+};
 
 /// The integration.
 pub struct {{Type}} {
-    about: About,
+    about: IntegrationMeta,
 }
 
 /// Describes the integration: its name and its queries.
-pub fn about() -> About {
-    About::new("{{name}}", "One sentence about what the integration does").query::<query::Apps>()
+pub fn about() -> IntegrationMeta {
+    IntegrationMeta::new("{{name}}", "One sentence about what the integration does").query::<query::Apps>()
 }
 
 impl Default for {{Type}} {
@@ -23,13 +25,13 @@ impl Default for {{Type}} {
 }
 
 impl Function for {{Type}} {
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
     /// The input of the function: if it is equal in base and head, the function does not run.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
-        let mut declared = Declared::new(serde_json::Value::Null);
+        let mut declared = DeclaredState::new(serde_json::Value::Null);
         for app in check::apps(data)? {
             let key = ShardKey::new([("app", app.name.as_str())]);
             declared.add(key, Shard::new((), app.name.into(), app.place));
@@ -37,11 +39,11 @@ impl Function for {{Type}} {
         Ok(Some(declared))
     }
 
-    /// Reports problems with `cx.fault`. Every change of a target goes through `cx.act`.
-    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+    /// Reports problems with `cx.report_fault`. Every change of a target goes through `cx.apply`.
+    async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         for app in check::apps(cx.data)? {
             if let Some(fault) = check::problem(&app) {
-                cx.fault(fault);
+                cx.report_fault(fault);
             }
         }
         Ok(())

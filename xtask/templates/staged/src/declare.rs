@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::state::{DeclaredState, Shard};
 use qontract_runtime::{Data, Fault, ShardKey};
 use serde::Serialize;
 
@@ -25,9 +25,9 @@ pub struct App {
 }
 
 /// A shard for each app.
-pub fn declare(data: &Data) -> Result<Declared<(), Target, App>, Fault> {
+pub fn declare(data: &Data) -> Result<DeclaredState<(), Target, App>, Fault> {
     let answer = data.query::<Apps>()?;
-    let mut declared = Declared::new(());
+    let mut declared = DeclaredState::new(());
     for (index, app) in answer.data.apps_v1.into_iter().flatten().enumerate() {
         let place = answer.places.of(&format!("/apps_v1/{index}"));
         let key = ShardKey::new([("app", app.name.as_str())]);

@@ -7,7 +7,8 @@ mod plan;
 mod query;
 
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Staged, View, Want, World, Write,
+    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
+    Options, Plan, ReadContext, StagedIntegration, WriteContext,
 };
 
 pub use declare::{App, Target};
@@ -19,12 +20,14 @@ pub const NAME: &str = "{{name}}";
 
 /// The integration. Its clients are fields, set where the binary lists its integrations.
 pub struct {{Type}} {
-    about: About,
+    about: IntegrationMeta,
 }
 
 /// Describes the integration: its queries, and flags that select shards by a dimension of their key.
-pub fn about() -> About {
-    About::new(NAME, "One sentence about what the integration does").query::<query::Apps>().selects("app-name", "app")
+pub fn about() -> IntegrationMeta {
+    IntegrationMeta::new(NAME, "One sentence about what the integration does")
+        .query::<query::Apps>()
+        .selects("app-name", "app")
 }
 
 impl Default for {{Type}} {
@@ -33,40 +36,44 @@ impl Default for {{Type}} {
     }
 }
 
-impl Staged for {{Type}} {
+impl StagedIntegration for {{Type}} {
     type Common = ();
     type Target = Target;
     type State = App;
-    type Item = Item;
-    type Found = CurrentItem;
+    type Desired = Item;
+    type Current = CurrentItem;
     type Action = Action;
 
-    fn about(&self) -> &About {
+    fn meta(&self) -> &IntegrationMeta {
         &self.about
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
         declare::declare(data)
     }
 
-    async fn resolve(&self, _: &Read, view: View<'_, (), Target, App>) -> Result<Vec<Want<Item>>, Fault> {
+    async fn resolve(
+        &self,
+        _: &ReadContext,
+        view: DeclaredShardView<'_, (), Target, App>,
+    ) -> Result<Vec<DesiredItem<Item>>, Fault> {
         Ok(observe::wants(&view))
     }
 
     async fn observe(
         &self,
-        _: &Read,
-        view: View<'_, (), Target, App>,
-        _: &[Want<Item>],
-    ) -> Result<World<CurrentItem>, Fault> {
+        _: &ReadContext,
+        view: DeclaredShardView<'_, (), Target, App>,
+        _: &[DesiredItem<Item>],
+    ) -> Result<CurrentState<CurrentItem>, Fault> {
         Ok(observe::observe(&view.shard.target))
     }
 
-    fn plan(&self, wanted: &[Want<Item>], world: &World<CurrentItem>) -> Plan<Action> {
-        plan::plan(wanted, world)
+    fn plan(&self, desired: &[DesiredItem<Item>], current: &CurrentState<CurrentItem>) -> Plan<Action> {
+        plan::plan(desired, current)
     }
 
-    async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+    async fn apply(&self, write: &WriteContext<'_>, action: &Action) -> Result<ApplyResult, Fault> {
         apply::apply(write, action)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use qontract_runtime::{Observed, Scope, Thing, View, Want, Wanted, World};
+use qontract_runtime::{
+    CurrentState, DeclaredShardView, DesiredItem, DesiredState, ObjectKey, Observed, Scope,
+};
 
 use crate::declare::{App, Target};
 
@@ -19,18 +21,18 @@ pub struct CurrentItem {
 
 /// The desired state of a shard: `Present`, `Delete` if the data explicitly says so, or `Unresolved` if an input
 /// could not be read.
-pub fn wants(view: &View<'_, (), Target, App>) -> Vec<Want<Item>> {
-    let want = |name: &String| Want {
-        thing: Thing { scope: scope(&view.shard.target), kind: "thing".to_owned(), name: name.clone() },
+pub fn wants(view: &DeclaredShardView<'_, (), Target, App>) -> Vec<DesiredItem<Item>> {
+    let want = |name: &String| DesiredItem {
+        object: ObjectKey { scope: scope(&view.shard.target), kind: "thing".to_owned(), name: name.clone() },
         place: view.shard.places.get("").cloned(),
-        wanted: Wanted::Present(Item),
+        state: DesiredState::Present(Item),
     };
     view.shard.state.things.iter().map(want).collect()
 }
 
 /// The current state of everything the integration owns in a shard. If a client fails, return `Unknown` for its
 /// scope: nothing in it is removed.
-pub fn observe(target: &Target) -> World<CurrentItem> {
+pub fn observe(target: &Target) -> CurrentState<CurrentItem> {
     // Replace this with what a client lists.
     BTreeMap::from([(scope(target), Observed::Known(Vec::new()))])
 }

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Subject, without_keys};
-use crate::object::{Address, Cluster, Kind};
+use super::{RequestSubject, without_keys};
+use crate::object::{Cluster, Kind, ObjectAddress};
 
 #[track_caller]
 fn check(kind: &str, code: u16, status: &Value, expect: &str) {
     let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
-    let subject = Subject::object(&cluster, &Address::in_namespace(Kind::named(kind), "ns", "a"));
-    assert_eq!(subject.refused(code, status.to_string().as_bytes()).to_string(), expect);
+    let subject =
+        RequestSubject::object(&cluster, &ObjectAddress::in_namespace(Kind::named(kind), "ns", "a"));
+    assert_eq!(subject.refusal(code, status.to_string().as_bytes()).to_string(), expect);
 }
 
 #[test]
@@ -100,9 +101,9 @@ fn keys_that_may_come_from_a_secret_are_not_shown() {
     let status = json!({"details": {"causes": [conflict(".data.a"), conflict(".data.b")]}});
     let subject = |kind: &str| {
         let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
-        Subject::object(&cluster, &Address::in_namespace(Kind::named(kind), "ns", "a"))
+        RequestSubject::object(&cluster, &ObjectAddress::in_namespace(Kind::named(kind), "ns", "a"))
     };
-    let message = |kind: &str| subject(kind).refused(409, status.to_string().as_bytes()).to_string();
+    let message = |kind: &str| subject(kind).refusal(409, status.to_string().as_bytes()).to_string();
     assert_eq!(message("Secret"), "Secret `a` in `ns` is managed by others, too: `helm` owns `data`");
     assert_eq!(
         message("ConfigMap"),

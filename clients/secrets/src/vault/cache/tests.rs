@@ -8,24 +8,25 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, pending};
 use tokio::time::advance;
 
-use super::{Cache, Caching, Key};
+use super::{CacheKey, CacheSettings, SecretCache};
 use crate::error::SecretsError;
-use crate::place::Place;
-use crate::vault::Found;
-use crate::{Fields, Secret};
+use crate::location::SecretLocation;
+use crate::vault::FetchedSecret;
+use crate::{Secret, SecretFields};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A cache, and the number of reads through it.
-struct Desk {
-    cache: Arc<Cache>,
+struct CacheFixture {
+    cache: Arc<SecretCache>,
     reads: AtomicUsize,
 }
 
-impl Desk {
+impl CacheFixture {
     fn new(entries: usize) -> Self {
-        let caching = Caching { latest: 10 * SECOND, pinned: 100 * SECOND, entries };
-        Self { cache: Arc::new(Cache::new(caching)), reads: AtomicUsize::new(0) }
+        let caching =
+            CacheSettings { latest_ttl: 10 * SECOND, pinned_ttl: 100 * SECOND, max_entries: entries };
+        Self { cache: Arc::new(SecretCache::new(caching)), reads: AtomicUsize::new(0) }
     }
 
     /// Reads through the cache. The value is the number of the read, which takes time on the paused clock.
@@ -42,17 +43,20 @@ impl Desk {
     }
 }
 
-fn key(path: &str, version: Option<u64>) -> Key {
-    Key { path: path.to_owned(), version }
+fn key(path: &str, version: Option<u64>) -> CacheKey {
+    CacheKey { path: path.to_owned(), version }
 }
 
-fn found(value: &str) -> Found {
-    Found { fields: Fields::from([("x".to_owned(), Secret::new(value))]), mount: "a/".to_owned() }
+fn found(value: &str) -> FetchedSecret {
+    FetchedSecret {
+        fields: SecretFields::from([("x".to_owned(), Secret::new(value))]),
+        mount: "a/".to_owned(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_latest_version_expires_before_a_pinned_one() {
-    let desk = Desk::new(10);
+    let desk = CacheFixture::new(10);
     assert_eq!((desk.read("a", None).await, desk.read("a", Some(1)).await), ("0".to_owned(), "1".to_owned()));
     advance(9 * SECOND).await;
     assert_eq!(desk.read("a", None).await, "0");
@@ -64,20 +68,20 @@ async fn a_latest_version_expires_before_a_pinned_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_concurrent_reads_are_one_request() {
-    let desk = Desk::new(10);
+    let desk = CacheFixture::new(10);
     let answers = join_all((0..1000).map(|_| desk.read("a", None))).await;
     assert!(answers.iter().all(|answer| answer == "0"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_shared_and_not_cached() {
-    let (desk, calls) = (Desk::new(10), Arc::new(AtomicUsize::new(0)));
-    let fail = |_: Key| -> BoxFuture<'static, Result<Found, SecretsError>> {
+    let (desk, calls) = (CacheFixture::new(10), Arc::new(AtomicUsize::new(0)));
+    let fail = |_: CacheKey| -> BoxFuture<'static, Result<FetchedSecret, SecretsError>> {
         let calls = Arc::clone(&calls);
         async move {
             tokio::time::sleep(SECOND / 100).await;
             calls.fetch_add(1, Ordering::SeqCst);
-            Err(SecretsError::NotFound(Place::new("a", None)))
+            Err(SecretsError::NotFound(SecretLocation::new("a", None)))
         }
         .boxed()
     };
@@ -89,7 +93,7 @@ async fn a_failure_is_shared_and_not_cached() {
 
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_read_is_dropped() {
-    let desk = Desk::new(10);
+    let desk = CacheFixture::new(10);
     let stuck = desk.cache.get(key("a", None), |_| pending().boxed());
     assert!(stuck.now_or_never().is_none());
     assert_eq!(desk.read("a", None).await, "0");
@@ -97,7 +101,7 @@ async fn an_abandoned_read_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn the_entry_that_expires_first_is_evicted_first() {
-    let desk = Desk::new(2);
+    let desk = CacheFixture::new(2);
     for (path, expect) in [("a", "0"), ("b", "1"), ("c", "2"), ("c", "2"), ("b", "1"), ("a", "3")] {
         assert_eq!(desk.read(path, None).await, expect, "{path}");
         advance(SECOND / 10).await;
@@ -107,10 +111,10 @@ async fn the_entry_that_expires_first_is_evicted_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_began_before_a_write_is_not_cached() {
-    let desk = Desk::new(10);
+    let desk = CacheFixture::new(10);
     let mut read = desk.read("a", None).boxed_local();
     assert!(read.as_mut().now_or_never().is_none());
-    desk.cache.forget("a");
+    desk.cache.invalidate("a");
     assert_eq!(read.await, "0");
     assert_eq!(desk.read("a", None).await, "1");
 }

@@ -3,48 +3,48 @@
 use std::collections::HashMap;
 
 use super::Checker;
-use super::suggest::{did_you_mean, similar};
+use super::suggestions::{did_you_mean, similar};
 use super::types::{FieldInfo, InputType};
 use crate::document::syntax::tree::{Argument, Definition, Directive, DirectiveRules, Name, SchemaPart};
 use crate::schema::{DirectiveDef, Schema, TypeId};
 
 /// The definition of a directive that a request uses.
 #[derive(Clone, Copy)]
-enum Rules<'c, 't> {
+enum KnownDirective<'c, 't> {
     OfSchema(&'c DirectiveDef),
     /// The request defines it itself.
     OfRequest(&'c DirectiveRules<'t>),
 }
 
-impl<'c> Rules<'c, '_> {
+impl<'c> KnownDirective<'c, '_> {
     fn repeatable(self) -> bool {
-        matches!(self, Rules::OfRequest(DirectiveRules { repeatable: true, .. }))
+        matches!(self, KnownDirective::OfRequest(DirectiveRules { repeatable: true, .. }))
     }
 
     fn allows(self, location: &str) -> bool {
         match self {
-            Rules::OfSchema(directive) => directive.locations.iter().any(|one| &**one == location),
-            Rules::OfRequest(directive) => directive.locations.contains(&location),
+            KnownDirective::OfSchema(directive) => directive.locations.iter().any(|one| &**one == location),
+            KnownDirective::OfRequest(directive) => directive.locations.contains(&location),
         }
     }
 
     /// Names of its arguments; required ones with their type.
     fn arguments(self, schema: &Schema) -> Vec<(&'c str, Option<String>)> {
         match self {
-            Rules::OfSchema(directive) => {
+            KnownDirective::OfSchema(directive) => {
                 let argument = |argument: &'c crate::schema::ArgumentDef| {
                     let required = argument.shape.required && argument.default.is_none();
                     (&*argument.name, required.then(|| schema.show(argument.shape)))
                 };
                 directive.arguments.iter().map(argument).collect()
             }
-            Rules::OfRequest(directive) => directive.arguments.clone(),
+            KnownDirective::OfRequest(directive) => directive.arguments.clone(),
         }
     }
 }
 
 /// Offsets by name, in order of first occurrence.
-fn grouped<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize>)> {
+fn group_by_name<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize>)> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
     for Name { text, at } in names {
@@ -58,7 +58,7 @@ fn grouped<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize
 }
 
 impl<'c, 't> Checker<'c, 't> {
-    fn rules(&self, name: &str) -> Option<Rules<'c, 't>> {
+    fn known_directive(&self, name: &str) -> Option<KnownDirective<'c, 't>> {
         // The last definition in the request, else that of the schema.
         let own = self.document.definitions.iter().rev().find_map(|definition| match definition {
             Definition::Schema(SchemaPart { name: Some(known), directive: Some(rules), .. })
@@ -68,7 +68,8 @@ impl<'c, 't> Checker<'c, 't> {
             }
             _ => None,
         });
-        own.map(Rules::OfRequest).or_else(|| self.schema_directive(name).map(Rules::OfSchema))
+        own.map(KnownDirective::OfRequest)
+            .or_else(|| self.schema_directive(name).map(KnownDirective::OfSchema))
     }
 
     fn schema_directive(&self, name: &str) -> Option<&'c DirectiveDef> {
@@ -89,7 +90,7 @@ impl<'c, 't> Checker<'c, 't> {
 
     fn directive(&mut self, directive: &'c Directive<'t>, location: &str, field: Option<FieldInfo<'c>>) {
         let Directive { at, name, arguments } = directive;
-        let rules = self.rules(name);
+        let rules = self.known_directive(name);
         match rules {
             None => self.report(format!("Unknown directive \"@{name}\"."), [*at]),
             Some(rules) if !rules.allows(location) => {
@@ -152,7 +153,7 @@ impl<'c, 't> Checker<'c, 't> {
         if arguments.len() < 2 {
             return;
         }
-        for (name, places) in grouped(arguments.iter().map(|argument| argument.name)) {
+        for (name, places) in group_by_name(arguments.iter().map(|argument| argument.name)) {
             if places.len() > 1 {
                 self.report(format!("There can be only one argument named \"{name}\"."), places);
             }
@@ -163,7 +164,7 @@ impl<'c, 't> Checker<'c, 't> {
         if variables.len() < 2 {
             return;
         }
-        for (name, places) in grouped(variables.iter().map(|variable| variable.name)) {
+        for (name, places) in group_by_name(variables.iter().map(|variable| variable.name)) {
             if places.len() > 1 {
                 self.report(format!("There can be only one variable named \"${name}\"."), places);
             }
@@ -185,7 +186,7 @@ impl<'c, 't> Checker<'c, 't> {
 
     fn unique_among(&mut self, seen: &mut HashMap<&'t str, usize>, directives: &[Directive<'t>]) {
         for Directive { name, at, .. } in directives {
-            if self.rules(name).is_none_or(Rules::repeatable) {
+            if self.known_directive(name).is_none_or(KnownDirective::repeatable) {
                 continue;
             }
             if let Some(first) = seen.get(name) {

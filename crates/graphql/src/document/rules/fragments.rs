@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Checker, DEEPEST, Ending, Fragments, Stop, Told};
+use super::{Checker, DeferredChecks, ErrorReport, Fragments, MAX_FRAGMENT_DEPTH, ReportEnded};
 use crate::document::syntax::tree::{Definition, Fragment, Operation, Spread};
 
 /// The spreads that lead from one fragment to another, and the position of each fragment among them.
 #[derive(Default)]
-struct Path<'c, 't> {
+struct SpreadPath<'c, 't> {
     spreads: Vec<&'c Spread<'t>>,
     begins: HashMap<&'t str, usize>,
 }
@@ -15,15 +15,15 @@ struct Path<'c, 't> {
 impl<'c, 't> Checker<'c, 't> {
     /// Reports cycles that lead from a fragment back to it.
     pub(super) fn cycles(&mut self, fragment: &'c Fragment<'t>) {
-        self.follow(fragment, &mut Path::default());
+        self.follow(fragment, &mut SpreadPath::default());
     }
 
-    fn follow(&mut self, fragment: &'c Fragment<'t>, path: &mut Path<'c, 't>) {
+    fn follow(&mut self, fragment: &'c Fragment<'t>, path: &mut SpreadPath<'c, 't>) {
         let name = fragment.name.text;
         if !self.visited.insert(name) {
             return;
         }
-        if path.spreads.len() > DEEPEST {
+        if path.spreads.len() > MAX_FRAGMENT_DEPTH {
             self.too_deep = true;
             return;
         }
@@ -48,23 +48,23 @@ impl<'c, 't> Checker<'c, 't> {
 }
 
 /// The fragments that operations use, with the remaining budget for collecting them.
-pub struct Recursion<'c, 't> {
+pub struct FragmentUsages<'c, 't> {
     fragments: &'c Fragments<'c, 't>,
     /// By the sorted names that operations spread: the number of a list.
-    known: HashMap<Vec<&'t str>, usize>,
-    lists: Vec<List<'c, 't>>,
+    list_by_names: HashMap<Vec<&'t str>, usize>,
+    lists: Vec<FragmentList<'c, 't>>,
     budget: usize,
 }
 
-struct List<'c, 't> {
+struct FragmentList<'c, 't> {
     fragments: Vec<&'c Fragment<'t>>,
     /// Number of variable usages in them, once counted.
     usages: Option<usize>,
 }
 
-impl<'c, 't> Recursion<'c, 't> {
+impl<'c, 't> FragmentUsages<'c, 't> {
     pub(super) fn new(fragments: &'c Fragments<'c, 't>) -> Self {
-        Self { fragments, known: HashMap::new(), lists: Vec::new(), budget: 50_000 }
+        Self { fragments, list_by_names: HashMap::new(), lists: Vec::new(), budget: 50_000 }
     }
 
     fn spend(&mut self, cost: usize) -> Option<()> {
@@ -84,7 +84,7 @@ impl<'c, 't> Recursion<'c, 't> {
         }
         let mut key = names.clone();
         key.sort_unstable();
-        if let Some(known) = self.known.get(&key) {
+        if let Some(known) = self.list_by_names.get(&key) {
             return Some(*known);
         }
         self.spend(names.len())?;
@@ -99,8 +99,8 @@ impl<'c, 't> Recursion<'c, 't> {
                 add(&mut names, found);
             }
         }
-        self.lists.push(List { fragments, usages: None });
-        self.known.insert(key, self.lists.len() - 1);
+        self.lists.push(FragmentList { fragments, usages: None });
+        self.list_by_names.insert(key, self.lists.len() - 1);
         Some(self.lists.len() - 1)
     }
 
@@ -110,7 +110,7 @@ impl<'c, 't> Recursion<'c, 't> {
 
     /// Charges the variable usages in the fragments of a list, once for counting and again for each operation
     /// that has them.
-    pub(super) fn pay_for_usages(&mut self, list: usize, counts: impl Iterator<Item = usize>) -> Option<()> {
+    pub(super) fn spend_on_usages(&mut self, list: usize, counts: impl Iterator<Item = usize>) -> Option<()> {
         let counted = self.lists[list].usages;
         let total = counted.unwrap_or_else(|| counts.sum());
         if counted.is_none() {
@@ -122,8 +122,8 @@ impl<'c, 't> Recursion<'c, 't> {
     }
 }
 
-impl Ending<'_, '_> {
-    pub(super) fn unused_fragments(&mut self, report: &mut Told<'_>) -> Result<(), Stop> {
+impl DeferredChecks<'_, '_> {
+    pub(super) fn unused_fragments(&mut self, report: &mut ErrorReport<'_>) -> Result<(), ReportEnded> {
         let definitions = &self.document.definitions;
         let operations: Vec<&Operation<'_>> = self.document.operations().collect();
         let list = self.recursion.of_operations(&operations).ok_or_else(|| report.aborted())?;

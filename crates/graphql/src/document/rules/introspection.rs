@@ -2,29 +2,29 @@
 
 use std::collections::HashMap;
 
-use super::{Checker, DEEPEST};
-use crate::document::syntax::tree::{Field, Selection, Set};
+use super::{Checker, MAX_FRAGMENT_DEPTH};
+use crate::document::syntax::tree::{Field, Selection, SelectionSet};
 
 /// This many nested lists exceed the limit.
-const MOST_LISTS: usize = 3;
+const MAX_NESTED_LISTS: usize = 3;
 
 /// Cached results for fragments, by the depth at which they are entered.
 #[derive(Default)]
-pub struct State<'t> {
-    fine: HashMap<&'t str, usize>,
+pub struct IntrospectionState<'t> {
+    within_limit: HashMap<&'t str, usize>,
     too_deep: HashMap<&'t str, usize>,
     /// Inside of a field that was reported: its selections are not checked again.
     inside: bool,
 }
 
-impl State<'_> {
+impl IntrospectionState<'_> {
     pub(super) fn leave(&mut self) {
         self.inside = false;
     }
 }
 
 /// One search from a field downwards.
-struct Look<'t> {
+struct DepthSearch<'t> {
     visited: HashMap<&'t str, usize>,
     lists: usize,
     steps: usize,
@@ -37,7 +37,7 @@ impl<'c, 't> Checker<'c, 't> {
             return false;
         }
         let Some(set) = &field.set else { return false };
-        if !self.exceeds(set, &mut Look { visited: HashMap::new(), lists: 0, steps: 0 }) {
+        if !self.exceeds(set, &mut DepthSearch { visited: HashMap::new(), lists: 0, steps: 0 }) {
             return false;
         }
         self.report("Maximum introspection depth exceeded".to_owned(), [field.at]);
@@ -45,8 +45,8 @@ impl<'c, 't> Checker<'c, 't> {
         true
     }
 
-    fn exceeds(&mut self, set: &'c Set<'t>, look: &mut Look<'t>) -> bool {
-        if look.steps > DEEPEST {
+    fn exceeds(&mut self, set: &'c SelectionSet<'t>, look: &mut DepthSearch<'t>) -> bool {
+        if look.steps > MAX_FRAGMENT_DEPTH {
             self.too_deep = true;
             return false;
         }
@@ -55,8 +55,8 @@ impl<'c, 't> Checker<'c, 't> {
             Selection::Field(field) => {
                 let list = matches!(field.name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
                 look.lists += usize::from(list);
-                let found =
-                    look.lists >= MOST_LISTS || field.set.as_ref().is_some_and(|set| self.exceeds(set, look));
+                let found = look.lists >= MAX_NESTED_LISTS
+                    || field.set.as_ref().is_some_and(|set| self.exceeds(set, look));
                 look.lists -= usize::from(list);
                 found
             }
@@ -67,19 +67,20 @@ impl<'c, 't> Checker<'c, 't> {
         found
     }
 
-    fn exceeds_in_fragment(&mut self, name: &'t str, look: &mut Look<'t>) -> bool {
+    fn exceeds_in_fragment(&mut self, name: &'t str, look: &mut DepthSearch<'t>) -> bool {
         let depth = look.lists;
         if self.introspection.too_deep.get(name).is_some_and(|known| *known <= depth) {
             return true;
         }
         let covers = |known: Option<&usize>| known.is_some_and(|known| *known >= depth);
-        if covers(look.visited.get(name)) || covers(self.introspection.fine.get(name)) {
+        if covers(look.visited.get(name)) || covers(self.introspection.within_limit.get(name)) {
             return false;
         }
         let Some(fragment) = self.fragments.get(name) else { return false };
         look.visited.insert(name, depth);
         let found = self.exceeds(&fragment.set, look);
-        let kept = if found { &mut self.introspection.too_deep } else { &mut self.introspection.fine };
+        let kept =
+            if found { &mut self.introspection.too_deep } else { &mut self.introspection.within_limit };
         kept.insert(name, depth);
         found
     }

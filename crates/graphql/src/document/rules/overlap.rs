@@ -8,33 +8,33 @@ mod conflict;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{DEEPEST, Fragments};
-use crate::document::syntax::tree::{Argument, Field, Selection, Set};
+use super::{Fragments, MAX_FRAGMENT_DEPTH};
+use crate::document::syntax::tree::{Argument, Field, Selection, SelectionSet};
 use crate::schema::{FieldDef, Kind, Schema, Shape, TypeId};
 pub use conflict::Conflict;
 use conflict::{abbreviated, same_value};
 
 /// Why the comparison ended early.
-pub enum Stop {
+pub enum OverlapAbort {
     /// The budget is exceeded.
     Budget,
     /// Fragments are nested too deep.
     TooDeep,
 }
 
-type Compared<T> = Result<T, Stop>;
+type OverlapResult<T> = Result<T, OverlapAbort>;
 
 /// A field and its parent type.
 #[derive(Clone, Copy)]
-struct Detail<'c, 't> {
+struct FieldDetail<'c, 't> {
     parent: Option<TypeId>,
     node: &'c Field<'t>,
     definition: Option<&'c FieldDef>,
 }
 
 /// The fields of a selection set by response name, and the fragments it spreads.
-struct Collected<'c, 't> {
-    groups: Vec<(&'t str, Rc<[Detail<'c, 't>]>)>,
+struct CollectedFields<'c, 't> {
+    groups: Vec<(&'t str, Rc<[FieldDetail<'c, 't>]>)>,
     index: HashMap<&'t str, usize>,
     fragments: Rc<[&'t str]>,
     /// Fragments that it was compared with, and whether only as mutually exclusive.
@@ -46,9 +46,9 @@ struct Collected<'c, 't> {
 pub struct Overlap<'c, 't> {
     schema: &'c Schema,
     fragments: &'c Fragments<'c, 't>,
-    collected: Vec<Collected<'c, 't>>,
+    collected: Vec<CollectedFields<'c, 't>>,
     /// Indices of collections by parent type and offset.
-    known: HashMap<(Option<TypeId>, usize), usize>,
+    collection_ids: HashMap<(Option<TypeId>, usize), usize>,
     pairs: HashMap<(&'t str, &'t str), bool>,
     budget: usize,
     steps: usize,
@@ -56,18 +56,18 @@ pub struct Overlap<'c, 't> {
 
 impl<'c, 't> Overlap<'c, 't> {
     pub fn new(schema: &'c Schema, fragments: &'c Fragments<'c, 't>) -> Self {
-        let (known, pairs) = (HashMap::new(), HashMap::new());
-        Self { schema, fragments, collected: Vec::new(), known, pairs, budget: 500_000, steps: 0 }
+        let (collection_ids, pairs) = (HashMap::new(), HashMap::new());
+        Self { schema, fragments, collected: Vec::new(), collection_ids, pairs, budget: 500_000, steps: 0 }
     }
 
-    fn spend(&mut self, cost: usize) -> Compared<()> {
-        self.budget = self.budget.checked_sub(cost).ok_or(Stop::Budget)?;
+    fn spend(&mut self, cost: usize) -> OverlapResult<()> {
+        self.budget = self.budget.checked_sub(cost).ok_or(OverlapAbort::Budget)?;
         Ok(())
     }
 
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Compared<T>) -> Compared<T> {
-        if self.steps >= DEEPEST {
-            return Err(Stop::TooDeep);
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> OverlapResult<T>) -> OverlapResult<T> {
+        if self.steps >= MAX_FRAGMENT_DEPTH {
+            return Err(OverlapAbort::TooDeep);
         }
         self.steps += 1;
         let result = inner(self);
@@ -76,7 +76,11 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 
     /// The conflicts within a selection set.
-    pub fn within(&mut self, parent: Option<TypeId>, set: &'c Set<'t>) -> Compared<Vec<Conflict<'t>>> {
+    pub fn within(
+        &mut self,
+        parent: Option<TypeId>,
+        set: &'c SelectionSet<'t>,
+    ) -> OverlapResult<Vec<Conflict<'t>>> {
         let mut conflicts = Vec::new();
         if all_differ(set) {
             return Ok(conflicts);
@@ -109,7 +113,7 @@ impl<'c, 't> Overlap<'c, 't> {
         exclusive: bool,
         own: usize,
         name: &'t str,
-    ) -> Compared<()> {
+    ) -> OverlapResult<()> {
         self.spend(1)?;
         let collected = &mut self.collected[own];
         if collected.groups.is_empty() {
@@ -140,7 +144,7 @@ impl<'c, 't> Overlap<'c, 't> {
         exclusive: bool,
         first: &'t str,
         second: &'t str,
-    ) -> Compared<()> {
+    ) -> OverlapResult<()> {
         self.spend(2)?;
         let covers = |known: Option<&bool>| known.is_some_and(|known| exclusive || !*known);
         if first == second
@@ -176,7 +180,7 @@ impl<'c, 't> Overlap<'c, 't> {
         exclusive: bool,
         one: usize,
         other: usize,
-    ) -> Compared<()> {
+    ) -> OverlapResult<()> {
         if self.collected[one].groups.is_empty() || self.collected[other].groups.is_empty() {
             return Ok(());
         }
@@ -193,7 +197,7 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 
     /// The groups that two collections share.
-    fn shared(&mut self, one: usize, other: usize) -> Compared<Rc<[(usize, usize)]>> {
+    fn shared(&mut self, one: usize, other: usize) -> OverlapResult<Rc<[(usize, usize)]>> {
         if let Some(known) = self.collected[one].shared.get(&other) {
             return Ok(Rc::clone(known));
         }
@@ -210,9 +214,9 @@ impl<'c, 't> Overlap<'c, 't> {
         &mut self,
         parents_exclude: bool,
         name: &'t str,
-        one: Detail<'c, 't>,
-        other: Detail<'c, 't>,
-    ) -> Compared<Option<Conflict<'t>>> {
+        one: FieldDetail<'c, 't>,
+        other: FieldDetail<'c, 't>,
+    ) -> OverlapResult<Option<Conflict<'t>>> {
         let is_object = |parent: Option<TypeId>| {
             parent.is_some_and(|parent| matches!(self.schema.type_(parent).kind, Kind::Object))
         };
@@ -248,7 +252,12 @@ impl<'c, 't> Overlap<'c, 't> {
         Ok(Conflict::of_inner(name, one.node.at, other.node.at, &conflicts))
     }
 
-    fn between_sets(&mut self, exclusive: bool, one: usize, other: usize) -> Compared<Vec<Conflict<'t>>> {
+    fn between_sets(
+        &mut self,
+        exclusive: bool,
+        one: usize,
+        other: usize,
+    ) -> OverlapResult<Vec<Conflict<'t>>> {
         let mut conflicts = Vec::new();
         self.between(&mut conflicts, exclusive, one, other)?;
         let of_one = Rc::clone(&self.collected[one].fragments);
@@ -267,7 +276,7 @@ impl<'c, 't> Overlap<'c, 't> {
         Ok(conflicts)
     }
 
-    fn same_arguments(&mut self, one: &[Argument<'_>], other: &[Argument<'_>]) -> Compared<bool> {
+    fn same_arguments(&mut self, one: &[Argument<'_>], other: &[Argument<'_>]) -> OverlapResult<bool> {
         if one.len() != other.len() {
             return Ok(false);
         }
@@ -293,26 +302,26 @@ impl<'c, 't> Overlap<'c, 't> {
         Some(self.collect(self.schema.type_id(fragment.condition.text), &fragment.set))
     }
 
-    fn collect(&mut self, parent: Option<TypeId>, set: &'c Set<'t>) -> usize {
-        if let Some(known) = self.known.get(&(parent, set.at)) {
+    fn collect(&mut self, parent: Option<TypeId>, set: &'c SelectionSet<'t>) -> usize {
+        if let Some(known) = self.collection_ids.get(&(parent, set.at)) {
             return *known;
         }
-        let mut gathered = Gathered::default();
+        let mut gathered = FieldGroups::default();
         self.gather(parent, set, &mut gathered);
-        let Gathered { groups, index, fragments } = gathered;
+        let FieldGroups { groups, index, fragments } = gathered;
         let groups = groups.into_iter().map(|(name, fields)| (name, fields.into())).collect();
         let (compared, shared) = (HashMap::new(), HashMap::new());
-        self.collected.push(Collected { groups, index, fragments: fragments.into(), compared, shared });
-        self.known.insert((parent, set.at), self.collected.len() - 1);
+        self.collected.push(CollectedFields { groups, index, fragments: fragments.into(), compared, shared });
+        self.collection_ids.insert((parent, set.at), self.collected.len() - 1);
         self.collected.len() - 1
     }
 
-    fn gather(&self, parent: Option<TypeId>, set: &'c Set<'t>, gathered: &mut Gathered<'c, 't>) {
+    fn gather(&self, parent: Option<TypeId>, set: &'c SelectionSet<'t>, gathered: &mut FieldGroups<'c, 't>) {
         for selection in &set.selections {
             match selection {
                 Selection::Field(node) => {
                     let definition = parent.and_then(|parent| self.schema.type_(parent).field(node.name));
-                    gathered.add(node.alias.unwrap_or(node.name), Detail { parent, node, definition });
+                    gathered.add(node.alias.unwrap_or(node.name), FieldDetail { parent, node, definition });
                 }
                 Selection::Spread(spread) => {
                     if !gathered.fragments.contains(&spread.name.text) {
@@ -332,7 +341,7 @@ impl<'c, 't> Overlap<'c, 't> {
 }
 
 /// Whether a set has only fields with distinct response names: then there is nothing to compare.
-fn all_differ<'t>(set: &Set<'t>) -> bool {
+fn all_differ<'t>(set: &SelectionSet<'t>) -> bool {
     let name = |selection: &Selection<'t>| match selection {
         Selection::Field(field) => Some(field.alias.unwrap_or(field.name)),
         _ => None,
@@ -344,14 +353,14 @@ fn all_differ<'t>(set: &Set<'t>) -> bool {
 
 /// A collection under construction.
 #[derive(Default)]
-struct Gathered<'c, 't> {
-    groups: Vec<(&'t str, Vec<Detail<'c, 't>>)>,
+struct FieldGroups<'c, 't> {
+    groups: Vec<(&'t str, Vec<FieldDetail<'c, 't>>)>,
     index: HashMap<&'t str, usize>,
     fragments: Vec<&'t str>,
 }
 
-impl<'c, 't> Gathered<'c, 't> {
-    fn add(&mut self, name: &'t str, detail: Detail<'c, 't>) {
+impl<'c, 't> FieldGroups<'c, 't> {
+    fn add(&mut self, name: &'t str, detail: FieldDetail<'c, 't>) {
         let group = *self.index.entry(name).or_insert(self.groups.len());
         match self.groups.get_mut(group) {
             Some((_, fields)) => fields.push(detail),
@@ -360,7 +369,7 @@ impl<'c, 't> Gathered<'c, 't> {
     }
 }
 
-impl Detail<'_, '_> {
+impl FieldDetail<'_, '_> {
     fn type_(&self) -> Option<Shape> {
         self.definition.map(|definition| definition.shape)
     }

@@ -45,7 +45,7 @@ fn print_string(text: &str) -> String {
 }
 
 fn print_block(text: &str) -> String {
-    const LONG: usize = 70;
+    const MAX_LINE_LEN: usize = 70;
     let escaped = text.replace("\"\"\"", "\\\"\"\"");
     let lines: Vec<&str> = escaped.split('\n').collect();
     let blank = |line: &str| line.starts_with([' ', '\t']);
@@ -53,7 +53,7 @@ fn print_block(text: &str) -> String {
     let leading = !single && lines[1..].iter().all(|line| line.is_empty() || blank(line));
     let triple = escaped.ends_with("\\\"\"\"");
     let trailing = text.ends_with('"') && !triple || text.ends_with('\\');
-    let multiple = !single || text.encode_utf16().count() > LONG || trailing || leading || triple;
+    let multiple = !single || text.encode_utf16().count() > MAX_LINE_LEN || trailing || leading || triple;
     let before = if multiple && !(single && blank(text)) || leading { "\n" } else { "" };
     let after = if multiple || trailing { "\n" } else { "" };
     format!("\"\"\"{before}{escaped}{after}\"\"\"")

@@ -1,6 +1,6 @@
 //! Input types, and look-ups in the schema.
 
-use crate::document::syntax::tree::{Form, Type};
+use crate::document::syntax::tree::{Type, TypeForm};
 use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
 
 /// A wrapper of a named type.
@@ -25,9 +25,9 @@ impl InputType {
         let mut inner = type_;
         loop {
             match &inner.form {
-                Form::Named(_) => return Some(Self { wraps, named }),
-                Form::List(next) => (wraps.push(Wrap::List), inner = next).1,
-                Form::NonNull(next) => (wraps.push(Wrap::NonNull), inner = next).1,
+                TypeForm::Named(_) => return Some(Self { wraps, named }),
+                TypeForm::List(next) => (wraps.push(Wrap::List), inner = next).1,
+                TypeForm::NonNull(next) => (wraps.push(Wrap::NonNull), inner = next).1,
             }
         }
     }

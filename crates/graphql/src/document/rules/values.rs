@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::print::print;
-use super::suggest::enum_hint;
+use super::suggestions::enum_hint;
 use super::types::InputType;
 use super::{Checker, Usage};
 use crate::document::syntax::tree::{Literal, Name, Value, Variable};
@@ -36,7 +36,7 @@ impl<'c, 't> Checker<'c, 't> {
         match &value.literal {
             Literal::Variable(name) => {
                 if let Some(usages) = self.usages.last_mut() {
-                    usages.push(Usage { name, at: value.at, wanted });
+                    usages.push(Usage { name, at: value.at, expected: wanted });
                 }
             }
             Literal::List(items) => {

@@ -3,17 +3,22 @@
 use std::collections::{HashMap, HashSet};
 
 use super::types::InputType;
-use super::{Ending, Stop, Told, Usage};
+use super::{DeferredChecks, ErrorReport, ReportEnded, Usage};
 use crate::document::syntax::tree::{Definition, Literal, Variable};
 
-impl<'t> Ending<'_, 't> {
-    pub(super) fn variables(&mut self, index: usize, report: &mut Told<'_>) -> Result<(), Stop> {
+impl<'t> DeferredChecks<'_, 't> {
+    pub(super) fn variables(
+        &mut self,
+        index: usize,
+        report: &mut ErrorReport<'_>,
+    ) -> Result<(), ReportEnded> {
         let Definition::Operation(operation) = &self.document.definitions[index] else { return Ok(()) };
         let list = self.recursion.of_operations(&[operation]).ok_or_else(|| report.aborted())?;
         let fragments = self.recursion.list(list);
-        let of_fragments: Vec<usize> = fragments.iter().map(|fragment| self.place_of(fragment.at)).collect();
+        let of_fragments: Vec<usize> =
+            fragments.iter().map(|fragment| self.definition_at(fragment.at)).collect();
         let counts = of_fragments.iter().map(|index| self.usages[*index].len());
-        self.recursion.pay_for_usages(list, counts).ok_or_else(|| report.aborted())?;
+        self.recursion.spend_on_usages(list, counts).ok_or_else(|| report.aborted())?;
         let usages: Vec<&Usage<'t>> =
             std::iter::once(index).chain(of_fragments).flat_map(|index| &self.usages[index]).collect();
         let declared: HashMap<&str, &Variable<'_>> =
@@ -42,7 +47,7 @@ impl<'t> Ending<'_, 't> {
         Ok(())
     }
 
-    fn place_of(&self, at: usize) -> usize {
+    fn definition_at(&self, at: usize) -> usize {
         let begins = |definition: &Definition<'_>| match definition {
             Definition::Operation(operation) => operation.at,
             Definition::Fragment(fragment) => fragment.at,
@@ -56,9 +61,9 @@ impl<'t> Ending<'_, 't> {
         &self,
         variable: &Variable<'_>,
         usage: &Usage<'_>,
-        report: &mut Told<'_>,
-    ) -> Result<(), Stop> {
-        let Some((wanted, has_default)) = &usage.wanted else { return Ok(()) };
+        report: &mut ErrorReport<'_>,
+    ) -> Result<(), ReportEnded> {
+        let Some((wanted, has_default)) = &usage.expected else { return Ok(()) };
         let Some(type_) = InputType::of(self.schema, &variable.type_) else { return Ok(()) };
         let never_null =
             variable.default.as_ref().is_some_and(|value| !matches!(value.literal, Literal::Null));

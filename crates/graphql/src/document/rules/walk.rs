@@ -1,17 +1,17 @@
 //! The walk through a request: checks operations, fragments and fields.
 
-use super::suggest::{did_you_mean, natural, similar, sort};
+use super::suggestions::{did_you_mean, natural, similar, sort};
 use super::types::FieldInfo;
-use super::{Checker, Entry};
+use super::{Checker, WalkEntry};
 use crate::document::syntax::tree::{
-    Definition, Field, Fragment, Inline, Name, Operation, SchemaChild, SchemaNode, SchemaPart, Selection,
-    Set, Spread, Task,
+    Definition, Field, Fragment, InlineFragment, Name, Operation, OperationKind, SchemaChild, SchemaNode,
+    SchemaPart, Selection, SelectionSet, Spread,
 };
 use crate::schema::{Shape, TypeId};
 
 /// The context of a selection.
 #[derive(Clone, Copy)]
-struct Scope<'c> {
+struct SelectionScope<'c> {
     /// The named type that is selected from, if it is known.
     type_: Option<TypeId>,
     /// The field that the selection is in.
@@ -32,7 +32,7 @@ impl<'c, 't> Checker<'c, 't> {
             match definition {
                 Definition::Operation(operation) => {
                     self.operation(operation);
-                    self.mark(Entry::Operation(index));
+                    self.mark(WalkEntry::Operation(index));
                 }
                 Definition::Fragment(fragment) => self.fragment(fragment),
                 Definition::Schema(part) => {
@@ -41,11 +41,11 @@ impl<'c, 't> Checker<'c, 't> {
                 }
             }
         }
-        self.mark(Entry::End);
+        self.mark(WalkEntry::End);
     }
 
     fn operation(&mut self, operation: &'c Operation<'t>) {
-        let Operation { at, task, name, variables, directives, set } = operation;
+        let Operation { at, kind: task, name, variables, directives, set } = operation;
         if let Some(Name { text, at }) = name {
             if let Some(first) = self.operation_names.get(text).copied() {
                 self.report(format!("There can be only one operation named \"{text}\"."), [first, *at]);
@@ -62,12 +62,12 @@ impl<'c, 't> Checker<'c, 't> {
             self.variable(variable);
         }
         let (root, location) = match task {
-            Task::Query => (Some(self.schema.query()), "QUERY"),
-            Task::Mutation => (None, "MUTATION"),
-            Task::Subscription => (None, "SUBSCRIPTION"),
+            OperationKind::Query => (Some(self.schema.query()), "QUERY"),
+            OperationKind::Mutation => (None, "MUTATION"),
+            OperationKind::Subscription => (None, "SUBSCRIPTION"),
         };
         self.directives(directives, location, None);
-        self.set(set, Scope { type_: root, field: None }, false);
+        self.set(set, SelectionScope { type_: root, field: None }, false);
     }
 
     fn fragment(&mut self, fragment: &'c Fragment<'t>) {
@@ -88,13 +88,13 @@ impl<'c, 't> Checker<'c, 't> {
         self.unique_directives(directives);
         self.known_type(*condition, false);
         self.directives(directives, "FRAGMENT_DEFINITION", None);
-        self.set(set, Scope { type_, field: None }, false);
+        self.set(set, SelectionScope { type_, field: None }, false);
     }
 
-    fn set(&mut self, set: &'c Set<'t>, scope: Scope<'c>, in_inline: bool) {
+    fn set(&mut self, set: &'c SelectionSet<'t>, scope: SelectionScope<'c>, in_inline: bool) {
         let parent = scope.type_.filter(|id| self.schema.type_(*id).is_composite());
         if !in_inline {
-            self.overlapping(parent, set);
+            self.check_overlap(parent, set);
         }
         for selection in &set.selections {
             match selection {
@@ -105,7 +105,7 @@ impl<'c, 't> Checker<'c, 't> {
         }
     }
 
-    fn overlapping(&mut self, parent: Option<TypeId>, set: &'c Set<'t>) {
+    fn check_overlap(&mut self, parent: Option<TypeId>, set: &'c SelectionSet<'t>) {
         if set.selections.len() <= 1 && !matches!(set.selections.first(), Some(Selection::Inline(_))) {
             return;
         }
@@ -115,12 +115,12 @@ impl<'c, 't> Checker<'c, 't> {
         match self.overlap.within(parent, set) {
             Ok(conflicts) => {
                 for conflict in conflicts {
-                    let (message, places) = conflict.told();
+                    let (message, places) = conflict.into_message();
                     self.report(message, places);
                 }
             }
-            Err(super::overlap::Stop::Budget) => self.abort(),
-            Err(super::overlap::Stop::TooDeep) => self.too_deep = true,
+            Err(super::overlap::OverlapAbort::Budget) => self.abort(),
+            Err(super::overlap::OverlapAbort::TooDeep) => self.too_deep = true,
         }
     }
 
@@ -158,7 +158,11 @@ impl<'c, 't> Checker<'c, 't> {
         }
         self.directives(&field.directives, "FIELD", known);
         if let Some(set) = &field.set {
-            self.set(set, Scope { type_: known.map(|known| known.shape.named), field: known }, false);
+            self.set(
+                set,
+                SelectionScope { type_: known.map(|known| known.shape.named), field: known },
+                false,
+            );
         }
         if entered {
             self.introspection.leave();
@@ -196,7 +200,8 @@ impl<'c, 't> Checker<'c, 't> {
     fn unknown_field(&mut self, parent: TypeId, field: &Field<'_>) {
         let schema = self.schema;
         let type_ = schema.type_(parent);
-        let mut hint = did_you_mean(Some("to use an inline fragment on"), &self.having(parent, field.name));
+        let mut hint =
+            did_you_mean(Some("to use an inline fragment on"), &self.types_with_field(parent, field.name));
         if hint.is_empty() {
             hint = did_you_mean(None, &similar(field.name, type_.fields.iter().map(|field| &*field.name)));
         }
@@ -206,7 +211,7 @@ impl<'c, 't> Checker<'c, 't> {
 
     /// The object types of an interface that have the field, and those of their interfaces that have it: the
     /// most frequent first.
-    fn having(&self, interface: TypeId, field: &str) -> Vec<&'c str> {
+    fn types_with_field(&self, interface: TypeId, field: &str) -> Vec<&'c str> {
         let schema = self.schema;
         if !schema.is_abstract(interface) {
             return Vec::new();
@@ -247,7 +252,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.directives(&spread.directives, "FRAGMENT_SPREAD", field);
     }
 
-    fn inline(&mut self, inline: &'c Inline<'t>, parent: Option<TypeId>, scope: Scope<'c>) {
+    fn inline(&mut self, inline: &'c InlineFragment<'t>, parent: Option<TypeId>, scope: SelectionScope<'c>) {
         let type_ = match inline.condition {
             Some(condition) => self.schema.type_id(condition.text),
             None => scope.type_,
@@ -266,7 +271,7 @@ impl<'c, 't> Checker<'c, 't> {
             self.known_type(condition, false);
         }
         self.directives(&inline.directives, "INLINE_FRAGMENT", scope.field);
-        self.set(&inline.set, Scope { type_, ..scope }, true);
+        self.set(&inline.set, SelectionScope { type_, ..scope }, true);
     }
 
     /// Reports a fragment if no object can be of both types.

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::Fault;
+use super::QuerySyntaxError;
 use super::lexer::{self, Kind, Token};
 
-pub type Parsed<T> = Result<T, Fault>;
+pub type ParseResult<T> = Result<T, QuerySyntaxError>;
 
 /// A text, read up to a token.
 pub struct Parser<'t> {
@@ -13,7 +13,7 @@ pub struct Parser<'t> {
     /// The next token.
     pub token: Token,
     /// Remaining nesting levels.
-    left: usize,
+    remaining_depth: usize,
     /// The descriptions seen so far.
     pub descriptions: Vec<Range<usize>>,
 }
@@ -21,14 +21,14 @@ pub struct Parser<'t> {
 impl<'t> Parser<'t> {
     pub fn new(text: &'t str, deepest: usize) -> Self {
         let token = Token { kind: Kind::Start, start: 0, end: 0 };
-        Self { text, token, left: deepest, descriptions: Vec::new() }
+        Self { text, token, remaining_depth: deepest, descriptions: Vec::new() }
     }
 
-    pub fn lookahead(&self) -> Parsed<Token> {
+    pub fn lookahead(&self) -> ParseResult<Token> {
         if self.token.kind == Kind::End { Ok(self.token) } else { lexer::next(self.text, self.token.end) }
     }
 
-    pub fn advance(&mut self) -> Parsed<Token> {
+    pub fn advance(&mut self) -> ParseResult<Token> {
         let before = self.token;
         self.token = self.lookahead()?;
         Ok(before)
@@ -38,33 +38,33 @@ impl<'t> Parser<'t> {
         self.token.kind == kind
     }
 
-    pub fn written(&self, token: Token) -> &'t str {
+    pub fn text_of(&self, token: Token) -> &'t str {
         &self.text[token.start..token.end]
     }
 
-    pub fn unexpected(&self, token: Token) -> Fault {
-        Fault::new(token.start, format_args!("Unexpected {}.", token.describe(self.text)))
+    pub fn unexpected(&self, token: Token) -> QuerySyntaxError {
+        QuerySyntaxError::new(token.start, format_args!("Unexpected {}.", token.describe(self.text)))
     }
 
-    fn expected(&self, what: &str) -> Fault {
+    fn expected(&self, what: &str) -> QuerySyntaxError {
         let found = self.token.describe(self.text);
-        Fault::new(self.token.start, format_args!("Expected {what}, found {found}."))
+        QuerySyntaxError::new(self.token.start, format_args!("Expected {what}, found {found}."))
     }
 
-    pub fn expect(&mut self, kind: Kind) -> Parsed<Token> {
+    pub fn expect(&mut self, kind: Kind) -> ParseResult<Token> {
         if self.peek(kind) { self.advance() } else { Err(self.expected(kind.describe())) }
     }
 
-    pub fn accept(&mut self, kind: Kind) -> Parsed<bool> {
+    pub fn accept(&mut self, kind: Kind) -> ParseResult<bool> {
         if self.peek(kind) { self.advance().map(|_| true) } else { Ok(false) }
     }
 
-    pub fn expect_word(&mut self, word: &str) -> Parsed<()> {
+    pub fn expect_word(&mut self, word: &str) -> ParseResult<()> {
         if self.accept_word(word)? { Ok(()) } else { Err(self.expected(&format!("\"{word}\""))) }
     }
 
-    pub fn accept_word(&mut self, word: &str) -> Parsed<bool> {
-        let found = self.peek(Kind::Name) && self.written(self.token) == word;
+    pub fn accept_word(&mut self, word: &str) -> ParseResult<bool> {
+        let found = self.peek(Kind::Name) && self.text_of(self.token) == word;
         if found { self.advance().map(|_| true) } else { Ok(false) }
     }
 
@@ -73,15 +73,20 @@ impl<'t> Parser<'t> {
         self.token.value(self.text).is_some_and(|value| value == word)
     }
 
-    pub fn fault(&self, message: &str) -> Fault {
-        Fault::new(self.token.start, message)
+    pub fn syntax_error(&self, message: &str) -> QuerySyntaxError {
+        QuerySyntaxError::new(self.token.start, message)
     }
 
-    pub fn described(&self) -> String {
+    pub fn describe_token(&self) -> String {
         self.token.describe(self.text)
     }
 
-    pub fn many<T>(&mut self, open: Kind, item: fn(&mut Self) -> Parsed<T>, close: Kind) -> Parsed<Vec<T>> {
+    pub fn many<T>(
+        &mut self,
+        open: Kind,
+        item: fn(&mut Self) -> ParseResult<T>,
+        close: Kind,
+    ) -> ParseResult<Vec<T>> {
         self.expect(open)?;
         let mut items = vec![item(self)?];
         while !self.accept(close)? {
@@ -93,13 +98,17 @@ impl<'t> Parser<'t> {
     pub fn optional_many<T>(
         &mut self,
         open: Kind,
-        item: fn(&mut Self) -> Parsed<T>,
+        item: fn(&mut Self) -> ParseResult<T>,
         close: Kind,
-    ) -> Parsed<Vec<T>> {
+    ) -> ParseResult<Vec<T>> {
         if self.peek(open) { self.many(open, item, close) } else { Ok(Vec::new()) }
     }
 
-    pub fn any<T>(&mut self, close: Kind, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    pub fn any<T>(
+        &mut self,
+        close: Kind,
+        mut item: impl FnMut(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<Vec<T>> {
         self.advance()?;
         let mut items = Vec::new();
         while !self.accept(close)? {
@@ -108,7 +117,7 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    pub fn separated<T>(&mut self, sign: Kind, item: fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    pub fn separated<T>(&mut self, sign: Kind, item: fn(&mut Self) -> ParseResult<T>) -> ParseResult<Vec<T>> {
         self.accept(sign)?;
         let mut items = vec![item(self)?];
         while self.accept(sign)? {
@@ -117,10 +126,10 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        self.left = self.left.checked_sub(1).ok_or(Fault::TooDeep)?;
+    pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
+        self.remaining_depth = self.remaining_depth.checked_sub(1).ok_or(QuerySyntaxError::TooDeep)?;
         let result = inner(self);
-        self.left += 1;
+        self.remaining_depth += 1;
         result
     }
 }

@@ -1,8 +1,8 @@
 //! The grammar of schemas: requests may not contain any, but their syntax errors are reported first.
 
-use super::cursor::{Parsed, Parser};
+use super::cursor::{ParseResult, Parser};
 use super::lexer::Kind;
-use super::tree::{Definition, DirectiveRules, Form, Name, SchemaChild, SchemaNode, SchemaPart, Type};
+use super::tree::{Definition, DirectiveRules, Name, SchemaChild, SchemaNode, SchemaPart, Type, TypeForm};
 
 const LOCATIONS: [&str; 20] = [
     "QUERY",
@@ -28,7 +28,7 @@ const LOCATIONS: [&str; 20] = [
 ];
 
 /// An argument or an input field, with what a directive definition needs of it.
-struct Input<'t> {
+struct InputDefinition<'t> {
     name: &'t str,
     required: Option<String>,
     node: SchemaNode<'t>,
@@ -36,7 +36,7 @@ struct Input<'t> {
 
 impl<'t> Parser<'t> {
     /// The definition that a keyword begins.
-    pub fn schema_part(&mut self, word: &str) -> Parsed<Definition<'t>> {
+    pub fn schema_part(&mut self, word: &str) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         self.description()?;
         self.expect_word(word)?;
@@ -49,10 +49,10 @@ impl<'t> Parser<'t> {
     }
 
     /// `extend` and the rest of the extension.
-    pub fn extension(&mut self) -> Parsed<Definition<'t>> {
+    pub fn extension(&mut self) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         let keyword = self.lookahead()?;
-        let word = self.written(keyword);
+        let word = self.text_of(keyword);
         if keyword.kind != Kind::Name
             || !matches!(word, "schema" | "scalar" | "type" | "interface" | "union" | "enum" | "input")
         {
@@ -69,7 +69,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The name after a keyword, if it has one, and the rest.
-    fn body(&mut self, word: &str, extends: bool) -> Parsed<(Option<&'t str>, SchemaNode<'t>)> {
+    fn body(&mut self, word: &str, extends: bool) -> ParseResult<(Option<&'t str>, SchemaNode<'t>)> {
         let name = if word == "schema" { None } else { Some(self.name()?.text) };
         let mut children = Vec::new();
         if matches!(word, "type" | "interface") && self.accept_word("implements")? {
@@ -117,13 +117,13 @@ impl<'t> Parser<'t> {
         Ok((name, SchemaNode { location, directives, children }))
     }
 
-    fn root(&mut self) -> Parsed<Name<'t>> {
-        self.task()?;
+    fn root(&mut self) -> ParseResult<Name<'t>> {
+        self.operation_kind()?;
         self.expect(Kind::Colon)?;
         self.name()
     }
 
-    fn field_definition(&mut self) -> Parsed<SchemaNode<'t>> {
+    fn field_definition(&mut self) -> ParseResult<SchemaNode<'t>> {
         self.description()?;
         self.name()?;
         let arguments = self.optional_many(Kind::ParenL, Self::input, Kind::ParenR)?;
@@ -136,33 +136,35 @@ impl<'t> Parser<'t> {
         Ok(SchemaNode { location: "FIELD_DEFINITION", directives, children })
     }
 
-    fn input(&mut self) -> Parsed<Input<'t>> {
+    fn input(&mut self) -> ParseResult<InputDefinition<'t>> {
         self.description()?;
         let name = self.name()?.text;
         self.expect(Kind::Colon)?;
         let type_ = self.type_()?;
         let default = if self.accept(Kind::Equals)? { Some(self.value(true)?) } else { None };
         let directives = self.directives(true)?;
-        let required = matches!(type_.form, Form::NonNull(_)) && default.is_none();
+        let required = matches!(type_.form, TypeForm::NonNull(_)) && default.is_none();
         let mut children = vec![SchemaChild::Type(type_.named())];
         children.extend(default.map(SchemaChild::Value));
         children.push(SchemaChild::Directives);
         let node = SchemaNode { location: "", directives, children };
-        Ok(Input { name, required: required.then(|| type_.to_string()), node })
+        Ok(InputDefinition { name, required: required.then(|| type_.to_string()), node })
     }
 
-    fn enum_value(&mut self) -> Parsed<SchemaNode<'t>> {
+    fn enum_value(&mut self) -> ParseResult<SchemaNode<'t>> {
         self.description()?;
         if ["true", "false", "null"].iter().any(|word| self.means(word)) {
-            let found = self.described();
-            return Err(self.fault(&format!("{found} is reserved and cannot be used for an enum value.")));
+            let found = self.describe_token();
+            return Err(
+                self.syntax_error(&format!("{found} is reserved and cannot be used for an enum value."))
+            );
         }
         self.name()?;
         let directives = self.directives(true)?;
         Ok(SchemaNode { location: "ENUM_VALUE", directives, children: vec![SchemaChild::Directives] })
     }
 
-    fn directive_definition(&mut self, at: usize) -> Parsed<Definition<'t>> {
+    fn directive_definition(&mut self, at: usize) -> ParseResult<Definition<'t>> {
         self.expect(Kind::At)?;
         let name = Some(self.name()?.text);
         let inputs = self.optional_many(Kind::ParenL, Self::input, Kind::ParenR)?;
@@ -176,14 +178,14 @@ impl<'t> Parser<'t> {
         Ok(Definition::Schema(SchemaPart { at, name, is_type: false, directive: Some(rules), node }))
     }
 
-    fn location(&mut self) -> Parsed<&'t str> {
+    fn location(&mut self) -> ParseResult<&'t str> {
         let token = self.token;
         let name = self.name()?.text;
         if LOCATIONS.contains(&name) { Ok(name) } else { Err(self.unexpected(token)) }
     }
 }
 
-impl<'t> Input<'t> {
+impl<'t> InputDefinition<'t> {
     fn child(self, location: &'static str) -> SchemaChild<'t> {
         SchemaChild::Node(SchemaNode { location, ..self.node })
     }
@@ -192,19 +194,20 @@ impl<'t> Input<'t> {
 impl std::fmt::Display for Type<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.form {
-            Form::Named(name) => out.write_str(name),
-            Form::List(inner) => write!(out, "[{inner}]"),
-            Form::NonNull(inner) => write!(out, "{inner}!"),
+            TypeForm::Named(name) => out.write_str(name),
+            TypeForm::List(inner) => write!(out, "[{inner}]"),
+            TypeForm::NonNull(inner) => write!(out, "{inner}!"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::document::syntax::{Fault, parse};
+    use crate::document::syntax::{QuerySyntaxError, parse};
 
     fn check(text: &str, expect: Result<(), (usize, &str)>) {
-        let fault = |(at, message)| Fault::Mistake { message: format!("Syntax Error: {message}"), at };
+        let fault =
+            |(at, message)| QuerySyntaxError::Mistake { message: format!("Syntax Error: {message}"), at };
         assert_eq!(parse(text, 50).map(|_| ()), expect.map_err(fault), "{text}");
     }
 

@@ -1,6 +1,6 @@
 //! The tokens of a text, one at a time.
 
-use super::Fault;
+use super::QuerySyntaxError;
 use super::literals::{block_text, number_end, string_end, string_text};
 
 /// The kind of a token.
@@ -89,7 +89,7 @@ impl Token {
 }
 
 /// The first token at or after the byte `from`.
-pub fn next(text: &str, from: usize) -> Result<Token, Fault> {
+pub fn next(text: &str, from: usize) -> Result<Token, QuerySyntaxError> {
     let bytes = text.as_bytes();
     let mut at = from;
     while let Some(byte) = bytes.get(at) {
@@ -132,10 +132,13 @@ pub fn next(text: &str, from: usize) -> Result<Token, Fault> {
             b'\'' => {
                 let message =
                     "Unexpected single quote character ('), did you mean to use a double quote (\")?";
-                return Err(Fault::new(at, message));
+                return Err(QuerySyntaxError::new(at, message));
             }
             _ => {
-                return Err(Fault::new(at, format_args!("Unexpected character: {}.", character(text, at))));
+                return Err(QuerySyntaxError::new(
+                    at,
+                    format_args!("Unexpected character: {}.", character(text, at)),
+                ));
             }
         }
     }

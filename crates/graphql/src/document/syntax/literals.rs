@@ -1,10 +1,10 @@
 //! Number and string literals: their end, their errors, their value.
 
-use super::Fault;
+use super::QuerySyntaxError;
 use super::lexer::character;
 
 /// The end of the number that begins at `start`, and whether it is a float.
-pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
+pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), QuerySyntaxError> {
     let bytes = text.as_bytes();
     let digits = |from: usize| match bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count() {
         0 => Err(no_digit(text, from)),
@@ -16,7 +16,10 @@ pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
         at += 1;
         if bytes.get(at).is_some_and(u8::is_ascii_digit) {
             let found = character(text, at);
-            return Err(Fault::new(at, format_args!("Invalid number, unexpected digit after 0: {found}.")));
+            return Err(QuerySyntaxError::new(
+                at,
+                format_args!("Invalid number, unexpected digit after 0: {found}."),
+            ));
         }
     } else {
         at = digits(at)?;
@@ -37,12 +40,15 @@ pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
     }
 }
 
-fn no_digit(text: &str, at: usize) -> Fault {
-    Fault::new(at, format_args!("Invalid number, expected digit but got: {}.", character(text, at)))
+fn no_digit(text: &str, at: usize) -> QuerySyntaxError {
+    QuerySyntaxError::new(
+        at,
+        format_args!("Invalid number, expected digit but got: {}.", character(text, at)),
+    )
 }
 
 /// The end of the string or block string that begins at `start`.
-pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, Fault> {
+pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, QuerySyntaxError> {
     let bytes = text.as_bytes();
     let mut at = start + if block { 3 } else { 1 };
     while let Some(byte) = bytes.get(at) {
@@ -55,11 +61,11 @@ pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, Fault>
             _ => at += 1,
         }
     }
-    Err(Fault::new(at, "Unterminated string."))
+    Err(QuerySyntaxError::new(at, "Unterminated string."))
 }
 
 /// The character that the escape at `at` stands for, and its length in bytes.
-fn escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
+fn escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
     let byte = |offset: usize| text.as_bytes().get(at + offset).copied();
     let simple = match byte(1) {
         Some(b'u') if byte(2) == Some(b'{') => return long_escape(text, at),
@@ -72,22 +78,25 @@ fn escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
         Some(b't') => '\t',
         _ => {
             let shown = units(text, at, 2);
-            return Err(Fault::new(at, format_args!("Invalid character escape sequence: \"{shown}\".")));
+            return Err(QuerySyntaxError::new(
+                at,
+                format_args!("Invalid character escape sequence: \"{shown}\"."),
+            ));
         }
     };
     Ok((simple, 2))
 }
 
-fn bad_unicode(text: &str, at: usize, size: usize) -> Fault {
-    Fault::new(at, format_args!("Invalid Unicode escape sequence: \"{}\".", units(text, at, size)))
+fn bad_unicode(text: &str, at: usize, size: usize) -> QuerySyntaxError {
+    QuerySyntaxError::new(at, format_args!("Invalid Unicode escape sequence: \"{}\".", units(text, at, size)))
 }
 
 /// `\u{1F600}`
-fn long_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
-    const LONGEST: usize = 12;
+fn long_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
+    const MAX_ESCAPE_LEN: usize = 12;
     let mut point: u32 = 0;
     let mut size = 3;
-    while size < LONGEST {
+    while size < MAX_ESCAPE_LEN {
         let byte = text.as_bytes().get(at + size).copied().unwrap_or_default();
         size += 1;
         if byte == b'}' {
@@ -107,7 +116,7 @@ fn long_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
 }
 
 /// `\u00e9`, or a surrogate pair of two of them.
-fn short_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
+fn short_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
     let unit = |from: usize| {
         let digits = text.as_bytes().get(from..from + 4)?;
         let digit =

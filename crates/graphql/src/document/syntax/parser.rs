@@ -1,36 +1,36 @@
 //! The grammar of requests.
 
-use super::Fault;
-use super::cursor::{Parsed, Parser};
+use super::QuerySyntaxError;
+use super::cursor::{ParseResult, Parser};
 use super::lexer::Kind;
 use super::tree::{
-    Argument, Definition, Directive, Document, Field, Form, Fragment, Inline, Literal, Name, Operation,
-    Selection, Set, Spread, Task, Type, Value, Variable,
+    Argument, Definition, Directive, Document, Field, Fragment, InlineFragment, Literal, Name, Operation,
+    OperationKind, Selection, SelectionSet, Spread, Type, TypeForm, Value, Variable,
 };
 
 /// Parses a text that nests no deeper than `deepest`; `Err` is its first syntax error.
-pub fn parse(text: &str, deepest: usize) -> Parsed<Document<'_>> {
+pub fn parse(text: &str, deepest: usize) -> ParseResult<Document<'_>> {
     let mut parser = Parser::new(text, deepest);
     let definitions = parser.many(Kind::Start, Parser::definition, Kind::End)?;
     Ok(Document { definitions, descriptions: parser.descriptions })
 }
 
 impl<'t> Parser<'t> {
-    fn definition(&mut self) -> Parsed<Definition<'t>> {
+    fn definition(&mut self) -> ParseResult<Definition<'t>> {
         if self.peek(Kind::BraceL) {
             return self.operation();
         }
         let described = self.has_description();
         let keyword = if described { self.lookahead()? } else { self.token };
         if described && keyword.kind == Kind::BraceL {
-            return Err(
-                self.fault("Unexpected description, descriptions are not supported on shorthand queries.")
-            );
+            return Err(self.syntax_error(
+                "Unexpected description, descriptions are not supported on shorthand queries.",
+            ));
         }
         if keyword.kind != Kind::Name {
             return Err(self.unexpected(keyword));
         }
-        match self.written(keyword) {
+        match self.text_of(keyword) {
             word
             @ ("schema" | "scalar" | "type" | "interface" | "union" | "enum" | "input" | "directive") => {
                 self.schema_part(word)
@@ -38,7 +38,8 @@ impl<'t> Parser<'t> {
             "query" | "mutation" | "subscription" => self.operation(),
             "fragment" => self.fragment(),
             _ if described => {
-                Err(self.fault("Unexpected description, only GraphQL definitions support descriptions."))
+                Err(self
+                    .syntax_error("Unexpected description, only GraphQL definitions support descriptions."))
             }
             "extend" => self.extension(),
             _ => Err(self.unexpected(keyword)),
@@ -49,7 +50,7 @@ impl<'t> Parser<'t> {
         self.peek(Kind::String) || self.peek(Kind::Block)
     }
 
-    pub fn description(&mut self) -> Parsed<()> {
+    pub fn description(&mut self) -> ParseResult<()> {
         if self.has_description() {
             let token = self.advance()?;
             self.descriptions.push(token.start..token.end);
@@ -57,33 +58,34 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn operation(&mut self) -> Parsed<Definition<'t>> {
+    fn operation(&mut self) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         if self.peek(Kind::BraceL) {
             let (variables, directives, set) = (Vec::new(), Vec::new(), self.set()?);
-            let operation = Operation { at, task: Task::Query, name: None, variables, directives, set };
+            let operation =
+                Operation { at, kind: OperationKind::Query, name: None, variables, directives, set };
             return Ok(Definition::Operation(operation));
         }
         self.description()?;
-        let task = self.task()?;
+        let task = self.operation_kind()?;
         let name = if self.peek(Kind::Name) { Some(self.name()?) } else { None };
         let variables = self.optional_many(Kind::ParenL, Self::variable_definition, Kind::ParenR)?;
         let directives = self.directives(false)?;
         let set = self.set()?;
-        Ok(Definition::Operation(Operation { at, task, name, variables, directives, set }))
+        Ok(Definition::Operation(Operation { at, kind: task, name, variables, directives, set }))
     }
 
-    pub fn task(&mut self) -> Parsed<Task> {
+    pub fn operation_kind(&mut self) -> ParseResult<OperationKind> {
         let token = self.expect(Kind::Name)?;
-        match self.written(token) {
-            "query" => Ok(Task::Query),
-            "mutation" => Ok(Task::Mutation),
-            "subscription" => Ok(Task::Subscription),
+        match self.text_of(token) {
+            "query" => Ok(OperationKind::Query),
+            "mutation" => Ok(OperationKind::Mutation),
+            "subscription" => Ok(OperationKind::Subscription),
             _ => Err(self.unexpected(token)),
         }
     }
 
-    fn variable_definition(&mut self) -> Parsed<Variable<'t>> {
+    fn variable_definition(&mut self) -> ParseResult<Variable<'t>> {
         let at = self.token.start;
         self.description()?;
         let name = self.variable()?;
@@ -94,12 +96,12 @@ impl<'t> Parser<'t> {
         Ok(Variable { at, name, type_, default, directives })
     }
 
-    fn variable(&mut self) -> Parsed<Name<'t>> {
+    fn variable(&mut self) -> ParseResult<Name<'t>> {
         self.expect(Kind::Dollar)?;
         self.name()
     }
 
-    fn fragment(&mut self) -> Parsed<Definition<'t>> {
+    fn fragment(&mut self) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         self.description()?;
         self.expect_word("fragment")?;
@@ -116,13 +118,13 @@ impl<'t> Parser<'t> {
 
     // Selections.
 
-    fn set(&mut self) -> Parsed<Set<'t>> {
+    fn set(&mut self) -> ParseResult<SelectionSet<'t>> {
         let at = self.token.start;
         let selections = self.deeper(|parser| parser.many(Kind::BraceL, Self::selection, Kind::BraceR))?;
-        Ok(Set { at, selections })
+        Ok(SelectionSet { at, selections })
     }
 
-    fn selection(&mut self) -> Parsed<Selection<'t>> {
+    fn selection(&mut self) -> ParseResult<Selection<'t>> {
         if !self.peek(Kind::Spread) {
             return self.field().map(Selection::Field);
         }
@@ -135,10 +137,10 @@ impl<'t> Parser<'t> {
         let condition = if conditional { Some(self.name()?) } else { None };
         let directives = self.directives(false)?;
         let set = self.set()?;
-        Ok(Selection::Inline(Inline { at, condition, directives, set }))
+        Ok(Selection::Inline(InlineFragment { at, condition, directives, set }))
     }
 
-    fn field(&mut self) -> Parsed<Field<'t>> {
+    fn field(&mut self) -> ParseResult<Field<'t>> {
         let Name { text: first, at } = self.name()?;
         let (alias, name) =
             if self.accept(Kind::Colon)? { (Some(first), self.name()?.text) } else { (None, first) };
@@ -148,18 +150,18 @@ impl<'t> Parser<'t> {
         Ok(Field { at, alias, name, arguments, directives, set })
     }
 
-    fn arguments(&mut self, constant: bool) -> Parsed<Vec<Argument<'t>>> {
+    fn arguments(&mut self, constant: bool) -> ParseResult<Vec<Argument<'t>>> {
         let item = if constant { Self::argument::<true> } else { Self::argument::<false> };
         self.optional_many(Kind::ParenL, item, Kind::ParenR)
     }
 
-    fn argument<const CONSTANT: bool>(&mut self) -> Parsed<Argument<'t>> {
+    fn argument<const CONSTANT: bool>(&mut self) -> ParseResult<Argument<'t>> {
         let name = self.name()?;
         self.expect(Kind::Colon)?;
         Ok(Argument { name, value: self.value(CONSTANT)? })
     }
 
-    pub fn directives(&mut self, constant: bool) -> Parsed<Vec<Directive<'t>>> {
+    pub fn directives(&mut self, constant: bool) -> ParseResult<Vec<Directive<'t>>> {
         let mut directives = Vec::new();
         while self.peek(Kind::At) {
             let at = self.advance()?.start;
@@ -171,29 +173,29 @@ impl<'t> Parser<'t> {
 
     // Names, types, values.
 
-    pub fn name(&mut self) -> Parsed<Name<'t>> {
+    pub fn name(&mut self) -> ParseResult<Name<'t>> {
         let token = self.expect(Kind::Name)?;
-        Ok(Name { text: self.written(token), at: token.start })
+        Ok(Name { text: self.text_of(token), at: token.start })
     }
 
-    pub fn type_(&mut self) -> Parsed<Type<'t>> {
+    pub fn type_(&mut self) -> ParseResult<Type<'t>> {
         let at = self.token.start;
         let form = if self.accept(Kind::BracketL)? {
             let inner = self.deeper(Self::type_)?;
             self.expect(Kind::BracketR)?;
-            Form::List(Box::new(inner))
+            TypeForm::List(Box::new(inner))
         } else {
-            Form::Named(self.name()?.text)
+            TypeForm::Named(self.name()?.text)
         };
         let type_ = Type { at, form };
         let required = self.accept(Kind::Bang)?;
-        Ok(if required { Type { at, form: Form::NonNull(Box::new(type_)) } } else { type_ })
+        Ok(if required { Type { at, form: TypeForm::NonNull(Box::new(type_)) } } else { type_ })
     }
 
     /// A value; a `constant` one contains no variables.
-    pub fn value(&mut self, constant: bool) -> Parsed<Value<'t>> {
+    pub fn value(&mut self, constant: bool) -> ParseResult<Value<'t>> {
         let token = self.token;
-        let written = self.written(token);
+        let written = self.text_of(token);
         let literal = match token.kind {
             Kind::BracketL => {
                 let item = |parser: &mut Self| parser.value(constant);
@@ -212,9 +214,9 @@ impl<'t> Parser<'t> {
                 if !self.peek(Kind::Name) {
                     return Err(self.unexpected(token));
                 }
-                let name = self.written(self.token);
+                let name = self.text_of(self.token);
                 let message = format!("Unexpected variable \"${name}\" in constant value.");
-                return Err(Fault::new(token.start, message));
+                return Err(QuerySyntaxError::new(token.start, message));
             }
             Kind::Dollar => Literal::Variable(self.variable()?.text),
             Kind::Int | Kind::Float | Kind::String | Kind::Block | Kind::Name => {
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, at: usize, expect: &str) {
-        let expect = Fault::Mistake { message: format!("Syntax Error: {expect}"), at };
+        let expect = QuerySyntaxError::Mistake { message: format!("Syntax Error: {expect}"), at };
         assert_eq!(parse(text, 50).map(|_| ()), Err(expect), "{text}");
     }
 
@@ -277,6 +279,6 @@ mod tests {
     fn texts_that_nest_too_deep_are_rejected() {
         let nested = |count: usize| format!("{}a{}", "{a".repeat(count), "}".repeat(count));
         assert!(parse(&nested(50), 50).is_ok());
-        assert_eq!(parse(&nested(51), 50).map(|_| ()), Err(Fault::TooDeep));
+        assert_eq!(parse(&nested(51), 50).map(|_| ()), Err(QuerySyntaxError::TooDeep));
     }
 }

@@ -25,8 +25,8 @@ impl<'t> Document<'t> {
 
     /// The fragments that queries use.
     pub fn used_by_queries(&self) -> HashSet<&'t str> {
-        let queries = self.operations().filter(|operation| operation.task == Task::Query);
-        let mut sets: Vec<&Set<'t>> = queries.map(|operation| &operation.set).collect();
+        let queries = self.operations().filter(|operation| operation.kind == OperationKind::Query);
+        let mut sets: Vec<&SelectionSet<'t>> = queries.map(|operation| &operation.set).collect();
         let mut used = HashSet::new();
         while let Some(set) = sets.pop() {
             let names: Vec<_> = set.spreads().iter().map(|spread| spread.name.text).collect();
@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
     }
 }
 
-impl<'t> Set<'t> {
+impl<'t> SelectionSet<'t> {
     /// The spreads in it and in all nested sets: its own first, then those of the last nested set.
     pub fn spreads(&self) -> Vec<&Spread<'t>> {
         let mut found = Vec::new();
@@ -86,7 +86,7 @@ pub struct Name<'t> {
 
 /// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
+pub enum OperationKind {
     Query,
     Mutation,
     Subscription,
@@ -95,11 +95,11 @@ pub enum Task {
 #[derive(Debug)]
 pub struct Operation<'t> {
     pub at: usize,
-    pub task: Task,
+    pub kind: OperationKind,
     pub name: Option<Name<'t>>,
     pub variables: Vec<Variable<'t>>,
     pub directives: Vec<Directive<'t>>,
-    pub set: Set<'t>,
+    pub set: SelectionSet<'t>,
 }
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct Fragment<'t> {
     pub name: Name<'t>,
     pub condition: Name<'t>,
     pub directives: Vec<Directive<'t>>,
-    pub set: Set<'t>,
+    pub set: SelectionSet<'t>,
 }
 
 /// The declaration of a variable.
@@ -124,11 +124,11 @@ pub struct Variable<'t> {
 #[derive(Debug)]
 pub struct Type<'t> {
     pub at: usize,
-    pub form: Form<'t>,
+    pub form: TypeForm<'t>,
 }
 
 #[derive(Debug)]
-pub enum Form<'t> {
+pub enum TypeForm<'t> {
     Named(&'t str),
     List(Box<Type<'t>>),
     NonNull(Box<Type<'t>>),
@@ -138,24 +138,24 @@ impl<'t> Type<'t> {
     /// The named type inside of all wrappers, and its offset.
     pub fn named(&self) -> Name<'t> {
         match &self.form {
-            Form::Named(text) => Name { text, at: self.at },
-            Form::List(inner) | Form::NonNull(inner) => inner.named(),
+            TypeForm::Named(text) => Name { text, at: self.at },
+            TypeForm::List(inner) | TypeForm::NonNull(inner) => inner.named(),
         }
     }
 }
 
 /// A selection set: selections in braces.
 #[derive(Debug)]
-pub struct Set<'t> {
+pub struct SelectionSet<'t> {
     pub at: usize,
     pub selections: Vec<Selection<'t>>,
 }
 
-impl Set<'_> {
+impl SelectionSet<'_> {
     fn selections(&self) -> usize {
         let each = self.selections.iter().map(|selection| match selection {
             Selection::Field(field) => {
-                1 + weight(&field.directives) + field.set.as_ref().map_or(0, Set::selections)
+                1 + weight(&field.directives) + field.set.as_ref().map_or(0, SelectionSet::selections)
             }
             Selection::Spread(spread) => 1 + weight(&spread.directives),
             Selection::Inline(inline) => 1 + weight(&inline.directives) + inline.set.selections(),
@@ -173,7 +173,7 @@ fn weight(directives: &[Directive<'_>]) -> usize {
 pub enum Selection<'t> {
     Field(Field<'t>),
     Spread(Spread<'t>),
-    Inline(Inline<'t>),
+    Inline(InlineFragment<'t>),
 }
 
 #[derive(Debug)]
@@ -183,7 +183,7 @@ pub struct Field<'t> {
     pub name: &'t str,
     pub arguments: Vec<Argument<'t>>,
     pub directives: Vec<Directive<'t>>,
-    pub set: Option<Set<'t>>,
+    pub set: Option<SelectionSet<'t>>,
 }
 
 /// `...Name`
@@ -196,11 +196,11 @@ pub struct Spread<'t> {
 
 /// `... on Name {}`
 #[derive(Debug)]
-pub struct Inline<'t> {
+pub struct InlineFragment<'t> {
     pub at: usize,
     pub condition: Option<Name<'t>>,
     pub directives: Vec<Directive<'t>>,
-    pub set: Set<'t>,
+    pub set: SelectionSet<'t>,
 }
 
 #[derive(Debug)]

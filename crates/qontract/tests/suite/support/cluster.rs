@@ -8,14 +8,14 @@ use qontract_testkit::{Scratch, example};
 use serde_json::Value;
 
 /// A data repo, and a configuration for the cluster.
-pub struct Stage {
+pub struct ClusterFixture {
     /// The cluster.
     pub api: &'static Api,
     scratch: Scratch,
     suffix: String,
 }
 
-impl Stage {
+impl ClusterFixture {
     /// A data repo without namespaces.
     pub fn new() -> Self {
         let stage = Self { api: shared(), scratch: Scratch::new(), suffix: unique_name("x") };
@@ -88,14 +88,14 @@ impl Stage {
 
     /// Runs another integration.
     pub fn run(&self, integration: &str, more: &[&str]) -> (i32, String) {
-        told(self.command(integration, more))
+        exit_and_plan(self.command(integration, more))
     }
 
     /// Runs `openshift-namespaces` with these environment variables.
     pub fn reconcile_with(&self, more: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
         let mut command = self.command("openshift-namespaces", more);
         command.envs(variables.iter().copied());
-        told(command)
+        exit_and_plan(command)
     }
 
     fn command(&self, integration: &str, more: &[&str]) -> Command {
@@ -139,7 +139,7 @@ impl Stage {
 }
 
 /// The exit code and the plan of a run.
-fn told(mut command: Command) -> (i32, String) {
+fn exit_and_plan(mut command: Command) -> (i32, String) {
     let output = command.output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use qontract_testkit::{Scratch, example};
 
 /// The example as `repo`, with a journal for real runs.
-pub fn world() -> Scratch {
+pub fn operator_fixture() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     scratch.init_journal("runs");
@@ -19,7 +19,7 @@ pub fn stderr(output: &Output) -> String {
 }
 
 /// Runs the binary with these environment variables, and without the user's own configuration.
-pub fn with(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+pub fn run_with(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_qontract"))
         .current_dir(folder)
         .args(arguments)

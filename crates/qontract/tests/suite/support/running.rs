@@ -23,7 +23,7 @@ impl Running {
     }
 
     /// Starts a process whose log is on stdout.
-    pub fn telling_on_stdout(command: &mut Command) -> Self {
+    pub fn with_log_on_stdout(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines =
             child.stdout.take().map(|printed| BufReader::new(Box::new(printed) as Box<dyn Read + Send>));
@@ -31,7 +31,7 @@ impl Running {
     }
 
     /// Waits until the process ends, and returns its exit status.
-    pub fn ended(mut self) -> ExitStatus {
+    pub fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 

@@ -6,13 +6,13 @@ use qontract_testkit::{Scratch, example};
 use super::command::qontract;
 
 /// A data repo for base and one for head, and a sandbox.
-pub struct Repo {
+pub struct SecretsRepo {
     pub scratch: Scratch,
 }
 
 /// The output and the exit code of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct CommandResult {
     pub code: Option<i32>,
     /// Stdout, stderr and the record of the run, without names and times of runs.
     pub text: String,
@@ -26,7 +26,7 @@ pub const OBJECTS: &str = "sandbox/clusters/cliffs-stage/catalog-stage";
 /// The selector of every run.
 pub const SELECTED: [&str; 2] = ["--namespace-name", "catalog-stage"];
 
-impl Repo {
+impl SecretsRepo {
     /// Two copies of the example, in which one namespace has one object without a secret.
     pub fn new() -> Self {
         let scratch = Scratch::new();
@@ -68,7 +68,7 @@ impl Repo {
     }
 
     /// An object in the namespace.
-    pub fn world(&self, name: &str, text: &str) {
+    pub fn write_object(&self, name: &str, text: &str) {
         self.scratch.write(&format!("{OBJECTS}/{name}.yaml"), text);
     }
 
@@ -78,7 +78,7 @@ impl Repo {
     }
 
     /// Runs an integration on head with these options.
-    pub fn reconcile(&self, integration: &str, options: &[&str]) -> Said {
+    pub fn reconcile(&self, integration: &str, options: &[&str]) -> CommandResult {
         self.scratch.write("runs/keep", "");
         std::fs::remove_dir_all(self.scratch.path().join("runs")).unwrap();
         let words = ["reconcile", integration, "--data", "head", "--sandbox", "sandbox", "--runs", "runs"];
@@ -88,12 +88,12 @@ impl Repo {
         for (name, file) in files(&self.scratch.path().join("runs")) {
             text += &format!("{name}\n{}", String::from_utf8_lossy(&file));
         }
-        Said { code: output.status.code(), text: without_runs(&text) }
+        CommandResult { code: output.status.code(), text: without_runs(&text) }
     }
 
     /// The plan of an integration from base to head, in all formats.
-    pub fn plan(&self, integration: &str) -> Said {
-        let mut printed = Said { code: Some(0), text: String::new() };
+    pub fn plan(&self, integration: &str) -> CommandResult {
+        let mut printed = CommandResult { code: Some(0), text: String::new() };
         for format in [&["-o", "json"][..], &["-o", "md"], &["--full"]] {
             let words =
                 ["plan", "base", "head", "-v", "-i", integration, "--sandbox", "sandbox", "--runs", "runs"];
@@ -107,7 +107,7 @@ impl Repo {
     }
 
     /// A dry run on the head, compared with the base.
-    pub fn check(&self, integration: &str) -> Said {
+    pub fn check(&self, integration: &str) -> CommandResult {
         self.reconcile(integration, &["--dry-run", "--base", "base", "--log-level", "DEBUG"])
     }
 }

@@ -11,7 +11,7 @@ fn change(kind: &str, name: &str, [lost, of]: [usize; 2]) -> Vec<Change> {
 
 fn judge(
     guard: &RemovalGuard,
-    facts: &Facts,
+    facts: &ShardFacts,
     steps: &[Vec<Change>],
     ledger: Result<&LedgerState, &LedgerError>,
 ) -> Vec<Option<Refusal>> {
@@ -22,7 +22,7 @@ fn judge(
 }
 
 /// Number of held steps.
-fn held_steps(guard: &RemovalGuard, facts: &Facts, steps: &[Vec<Change>]) -> usize {
+fn held_steps(guard: &RemovalGuard, facts: &ShardFacts, steps: &[Vec<Change>]) -> usize {
     judge(guard, facts, steps, Ok(&LedgerState::default())).iter().flatten().count()
 }
 

@@ -1,7 +1,7 @@
 //! Limits the displayed texts of an answer: they are printed and stored in records, where unsafe characters
 //! become escapes.
 
-use super::{Declaration, Description, Effect, Parts, Planned, WireThing, Wrong};
+use super::{ApplyAnswer, DeclareAnswer, DescribeAnswer, PlanAnswer, WireDimensions, WireFault, WireObject};
 
 /// Maximum size of all displayed texts of an answer, in printed bytes.
 pub const MAX_SHOWN_BYTES: usize = 1 << 20;
@@ -12,13 +12,13 @@ const ESCAPE_BYTES: usize = 8;
 /// The displayed texts of an answer.
 pub trait ShownTexts {
     /// Calls `see` with each of them.
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str));
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str));
 }
 
 /// Refuses an answer whose displayed texts are too long.
 pub fn check_texts(answer: &impl ShownTexts) -> Result<(), String> {
     let mut bytes = 0;
-    answer.each(&mut |text| bytes += printed_bytes(text));
+    answer.for_each_text(&mut |text| bytes += printed_bytes(text));
     if bytes > MAX_SHOWN_BYTES {
         return Err(format!("the displayed texts exceed {MAX_SHOWN_BYTES} bytes, with escapes"));
     }
@@ -33,8 +33,8 @@ fn printed_bytes(text: &str) -> usize {
     plain + others * ESCAPE_BYTES
 }
 
-impl ShownTexts for Parts {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+impl ShownTexts for WireDimensions {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for (name, value) in self.pairs() {
             see(name);
             see(value);
@@ -42,24 +42,24 @@ impl ShownTexts for Parts {
     }
 }
 
-impl ShownTexts for WireThing {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
-        self.scope.each(see);
+impl ShownTexts for WireObject {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        self.scope.for_each_text(see);
         see(&self.kind);
         see(&self.name);
     }
 }
 
-impl ShownTexts for Wrong {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
-        self.key.each(see);
+impl ShownTexts for WireFault {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        self.key.for_each_text(see);
         see(&self.text);
         self.hint.iter().for_each(|hint| see(hint));
     }
 }
 
-impl ShownTexts for Description {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+impl ShownTexts for DescribeAnswer {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         see(&self.name);
         see(&self.about);
         for flag in &self.flags {
@@ -69,48 +69,50 @@ impl ShownTexts for Description {
     }
 }
 
-impl ShownTexts for Declaration {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+impl ShownTexts for DeclareAnswer {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for shard in &self.shards {
-            shard.key.each(see);
+            shard.key.for_each_text(see);
             shard.disabled.iter().for_each(|why| see(why));
         }
-        self.faults.iter().for_each(|fault| fault.each(see));
+        self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
 
-impl ShownTexts for Planned {
-    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+impl ShownTexts for PlanAnswer {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for scope in &self.scopes {
-            scope.scope.each(see);
+            scope.scope.for_each_text(see);
             scope.unknown.iter().for_each(|why| see(why));
         }
         for want in &self.wants {
-            want.thing.each(see);
+            want.thing.for_each_text(see);
             want.unresolved.iter().for_each(|why| see(why));
         }
         for group in &self.groups {
             see(&group.name);
             for change in group.steps.iter().flat_map(|step| &step.changes) {
-                change.thing.each(see);
+                change.thing.for_each_text(see);
                 see(&change.what);
                 change.diff.iter().for_each(|line| see(line));
             }
         }
         self.waits.iter().for_each(|wait| see(wait));
-        self.faults.iter().for_each(|fault| fault.each(see));
+        self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
 
-impl ShownTexts for Effect {
-    fn each<'a>(&'a self, _: &mut dyn FnMut(&'a str)) {}
+impl ShownTexts for ApplyAnswer {
+    fn for_each_text<'a>(&'a self, _: &mut dyn FnMut(&'a str)) {}
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Declaration, Description, MAX_SHOWN_BYTES, Planned, ShownTexts, check_texts, printed_bytes};
+    use super::{
+        DeclareAnswer, DescribeAnswer, MAX_SHOWN_BYTES, PlanAnswer, ShownTexts, check_texts, printed_bytes,
+    };
 
     #[test]
     fn a_character_counts_as_its_escape() {
@@ -132,37 +134,37 @@ mod tests {
     fn check<T: ShownTexts + serde::de::DeserializeOwned>(answer: impl Fn(&str) -> Value) {
         let parse = |text: &str| serde_json::from_value::<T>(answer(text)).expect("an answer");
         let mut others = 0;
-        parse("").each(&mut |text| others += text.len());
+        parse("").for_each_text(&mut |text| others += text.len());
         assert_eq!(check_texts(&parse(&"x".repeat(MAX_SHOWN_BYTES - others))), Ok(()));
         assert!(check_texts(&parse(&"x".repeat(MAX_SHOWN_BYTES - others + 1))).is_err());
     }
 
     #[test]
     fn every_text_that_is_shown_counts() {
-        check::<Description>(|text| json!({"name": text, "description": ""}));
-        check::<Description>(|text| json!({"name": "", "description": text}));
-        check::<Description>(
+        check::<DescribeAnswer>(|text| json!({"name": text, "description": ""}));
+        check::<DescribeAnswer>(|text| json!({"name": "", "description": text}));
+        check::<DescribeAnswer>(
             |text| json!({"name": "", "description": "", "flags": [{"name": "", "help": text}]}),
         );
-        check::<Declaration>(|text| json!({"shards": [{"key": [["a", text]], "state": 1}]}));
-        check::<Declaration>(|text| json!({"shards": [{"state": 1, "disabled": text}]}));
-        check::<Declaration>(|text| json!({"faults": [{"text": text}]}));
-        check::<Declaration>(|text| json!({"faults": [{"text": "", "hint": text}]}));
-        check::<Declaration>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
-        check::<Planned>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
-        check::<Planned>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
+        check::<DeclareAnswer>(|text| json!({"shards": [{"key": [["a", text]], "state": 1}]}));
+        check::<DeclareAnswer>(|text| json!({"shards": [{"state": 1, "disabled": text}]}));
+        check::<DeclareAnswer>(|text| json!({"faults": [{"text": text}]}));
+        check::<DeclareAnswer>(|text| json!({"faults": [{"text": "", "hint": text}]}));
+        check::<DeclareAnswer>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
+        check::<PlanAnswer>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
+        check::<PlanAnswer>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});
-        check::<Planned>(|text| json!({"wants": [{"thing": thing(text)}]}));
-        check::<Planned>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
-        check::<Planned>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
-        check::<Planned>(|text| json!({"groups": [{"name": text, "steps": []}]}));
+        check::<PlanAnswer>(|text| json!({"wants": [{"thing": thing(text)}]}));
+        check::<PlanAnswer>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
+        check::<PlanAnswer>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
+        check::<PlanAnswer>(|text| json!({"groups": [{"name": text, "steps": []}]}));
         let change = |what: &str, line: &str| {
             let change = json!({"kind": "add", "thing": thing(""), "what": what, "diff": [line]});
             json!({"groups": [{"steps": [{"changes": [change]}]}]})
         };
-        check::<Planned>(|text| change(text, ""));
-        check::<Planned>(|text| change("", text));
-        check::<Planned>(|text| json!({"waits": [text]}));
-        check::<Planned>(|text| json!({"faults": [{"text": text}]}));
+        check::<PlanAnswer>(|text| change(text, ""));
+        check::<PlanAnswer>(|text| change("", text));
+        check::<PlanAnswer>(|text| json!({"waits": [text]}));
+        check::<PlanAnswer>(|text| json!({"faults": [{"text": text}]}));
     }
 }

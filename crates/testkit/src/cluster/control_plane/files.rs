@@ -11,7 +11,7 @@ pub fn folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new()
         .prefix("qontract-cluster-")
         .tempdir()
-        .map_err(|source| Error::Make { path: std::env::temp_dir(), source })
+        .map_err(|source| Error::Create { path: std::env::temp_dir(), source })
 }
 
 /// Writes tokens, keys and kubeconfigs; returns the description of the API server.
@@ -28,7 +28,7 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
         kubectl: binaries.kubectl.clone(),
     };
     let write = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|source| Error::Make { path: path.to_owned(), source })
+        fs::write(path, text).map_err(|source| Error::Create { path: path.to_owned(), source })
     };
     write(&folder.join("tokens.csv"), &tokens(&api))?;
     let token = |token: &str| format!(r#"{{"token": "{token}"}}"#);

@@ -1,22 +1,25 @@
 //! Escape sequences: a backslash and a character.
 
-use super::super::syntax::{At, Item, Kind, Set, SetPart};
-use super::{Parser, Refusal};
+use super::super::syntax::{Anchor, CharClass, CharSet, CharSetPart, PatternItem};
+use super::{PatternParser, PatternSyntaxError};
 
-impl Parser {
+impl PatternParser {
     /// An escape outside of brackets.
-    pub(super) fn escape(&mut self, character: char) -> Result<Item, Refusal> {
-        if let Some((kind, negated)) = kind(character) {
-            return Ok(Item::Set(Set { negated: false, parts: vec![SetPart::Kind { kind, negated }] }));
+    pub(super) fn escape(&mut self, character: char) -> Result<PatternItem, PatternSyntaxError> {
+        if let Some((class, negated)) = char_class(character) {
+            return Ok(PatternItem::Set(CharSet {
+                negated: false,
+                parts: vec![CharSetPart::Class { class, negated }],
+            }));
         }
         match character {
-            'A' => Ok(Item::At(At::TextStart)),
-            'Z' => Ok(Item::At(At::TextEnd)),
-            'b' => Ok(Item::At(At::Boundary)),
-            'B' => Ok(Item::At(At::NoBoundary)),
+            'A' => Ok(PatternItem::Anchor(Anchor::TextStart)),
+            'Z' => Ok(PatternItem::Anchor(Anchor::TextEnd)),
+            'b' => Ok(PatternItem::Anchor(Anchor::Boundary)),
+            'B' => Ok(PatternItem::Anchor(Anchor::NoBoundary)),
             '0' => {
                 let digits = format!("0{}", self.take(2, is_octal));
-                octal(&digits).map(Item::Literal)
+                octal(&digits).map(PatternItem::Literal)
             }
             '1'..='9' => {
                 let mut digits = character.to_string();
@@ -24,31 +27,31 @@ impl Parser {
                 if digits.len() == 2 && digits.chars().all(is_octal) {
                     digits += &self.take(1, is_octal);
                     if digits.len() == 3 {
-                        return octal(&digits).map(Item::Literal);
+                        return octal(&digits).map(PatternItem::Literal);
                     }
                 }
-                let number = digits.parse().map_err(|_| bad(character))?;
-                self.known_group(number).map(Item::Again)
+                let number = digits.parse().map_err(|_| invalid_escape(character))?;
+                self.referable_group(number).map(PatternItem::Backreference)
             }
-            _ => self.character(character).map(Item::Literal),
+            _ => self.character(character).map(PatternItem::Literal),
         }
     }
 
     /// An escape between brackets.
-    pub(super) fn escape_in_set(&mut self, character: char) -> Result<SetPart, Refusal> {
-        if let Some((kind, negated)) = kind(character) {
-            return Ok(SetPart::Kind { kind, negated });
+    pub(super) fn escape_in_set(&mut self, character: char) -> Result<CharSetPart, PatternSyntaxError> {
+        if let Some((kind, negated)) = char_class(character) {
+            return Ok(CharSetPart::Class { class: kind, negated });
         }
         let number = match character {
             'b' => 8,
             '0'..='7' => octal(&format!("{character}{}", self.take(2, is_octal)))?,
             _ => self.character(character)?,
         };
-        Ok(SetPart::Range(number, number))
+        Ok(CharSetPart::Range(number, number))
     }
 
     /// An escaped character, or one given by its code.
-    fn character(&mut self, character: char) -> Result<u32, Refusal> {
+    fn character(&mut self, character: char) -> Result<u32, PatternSyntaxError> {
         match character {
             'a' => Ok(7),
             'f' => Ok(12),
@@ -63,12 +66,12 @@ impl Parser {
                 Err("`\\N{…}`, a character by its name, is not supported: write `\\u` and its code"
                     .to_owned())
             }
-            other if other.is_ascii_alphanumeric() => Err(bad(other)),
+            other if other.is_ascii_alphanumeric() => Err(invalid_escape(other)),
             other => Ok(u32::from(other)),
         }
     }
 
-    fn hexadecimal(&mut self, character: char, count: usize) -> Result<u32, Refusal> {
+    fn hexadecimal(&mut self, character: char, count: usize) -> Result<u32, PatternSyntaxError> {
         let digits = self.take(count, |character| character.is_ascii_hexdigit());
         let number = u32::from_str_radix(&digits, 16).ok().filter(|number| *number <= 0x10_FFFF);
         number.filter(|_| digits.len() == count).ok_or_else(|| {
@@ -77,7 +80,7 @@ impl Parser {
     }
 }
 
-fn bad(character: char) -> Refusal {
+fn invalid_escape(character: char) -> PatternSyntaxError {
     format!("`\\{character}` is not a valid escape")
 }
 
@@ -85,19 +88,19 @@ fn is_octal(character: char) -> bool {
     matches!(character, '0'..='7')
 }
 
-fn octal(digits: &str) -> Result<u32, Refusal> {
+fn octal(digits: &str) -> Result<u32, PatternSyntaxError> {
     let number = u32::from_str_radix(digits, 8).ok().filter(|number| *number <= 0o377);
     number.ok_or_else(|| format!("`\\{digits}` is greater than the maximum octal escape, `\\377`"))
 }
 
-fn kind(character: char) -> Option<(Kind, bool)> {
+fn char_class(character: char) -> Option<(CharClass, bool)> {
     match character {
-        'd' => Some((Kind::Digit, false)),
-        'D' => Some((Kind::Digit, true)),
-        's' => Some((Kind::Blank, false)),
-        'S' => Some((Kind::Blank, true)),
-        'w' => Some((Kind::Word, false)),
-        'W' => Some((Kind::Word, true)),
+        'd' => Some((CharClass::Digit, false)),
+        'D' => Some((CharClass::Digit, true)),
+        's' => Some((CharClass::Whitespace, false)),
+        'S' => Some((CharClass::Whitespace, true)),
+        'w' => Some((CharClass::Word, false)),
+        'W' => Some((CharClass::Word, true)),
         _ => None,
     }
 }

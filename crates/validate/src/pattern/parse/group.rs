@@ -1,21 +1,25 @@
 //! Groups: everything in round brackets.
 
-use super::super::syntax::{Flags, Group, Item, Look};
+use super::super::syntax::{Flags, LookAround, PatternGroup, PatternItem};
 use super::super::width;
-use super::{Parser, Refusal};
+use super::{PatternParser, PatternSyntaxError};
 
 /// The flags at the start of a group, and what they apply to.
-enum Given {
+enum GroupFlags {
     /// They apply to the whole pattern.
     Whole,
     /// They apply to a group: turned on, turned off, and whether `u` is on.
     Group(Flags, Flags, bool),
 }
 
-impl Parser {
+impl PatternParser {
     /// Parses a group after its opening bracket; `None` for comments and for flags of the whole pattern.
-    pub(super) fn group(&mut self, verbose: bool, may_set_flags: bool) -> Result<Option<Item>, Refusal> {
-        if self.depth > super::DEEPEST {
+    pub(super) fn group(
+        &mut self,
+        verbose: bool,
+        may_set_flags: bool,
+    ) -> Result<Option<PatternItem>, PatternSyntaxError> {
+        if self.depth > super::MAX_GROUP_DEPTH {
             return Err("groups are nested too deeply".to_owned());
         }
         if !self.accept('?') {
@@ -25,16 +29,16 @@ impl Parser {
             self.next().filter(|token| !token.escaped).ok_or("`(?` is not followed by a known extension")?;
         match token.character {
             'P' if self.accept('<') => {
-                let name = self.name('>')?;
+                let name = self.group_name('>')?;
                 self.capture(Some(name), verbose).map(Some)
             }
             'P' if self.accept('=') => {
-                let name = self.name(')')?;
-                let number = self.named(&name)?;
-                self.known_group(number).map(|number| Some(Item::Again(number)))
+                let name = self.group_name(')')?;
+                let number = self.group_number(&name)?;
+                self.referable_group(number).map(|number| Some(PatternItem::Backreference(number)))
             }
             ':' => self.plain_group(Flags::default(), Flags::default(), false, verbose).map(Some),
-            '>' => Ok(Some(Item::Atomic(self.inner(verbose)?))),
+            '>' => Ok(Some(PatternItem::Atomic(self.inner(verbose)?))),
             '#' => {
                 while let Some(token) = self.next() {
                     if !token.escaped && token.character == ')' {
@@ -43,15 +47,15 @@ impl Parser {
                 }
                 Err("a comment is not closed".to_owned())
             }
-            '=' => self.look(false, false, verbose).map(Some),
-            '!' => self.look(false, true, verbose).map(Some),
-            '<' if self.accept('=') => self.look(true, false, verbose).map(Some),
-            '<' if self.accept('!') => self.look(true, true, verbose).map(Some),
+            '=' => self.look_around(false, false, verbose).map(Some),
+            '!' => self.look_around(false, true, verbose).map(Some),
+            '<' if self.accept('=') => self.look_around(true, false, verbose).map(Some),
+            '<' if self.accept('!') => self.look_around(true, true, verbose).map(Some),
             '(' => self.conditional(verbose).map(Some),
-            first @ ('i' | 'm' | 's' | 'x' | 'a' | 'u' | '-') => match self.given(first)? {
-                Given::Whole if may_set_flags => Ok(None),
-                Given::Whole => Err("flags of the whole pattern are not at its start".to_owned()),
-                Given::Group(on, off, unicode) => self.plain_group(on, off, unicode, verbose).map(Some),
+            first @ ('i' | 'm' | 's' | 'x' | 'a' | 'u' | '-') => match self.group_flags(first)? {
+                GroupFlags::Whole if may_set_flags => Ok(None),
+                GroupFlags::Whole => Err("flags of the whole pattern are not at its start".to_owned()),
+                GroupFlags::Group(on, off, unicode) => self.plain_group(on, off, unicode, verbose).map(Some),
             },
             '<' => Err("`(?<` is not followed by `=` or `!`; a named group is `(?P<name>…)`".to_owned()),
             other => Err(format!("`(?{other}` is not a valid group")),
@@ -59,12 +63,12 @@ impl Parser {
     }
 
     /// Parses the alternatives of a group, and its closing bracket.
-    fn inner(&mut self, verbose: bool) -> Result<Vec<super::Sequence>, Refusal> {
+    fn inner(&mut self, verbose: bool) -> Result<Vec<super::Sequence>, PatternSyntaxError> {
         let branches = self.branches(verbose)?;
         if self.accept(')') { Ok(branches) } else { Err("`(` without `)`".to_owned()) }
     }
 
-    fn capture(&mut self, name: Option<String>, verbose: bool) -> Result<Item, Refusal> {
+    fn capture(&mut self, name: Option<String>, verbose: bool) -> Result<PatternItem, PatternSyntaxError> {
         let number = self.groups.len();
         self.groups.push(None);
         if let Some(name) = name {
@@ -76,31 +80,42 @@ impl Parser {
         let branches = self.inner(verbose)?;
         self.close(number, &branches);
         let (on, off) = (Flags::default(), Flags::default());
-        Ok(Item::Group(Group { number: Some(number), on, off, unicode: false, branches }))
+        Ok(PatternItem::Group(PatternGroup { number: Some(number), on, off, unicode: false, branches }))
     }
 
-    fn plain_group(&mut self, on: Flags, off: Flags, unicode: bool, verbose: bool) -> Result<Item, Refusal> {
+    fn plain_group(
+        &mut self,
+        on: Flags,
+        off: Flags,
+        unicode: bool,
+        verbose: bool,
+    ) -> Result<PatternItem, PatternSyntaxError> {
         let branches = self.inner((verbose || on.verbose) && !off.verbose)?;
-        Ok(Item::Group(Group { number: None, on, off, unicode, branches }))
+        Ok(PatternItem::Group(PatternGroup { number: None, on, off, unicode, branches }))
     }
 
-    fn look(&mut self, behind: bool, negated: bool, verbose: bool) -> Result<Item, Refusal> {
-        let before = self.behind;
+    fn look_around(
+        &mut self,
+        behind: bool,
+        negated: bool,
+        verbose: bool,
+    ) -> Result<PatternItem, PatternSyntaxError> {
+        let before = self.look_behind_start;
         if behind && before.is_none() {
-            self.behind = Some(self.groups.len());
+            self.look_behind_start = Some(self.groups.len());
         }
         let branches = self.inner(verbose)?;
-        self.behind = before;
+        self.look_behind_start = before;
         if behind {
             let (least, most) = width::of(&branches, &self.groups);
             if least != most {
                 return Err("a look-behind does not have a fixed width".to_owned());
             }
         }
-        Ok(Item::Look(Look { behind, negated, branches }))
+        Ok(PatternItem::LookAround(LookAround { behind, negated, branches }))
     }
 
-    fn conditional(&mut self, verbose: bool) -> Result<Item, Refusal> {
+    fn conditional(&mut self, verbose: bool) -> Result<PatternItem, PatternSyntaxError> {
         let mut name = String::new();
         while let Some(token) = self.next().filter(|token| token.escaped || token.character != ')') {
             name.push(token.character);
@@ -108,12 +123,12 @@ impl Parser {
         let group = if name.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() {
             let number = name.parse().ok().filter(|number: &usize| (1..1 << 30).contains(number));
             let number = number.ok_or_else(|| format!("there is no group {name}"))?;
-            self.asked.push(number);
+            self.condition_groups.push(number);
             number
         } else {
-            self.named(&name)?
+            self.group_number(&name)?
         };
-        self.not_in_look_behind(group)?;
+        self.check_look_behind(group)?;
         if self.groups.get(group).is_some_and(Option::is_none) {
             return Err(format!("a condition on group {group} within that group is not supported"));
         }
@@ -122,15 +137,15 @@ impl Parser {
         let no = if self.accept('|') { Some(self.sequence(verbose, false)?) } else { None };
         self.depth -= 1;
         if self.accept(')') {
-            return Ok(Item::Conditional { group, yes, no });
+            return Ok(PatternItem::Conditional { group, yes, no });
         }
-        Err(match self.plain() {
+        Err(match self.peek_unescaped() {
             Some('|') => "a condition has more than two alternatives".to_owned(),
             _ => "`(` without `)`".to_owned(),
         })
     }
 
-    fn name(&mut self, end: char) -> Result<String, Refusal> {
+    fn group_name(&mut self, end: char) -> Result<String, PatternSyntaxError> {
         let mut name = String::new();
         loop {
             let token = self.next().ok_or("the name of a group is not closed")?;
@@ -145,13 +160,13 @@ impl Parser {
         if is_name { Ok(name) } else { Err(format!("`{name}` is not a valid group name")) }
     }
 
-    fn named(&self, name: &str) -> Result<usize, Refusal> {
+    fn group_number(&self, name: &str) -> Result<usize, PatternSyntaxError> {
         let found = self.names.iter().find(|(known, _)| known == name).map(|(_, number)| *number);
         found.ok_or_else(|| format!("there is no group `{name}`"))
     }
 
     /// Parses the flags of a group, after the first one.
-    fn given(&mut self, first: char) -> Result<Given, Refusal> {
+    fn group_flags(&mut self, first: char) -> Result<GroupFlags, PatternSyntaxError> {
         let missing = || "flags are not followed by `)` or `:`".to_owned();
         let (mut on, mut off) = (Flags::default(), Flags::default());
         let mut unicode = false;
@@ -161,13 +176,13 @@ impl Parser {
                 'a' => on.ascii = true,
                 'u' => unicode = true,
                 ')' => {
-                    let all = Group { number: None, on, off, unicode: false, branches: Vec::new() };
+                    let all = PatternGroup { number: None, on, off, unicode: false, branches: Vec::new() };
                     self.flags = self.flags.within(&all);
                     self.unicode |= unicode;
-                    return Ok(Given::Whole);
+                    return Ok(GroupFlags::Whole);
                 }
-                ':' => return Ok(Given::Group(on, off, unicode)),
-                other => set(&mut on, other)?,
+                ':' => return Ok(GroupFlags::Group(on, off, unicode)),
+                other => set_flag(&mut on, other)?,
             }
             if on.ascii && unicode {
                 return Err("the flags `a` and `u` are mutually exclusive".to_owned());
@@ -179,7 +194,7 @@ impl Parser {
             if sign == ':' && off != Flags::default() {
                 break;
             }
-            set(&mut off, sign)?;
+            set_flag(&mut off, sign)?;
         }
         let both = [
             on.ignore_case && off.ignore_case,
@@ -190,11 +205,11 @@ impl Parser {
         if both.contains(&true) {
             return Err("a flag is turned on and off".to_owned());
         }
-        Ok(Given::Group(on, off, unicode))
+        Ok(GroupFlags::Group(on, off, unicode))
     }
 }
 
-fn set(flags: &mut Flags, sign: char) -> Result<(), Refusal> {
+fn set_flag(flags: &mut Flags, sign: char) -> Result<(), PatternSyntaxError> {
     match sign {
         'i' => flags.ignore_case = true,
         'm' => flags.multiline = true,

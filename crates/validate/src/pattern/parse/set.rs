@@ -1,17 +1,17 @@
 //! Character sets in square brackets. Sets do not nest, and a hyphen at either end is literal.
 
-use super::super::syntax::{Item, Set, SetPart};
-use super::{Parser, Refusal, Token};
+use super::super::syntax::{CharSet, CharSetPart, PatternItem};
+use super::{PatternParser, PatternSyntaxError, PatternToken};
 
-impl Parser {
+impl PatternParser {
     /// Parses a set after its opening bracket.
-    pub(super) fn set(&mut self) -> Result<Item, Refusal> {
+    pub(super) fn set(&mut self) -> Result<PatternItem, PatternSyntaxError> {
         let open = || "`[` without `]`".to_owned();
         let negated = self.accept('^');
-        let mut parts: Vec<SetPart> = Vec::new();
+        let mut parts: Vec<CharSetPart> = Vec::new();
         loop {
             let token = self.next().ok_or_else(open)?;
-            if token == (Token { escaped: false, character: ']' }) && !parts.is_empty() {
+            if token == (PatternToken { escaped: false, character: ']' }) && !parts.is_empty() {
                 break;
             }
             let from = self.part(token)?;
@@ -20,13 +20,13 @@ impl Parser {
                 continue;
             }
             let token = self.next().ok_or_else(open)?;
-            if token == (Token { escaped: false, character: ']' }) {
-                parts.extend([from, SetPart::Range(0x2D, 0x2D)]);
+            if token == (PatternToken { escaped: false, character: ']' }) {
+                parts.extend([from, CharSetPart::Range(0x2D, 0x2D)]);
                 break;
             }
             match (from, self.part(token)?) {
-                (SetPart::Range(from, _), SetPart::Range(to, _)) if from <= to => {
-                    parts.push(SetPart::Range(from, to));
+                (CharSetPart::Range(from, _), CharSetPart::Range(to, _)) if from <= to => {
+                    parts.push(CharSetPart::Range(from, to));
                 }
                 _ => {
                     return Err(
@@ -35,14 +35,14 @@ impl Parser {
                 }
             }
         }
-        Ok(Item::Set(Set { negated, parts }))
+        Ok(PatternItem::Set(CharSet { negated, parts }))
     }
 
-    fn part(&mut self, token: Token) -> Result<SetPart, Refusal> {
+    fn part(&mut self, token: PatternToken) -> Result<CharSetPart, PatternSyntaxError> {
         if token.escaped {
             return self.escape_in_set(token.character);
         }
         let number = u32::from(token.character);
-        Ok(SetPart::Range(number, number))
+        Ok(CharSetPart::Range(number, number))
     }
 }

@@ -4,9 +4,9 @@ use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
 /// Maximum length of an explanation; longer ones are truncated.
-const LONGEST: usize = 1_000;
+const MAX_REASON_LEN: usize = 1_000;
 /// Maximum number of locations per side.
-const MOST_PLACES: usize = 20;
+const MAX_LOCATIONS: usize = 20;
 
 /// Two fields that cannot share a response name.
 pub struct Conflict<'t> {
@@ -30,7 +30,7 @@ impl<'t> Conflict<'t> {
         for Conflict { name, reason: why, .. } in inner {
             let and = if reason.is_empty() { "" } else { " and " };
             reason += &format!("{and}subfields \"{}\" conflict because {why}", abbreviated(name));
-            if reason.len() > LONGEST {
+            if reason.len() > MAX_REASON_LEN {
                 break;
             }
         }
@@ -38,10 +38,10 @@ impl<'t> Conflict<'t> {
         for (side, places) in sides.iter_mut().enumerate() {
             for conflict in inner {
                 let found = &conflict.sides[side];
-                let left = MOST_PLACES - places.len();
+                let left = MAX_LOCATIONS - places.len();
                 // The innermost come last.
                 places.extend(&found[found.len().saturating_sub(left)..]);
-                if places.len() == MOST_PLACES {
+                if places.len() == MAX_LOCATIONS {
                     break;
                 }
             }
@@ -50,7 +50,7 @@ impl<'t> Conflict<'t> {
     }
 
     /// The message and the offsets.
-    pub fn told(self) -> (String, Vec<usize>) {
+    pub fn into_message(self) -> (String, Vec<usize>) {
         let Self { name, reason, sides: [one, other] } = self;
         let name = abbreviated(name);
         let advice = "Use different aliases on the fields to fetch both if this was intentional.";
@@ -61,8 +61,8 @@ impl<'t> Conflict<'t> {
 
 /// The text, truncated to the maximum length; it is ASCII, as names are.
 pub fn abbreviated(text: &str) -> String {
-    match text.get(..LONGEST) {
-        Some(start) if text.len() > LONGEST => format!("{start}..."),
+    match text.get(..MAX_REASON_LEN) {
+        Some(start) if text.len() > MAX_REASON_LEN => format!("{start}..."),
         _ => text.to_owned(),
     }
 }

@@ -1,0 +1,204 @@
+//! The client and its calls.
+
+use std::fmt;
+use std::time::Duration;
+
+use qontract_access::ReadPermit;
+use qontract_client_http::{Http, HttpError, Request, Response, SafePost, Secret, StatusCode, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::QueryAnswer;
+use crate::error::ServerError;
+use crate::sha::Sha;
+
+/// Selects the bundle to query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BundleSelector {
+    /// The bundle with this sha.
+    Sha(Sha),
+    /// The latest bundle at the time of the request.
+    Latest,
+}
+
+impl fmt::Display for BundleSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sha(sha) => write!(f, "bundle `{sha}`"),
+            Self::Latest => f.write_str("the latest bundle"),
+        }
+    }
+}
+
+/// A GraphQL query.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct GraphqlQuery<'q> {
+    /// The text.
+    #[serde(rename = "query")]
+    pub text: &'q str,
+    /// Values of its variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<&'q Value>,
+    /// The name of the operation to execute.
+    #[serde(rename = "operationName", skip_serializing_if = "Option::is_none")]
+    pub operation: Option<&'q str>,
+}
+
+/// The commit that a bundle was built from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CommitInfo {
+    /// The commit.
+    pub commit: String,
+    /// Its time in seconds since 1970.
+    pub timestamp: String,
+}
+
+/// A lease, which keeps a bundle on the server.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ServerLease {
+    /// The name of the lease.
+    pub lease: String,
+    /// The expiry, in milliseconds since 1970.
+    pub expires: u64,
+}
+
+/// A client of a data server.
+#[derive(Clone, Debug)]
+pub struct ServerClient {
+    http: Http,
+    url: Url,
+    token: Option<Secret>,
+}
+
+impl ServerClient {
+    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints replace its
+    /// path. `token` is the complete value of `Authorization`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
+    )]
+    pub fn new(http: &Http, graphql_url: Url, token: Option<Secret>) -> Self {
+        let http = http
+            .with_safe_post(SafePost::new(&graphql_url, graphql_url.path()))
+            .with_safe_post(SafePost::new(&graphql_url, "/graphqlsha/"))
+            .with_safe_post(SafePost::new(&graphql_url, "/leases/"));
+        Self { http, url: graphql_url, token }
+    }
+
+    /// The sha of the latest bundle.
+    pub async fn latest_sha(&self, permit: &ReadPermit) -> Result<Sha, ServerError> {
+        let request = Request::get(self.url_at("/sha256"));
+        let response = self.call(permit, request).await.map_err(|e| self.failed(e, ServerError::Latest))?;
+        let sha = str::from_utf8(&response.body).ok().and_then(|text| Sha::parse(text.trim()));
+        sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
+    }
+
+    /// The commit that a bundle was built from.
+    pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
+        let request = Request::get(self.url_at(&format!("/git-commit-info/{sha}")))
+            .accept_status(StatusCode::NOT_FOUND);
+        let response = self.call(permit, request).await;
+        let response = response
+            .map_err(|error| self.failed(error, |source| ServerError::Commit { sha: sha.clone(), source }))?;
+        if response.status == StatusCode::NOT_FOUND {
+            return Err(ServerError::UnknownSha(sha.clone()));
+        }
+        serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
+            what: "it has no commit or timestamp",
+            source: Some(error),
+        })
+    }
+
+    /// Runs a query against a bundle.
+    pub async fn query(
+        &self,
+        permit: &ReadPermit,
+        address: &BundleSelector,
+        query: GraphqlQuery<'_>,
+    ) -> Result<QueryAnswer, ServerError> {
+        let url = match address {
+            BundleSelector::Sha(sha) => self.url_at(&format!("/graphqlsha/{sha}")),
+            BundleSelector::Latest => self.url.clone(),
+        };
+        let body = serde_json::to_vec(&query).expect("texts and JSON values can be written as JSON");
+        // The response to an invalid query has status 400 and the errors.
+        let mut request = Request::post(url, "application/json", body).accept_status(StatusCode::BAD_REQUEST);
+        if let BundleSelector::Sha(_) = address {
+            request = request.accept_status(StatusCode::NOT_FOUND);
+        }
+        let response = self.call(permit, request).await;
+        let response = response.map_err(|error| {
+            self.failed(error, |source| ServerError::Request { selector: address.clone(), source })
+        })?;
+        match address {
+            BundleSelector::Sha(sha) if response.status == StatusCode::NOT_FOUND => {
+                Err(ServerError::UnknownSha(sha.clone()))
+            }
+            BundleSelector::Sha(_) | BundleSelector::Latest => QueryAnswer::parse(response.body),
+        }
+    }
+
+    /// Leases a bundle for `time`, or until it is released. `None` if the server does not support leases or
+    /// has too many.
+    pub async fn lease(
+        &self,
+        permit: &ReadPermit,
+        sha: &Sha,
+        time: Duration,
+    ) -> Result<Option<ServerLease>, ServerError> {
+        let failed = |error| self.failed(error, |source| ServerError::Lease { sha: sha.clone(), source });
+        let response = self.post_lease(permit, sha.as_str(), time.as_secs().max(1)).await.map_err(failed)?;
+        if response.status != StatusCode::CREATED {
+            return Ok(None);
+        }
+        let lease: ServerLease = serde_json::from_slice(&response.body).map_err(|error| {
+            ServerError::Malformed { what: "it has no valid lease name", source: Some(error) }
+        })?;
+        // It becomes a part of a path.
+        let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
+        if !is_name || lease.lease.is_empty() {
+            return Err(ServerError::Malformed { what: "it has no valid lease name", source: None });
+        }
+        Ok(Some(lease))
+    }
+
+    /// Releases a lease. Releasing an expired lease succeeds.
+    pub async fn release(
+        &self,
+        permit: &ReadPermit,
+        sha: &Sha,
+        lease: &ServerLease,
+    ) -> Result<(), ServerError> {
+        let failed = |error| self.failed(error, |source| ServerError::Lease { sha: sha.clone(), source });
+        self.post_lease(permit, &lease.lease, 0).await.map(|_| ()).map_err(failed)
+    }
+
+    async fn post_lease(&self, permit: &ReadPermit, name: &str, seconds: u64) -> Result<Response, HttpError> {
+        let body = format!("{{\"seconds\": {seconds}}}").into_bytes();
+        let mut request = Request::post(self.url_at(&format!("/leases/{name}")), "application/json", body);
+        let none = [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED];
+        for status in none.into_iter().chain([StatusCode::SERVICE_UNAVAILABLE]) {
+            request = request.accept_status(status);
+        }
+        self.call(permit, request).await
+    }
+
+    async fn call(&self, permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
+        let request = match &self.token {
+            Some(token) => request.secret_header("authorization", token),
+            None => request,
+        };
+        self.http.read(permit, request).await
+    }
+
+    fn failed(&self, error: HttpError, what: impl FnOnce(HttpError) -> ServerError) -> ServerError {
+        ServerError::from_call(error, self.token.is_some(), what)
+    }
+
+    /// The URL with another path.
+    fn url_at(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(path);
+        url
+    }
+}

@@ -1,0 +1,283 @@
+//! Incremental build: rebuilds a bundle when the set of changed files is known.
+//!
+//! Unchanged files are not read; their cached documents are reused, and the bundle is rehashed from the
+//! checkpoint before the first change. **Invariant:** the result equals a full build.
+//!
+//! Returns `None`, and the caller falls back to a full build, when the changed files alone do not determine
+//! the result:
+//!
+//! - a file or directory was added or removed, or is a link;
+//! - a schema or the GraphQL type file changed;
+//! - a changed file has findings, another `$schema`, or changes which schemas get the field `__identifier`;
+//! - the cache has no state for it: no previous build, a build with findings or links, or another commit
+//!   stamp.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::Metadata;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::cache::{self, BuildCache, CacheEntry, CacheLookup, CacheState, FileCache, IncrementalBase};
+use super::datafiles::{self, DatafileContent, DatafileContext, Identity, ParsedDatafile};
+use super::encode;
+use super::resources;
+use crate::model::{Bundle, CommitStamp, Document, Pool, Resource};
+use crate::repo::{DiskPath, NameFilter, Repo, RepoFile, RootDir, has_hidden_part};
+
+type Paths<'a> = HashSet<&'a str, RandomState>;
+
+/// Builds the bundle, given that only `changed_paths` may have changed since the last build. On success, the
+/// cache holds the new state; on `None`, it is unchanged.
+pub fn build(
+    repo: &Repo,
+    stamp: &CommitStamp,
+    pool: &Pool,
+    memory: &mut BuildCache,
+    changed_paths: &BTreeSet<PathBuf>,
+) -> Option<Bundle> {
+    let begun = memory.now();
+    let CacheState { datafiles, resources, last_bundle: last, base: whole, .. } = &mut memory.state;
+    let (whole, last) = (whole.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
+    // Indexes into the cache are indexes into the bundle.
+    if (datafiles.len(), resources.len()) != (last.datafiles.len(), last.resources.len()) {
+        return None;
+    }
+    let incremental = IncrementalBuild { repo, datafiles, resources, base: whole };
+    let (data, raw) = incremental.locate(changed_paths)?;
+    let guide = whole.context.schemas.index();
+    let context = DatafileContext {
+        cache: datafiles,
+        started_at: Some(begun),
+        schema_index: &guide,
+        types: &whole.context.types,
+    };
+    let read = |place: usize, file: DiskPath| {
+        let (path, kept) = &datafiles.files()[place];
+        let file = RepoFile::on_disk(repo.layout().datafile(path), path, file);
+        let kept = datafiles::read_cached(&file, Some(kept), &context).ok()?;
+        kept.value.findings.is_empty().then_some((place, kept))
+    };
+    let data = data.into_iter().map(|(place, file)| read(place, file)).collect::<Option<BTreeMap<_, _>>>()?;
+    let documents = incremental.changed_documents(&data, pool)?;
+    let raw = incremental.changed_resources(&data, &raw, begun, pool)?;
+
+    // Nothing below can fail, so the cache is updated completely or not at all.
+    let mut built = last.clone();
+    // Index of the first changed entry (datafiles, then resources): the text before it keeps its hash.
+    let first = documents.first_key_value().map(|(place, _)| *place);
+    let first_resource =
+        raw.iter().find(|(_, (_, is_new))| *is_new).map(|(place, _)| datafiles.len() + place);
+    let same = first.or(first_resource);
+    for (place, document) in documents {
+        built.datafiles[place].document = document;
+    }
+    for (place, (kept, _)) in raw {
+        built.resources[place] = Arc::clone(&kept.value);
+        resources.set(place, kept);
+    }
+    if let Some(same) = same {
+        encode::rehash(&mut built, same, &mut whole.checkpoints);
+    }
+    for (place, kept) in data {
+        datafiles.set(place, kept);
+    }
+    *last = built.clone();
+    Some(built)
+}
+
+/// Whether the file may have another name (a hard link, elsewhere a symbolic link): a change through that
+/// name is not reported as a change of this one.
+fn has_other_names(about: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(about) > 1;
+    #[cfg(not(unix))]
+    return about.is_symlink();
+}
+
+/// The cached state that an incremental build starts from.
+struct IncrementalBuild<'a> {
+    repo: &'a Repo,
+    datafiles: &'a FileCache<ParsedDatafile>,
+    resources: &'a FileCache<Resource>,
+    base: &'a IncrementalBase,
+}
+
+/// Files that may have changed, by their index in the cache.
+type ChangedEntries = BTreeMap<usize, DiskPath>;
+
+impl<'a> IncrementalBuild<'a> {
+    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may have changed
+    /// too.
+    fn locate(&self, changed_paths: &BTreeSet<PathBuf>) -> Option<(ChangedEntries, ChangedEntries)> {
+        let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
+        let opened = RootDir::open(&root.canonicalize().ok()?).ok()?;
+        let (mut data, mut raw) = (ChangedEntries::new(), ChangedEntries::new());
+        let parts = [&layout.data, &layout.resources, &layout.schemas, &layout.graphql];
+        for file in changed_paths {
+            let within = |part: &str| file.strip_prefix(root.join(part)).ok();
+            // A part of the layout itself, or a directory above it: everything in it may have changed.
+            if parts.iter().any(|part| root.join(part).starts_with(file)) {
+                return None;
+            }
+            let is_ground = within(&layout.schemas).is_some() || within(&layout.graphql).is_some();
+            if is_ground || !file.starts_with(&root) {
+                return None;
+            }
+            let (below, is_data) = match (within(&layout.data), within(&layout.resources)) {
+                (None, None) => continue,
+                (Some(_), Some(_)) => return None,
+                (Some(below), None) => (below, true),
+                (None, Some(below)) => (below, false),
+            };
+            let path = format!("/{}", below.to_str()?);
+            if has_hidden_part(&path) {
+                continue;
+            }
+            let (known, names, places) = if is_data {
+                (self.datafiles.find(&path), NameFilter::Documents, &mut data)
+            } else {
+                (self.resources.find(&path), NameFilter::All, &mut raw)
+            };
+            match (file.symlink_metadata(), known) {
+                (Ok(about), Ok(place)) if about.is_file() && !has_other_names(&about) => {
+                    places.insert(place, DiskPath::new(&opened, file.strip_prefix(&root).ok()?));
+                }
+                // Temporary files of editors.
+                (Ok(about), Err(_)) if about.is_file() && !names.matches(&path) => {}
+                (Err(error), Err(false)) if error.kind() == io::ErrorKind::NotFound => {}
+                _ => return None,
+            }
+        }
+        Some((data, raw))
+    }
+
+    /// The contents of all datafiles: the changed ones as they are now, the others from the cache.
+    fn contents(
+        &self,
+        data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
+    ) -> impl Iterator<Item = (&'a str, &'a DatafileContent)> {
+        let files = self.datafiles.files().iter().enumerate();
+        files.filter_map(|(place, (path, known))| {
+            Some((&**path, data.get(&place).unwrap_or(known).value.content.as_ref()?))
+        })
+    }
+
+    /// The documents that differ from the cached bundle, by index.
+    ///
+    /// A document changes if its file changed, or if a changed file now lists it, or no longer does: only a
+    /// listed datafile has an `__identifier`.
+    fn changed_documents(
+        &self,
+        data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
+        pool: &Pool,
+    ) -> Option<BTreeMap<usize, Arc<Document>>> {
+        let IncrementalBase { context: ground, patches, .. } = self.base;
+        let mut changed: BTreeMap<usize, (&DatafileContent, &DatafileContent)> = BTreeMap::new();
+        for (place, kept) in data {
+            let known = &self.datafiles.files()[*place].1;
+            if Arc::ptr_eq(&known.value, &kept.value) {
+                continue;
+            }
+            let (was, is) = (known.value.content.as_ref()?, kept.value.content.as_ref()?);
+            if was.schema != is.schema || was.facts.patches != is.facts.patches {
+                return None;
+            }
+            changed.insert(*place, (was, is));
+        }
+        // Listed datafiles have an identifier, and whether a datafile is listed may have changed.
+        let listed = |said: &'a DatafileContent| said.facts.listed.iter().map(|path| &**path);
+        let (mut before, mut after) = (Paths::default(), Paths::default());
+        for (was, is) in changed.values() {
+            before.extend(listed(was));
+            after.extend(listed(is));
+        }
+        let own = changed.keys().map(|place| &*self.datafiles.files()[*place].0);
+        // The changed datafiles, and those that only the old or only the new version of a changed file lists.
+        let candidates: BTreeSet<&str> = before.symmetric_difference(&after).copied().chain(own).collect();
+        // Candidates that unchanged files list are listed before and after.
+        let others = self.datafiles.files().iter().enumerate();
+        let others = others.filter(|(place, _)| !changed.contains_key(place));
+        let others = others.filter_map(|(_, (_, kept))| kept.value.content.as_ref());
+        let listed: Paths<'_> = others.flat_map(listed).filter(|path| candidates.contains(path)).collect();
+
+        let mut documents = BTreeMap::new();
+        for path in candidates {
+            let Ok(place) = self.datafiles.index_of(path) else { continue };
+            let known = &self.datafiles.files()[place].1;
+            let (was, is) = match changed.get(&place) {
+                Some(change) => *change,
+                None => known.value.content.as_ref().map(|said| (said, said))?,
+            };
+            let identity = |said: &'a DatafileContent, own: &Paths<'_>| {
+                let is_listed = listed.contains(path) || own.contains(path);
+                is_listed.then(|| said.identity(&ground.schemas, &ground.types)).flatten()
+            };
+            let (had, has) = (identity(was, &before), identity(is, &after));
+            let properties = |one: Option<&Identity>| one.and_then(|identity| identity.properties);
+            // A new identifier needs a schema that has the field already; a lost one may be the reason for
+            // the field, which a full build would then not add.
+            let is_patched = properties(has).is_none_or(|place| patches.properties.contains(&place));
+            if !is_patched || properties(had).is_some() && properties(had) != properties(has) {
+                return None;
+            }
+            if changed.contains_key(&place) || had.is_some() != has.is_some() {
+                documents
+                    .insert(place, encode::encode_document(is.document_source(has), pool, &mut Vec::new()));
+            }
+        }
+        Some(documents)
+    }
+
+    /// The resources that may differ from the cached bundle, by index, and whether they do. A resource
+    /// changes with its file, and with its back-references when a changed datafile names it.
+    fn changed_resources(
+        &self,
+        data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
+        raw: &ChangedEntries,
+        begun: std::time::SystemTime,
+        pool: &Pool,
+    ) -> Option<BTreeMap<usize, (CacheEntry<Resource>, bool)>> {
+        let mut candidates: BTreeSet<&str> =
+            raw.keys().map(|place| &*self.resources.files()[*place].0).collect();
+        for (place, kept) in data {
+            let named = |read: &'a ParsedDatafile| {
+                read.content.as_ref().map(|said| &said.facts.backrefs[..]).unwrap_or_default()
+            };
+            let (was, is) = (named(&self.datafiles.files()[*place].1.value), named(&kept.value));
+            // Changed back-references change every resource that is named before or after.
+            if was != is {
+                candidates.extend(was.iter().chain(is).map(|(resource, _)| resource.as_str()));
+            }
+        }
+        if candidates.is_empty() {
+            return Some(BTreeMap::new());
+        }
+        let backrefs = datafiles::backrefs(self.contents(data), |resource| candidates.contains(resource));
+        let mut resources = BTreeMap::new();
+        for path in candidates {
+            let Ok(place) = self.resources.index_of(path) else { continue };
+            let known = &self.resources.files()[place].1;
+            let at = raw.get(&place);
+            let name = self.repo.layout().resource(path);
+            let file = match at {
+                Some(at) => RepoFile::on_disk(name, path, at.clone()),
+                None => RepoFile::without_content(name, path),
+            };
+            let found = match at {
+                Some(_) => cache::lookup(&file, Some(known), Some(begun)).ok()?,
+                None => CacheLookup::Hit(known.clone()),
+            };
+            let backrefs = backrefs.get(path).map(Vec::as_slice).unwrap_or_default();
+            let one = resources::make_resource(&file, found, Some(known), backrefs).ok()?;
+            let (sight, sum) = (one.file_stamp, one.content_sha);
+            let what = encode::encode_resource(one.source, pool, &mut Vec::new());
+            let is_new = !Arc::ptr_eq(&what, &known.value);
+            resources
+                .insert(place, (CacheEntry { file_stamp: sight, content_sha: sum, value: what }, is_new));
+        }
+        Some(resources)
+    }
+}

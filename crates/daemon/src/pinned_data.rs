@@ -1,0 +1,260 @@
+//! The data that integrations run on: opened once per run and pinned to one bundle.
+
+mod remote;
+
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Context as _;
+use qontract_bundle::diff::fields;
+use qontract_bundle::repo::Revision;
+use qontract_bundle::{Bundle, Document, Layout, Repo};
+use qontract_diagnostics::Sources as _;
+use qontract_graphql::Engine;
+use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
+
+use crate::input::{Input, InputResolver};
+use crate::line_cache::LineCache;
+
+pub use remote::ServerConnection;
+
+/// A pinned bundle that can be queried, with its source lines. A comparison has two of them.
+pub struct PinnedData {
+    /// Answers queries.
+    pub source: Arc<dyn BundleReader>,
+    input: Option<Input>,
+    layout: Layout,
+    /// Whether the files of the folder differ from those of the commit that is checked out; computed on first
+    /// use.
+    modified: OnceLock<bool>,
+}
+
+impl PinnedData {
+    /// Opens a data specifier. Tables are shared with `beside`, the data that it will be compared with.
+    pub fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<Self> {
+        Self::of_input(opener.open(word)?, opener, word, beside)
+    }
+
+    /// Opens a data specifier, and fails before an engine is built if a data repo is invalid.
+    pub fn open_valid(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
+        Self::of_input(opener.open_valid(word)?, opener, word, None)
+    }
+
+    /// Opens a data specifier, and fails if a data repo has an empty file.
+    pub fn open_complete(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
+        Self::of_input(opener.open_complete(word)?, opener, word, None)
+    }
+
+    fn of_input(
+        input: Input,
+        opener: &InputResolver<'_>,
+        word: &str,
+        beside: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
+        let engine = match beside.and_then(|other| other.source.engine()) {
+            Some(other) => input.engine_sharing(other, word)?,
+            None => input.engine(word)?,
+        };
+        Ok(Self::with_engine(input, Arc::new(engine), &opener.layout))
+    }
+
+    /// An input that is queried through this engine.
+    pub fn with_engine(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
+        Self {
+            source: Arc::new(LoadedBundle::new(engine)),
+            input: Some(input),
+            layout: layout.clone(),
+            modified: OnceLock::new(),
+        }
+    }
+
+    /// A bundle that was built from a data repo; `last` is the previous bundle of the repo, whose tables are
+    /// shared.
+    pub fn of(
+        bundle: Bundle,
+        repo: Repo,
+        layout: &Layout,
+        last: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
+        let whole = Arc::new(bundle.clone());
+        let engine = match last.and_then(|last| last.source.engine()) {
+            Some(last) => last.derive(whole),
+            None => Engine::new(whole),
+        };
+        let engine = Arc::new(engine.context("its GraphQL types are invalid")?);
+        Ok(Self::with_engine(Input { bundle, repo: Some(repo) }, engine, layout))
+    }
+
+    /// A bundle on a server, which has no source lines here.
+    pub fn remote(source: Arc<dyn BundleReader>) -> Self {
+        Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
+    }
+
+    /// Whether it is a folder whose files differ from the commit that is checked out, so that the commit does
+    /// not identify it.
+    pub fn is_modified(&self) -> bool {
+        *self.modified.get_or_init(|| {
+            let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
+            self.source.commit().is_some() && is_modified(repo)
+        })
+    }
+
+    /// The commit, and whether files were modified since: `f85c9b3f0a12 (modified)`.
+    pub fn commit(&self) -> Option<String> {
+        let commit = self.source.commit()?;
+        let mark = if self.is_modified() { " (modified)" } else { "" };
+        Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
+    }
+
+    /// Whether it has the file of a place; assumed for a bundle on a server.
+    pub fn has_file(&self, place: &SourceLocation) -> bool {
+        let Some(input) = &self.input else { return true };
+        if place.resource {
+            input.bundle.resource(&place.path).is_some()
+        } else {
+            input.bundle.datafile(&place.path).is_some()
+        }
+    }
+
+    /// The part of a place that contains all differences from `base`: of an entry, for example, the variable
+    /// that was changed.
+    ///
+    /// A place that is a whole file is not narrowed: most of the file is unrelated to the place.
+    fn narrow(&self, base: &Self, place: &SourceLocation) -> SourceLocation {
+        let part = || {
+            let (old, new) = (base.document(place)?, self.document(place)?);
+            let changes = fields(&old.value, &new.value);
+            let here = changes.iter().filter(|field| field.change.after().is_some());
+            let below = here.filter_map(|field| field.pointer.strip_prefix(&*place.pointer));
+            let mut parts = below.filter(|rest| rest.starts_with('/')).map(|rest| rest.split('/').skip(1));
+            let first: Vec<&str> = parts.next()?.collect();
+            let common = parts.fold(first.len(), |common, part| {
+                part.zip(&first[..common]).take_while(|(one, other)| one == *other).count()
+            });
+            Some(first[..common].iter().flat_map(|step| ["/", step]).collect::<String>())
+        };
+        let is_part = !place.resource && !place.pointer.is_empty();
+        place.below(&is_part.then(part).flatten().unwrap_or_default())
+    }
+
+    /// The part of a place that causes a difference from `base`: the part that differs, or, of a whole file,
+    /// its only changed line that affects the integration. `causes` are all changes that affect it.
+    fn narrow_to_cause(
+        &self,
+        base: &Self,
+        place: &SourceLocation,
+        causes: &[SourceLocation],
+    ) -> SourceLocation {
+        if place.resource || !place.pointer.is_empty() {
+            return self.narrow(base, place);
+        }
+        let mut here = causes.iter().filter(|cause| !cause.resource && cause.path == place.path);
+        match (here.next(), here.next()) {
+            (Some(one), None) => one.clone(),
+            _ => place.clone(),
+        }
+    }
+
+    /// The first line of a resource that differs from `base`, if both have it and it does differ.
+    fn first_changed_line(&self, base: &Self, place: &SourceLocation) -> Option<usize> {
+        let content = |side: &Self| {
+            let bundle = &side.input.as_ref()?.bundle;
+            place.resource.then(|| bundle.resource(&place.path)).flatten().map(|one| one.content.clone())
+        };
+        let (old, new) = (content(base)?, content(self)?);
+        let is_same = |(old, new): &(&str, &str)| old == new;
+        let common = old.lines().zip(new.lines()).take_while(is_same).count();
+        (old != new).then_some(common + 1)
+    }
+
+    fn document(&self, place: &SourceLocation) -> Option<&Document> {
+        self.input.as_ref()?.bundle.datafile(&place.path).map(|document| &**document)
+    }
+
+    /// Turns places into `file:line`, or into files where there are no lines.
+    pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&SourceLocation) -> String) -> T) -> T {
+        let lines = LineCache::default();
+        work(&|place| self.line(&lines, place))
+    }
+
+    /// `file:line` of one place, with a cache of lines that the caller holds.
+    pub fn line(&self, lines: &LineCache, place: &SourceLocation) -> String {
+        match &self.input {
+            Some(input) if !place.resource => lines.locate(input, &self.file(place), &place.pointer),
+            _ => self.file(place),
+        }
+    }
+
+    /// Whether places have lines: not in a bundle file or on a server.
+    pub fn has_lines(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.repo.is_some())
+    }
+
+    /// The file of a place, relative to the data repo.
+    pub fn file(&self, place: &SourceLocation) -> String {
+        let Self { layout, .. } = self;
+        if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
+    }
+
+    /// The name of a file in text for people: relative to the working directory if the data repo is there.
+    pub fn display(&self, file: &str) -> String {
+        let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
+        repo.map_or_else(|| file.to_owned(), |repo| repo.display(file).into_owned())
+    }
+
+    /// The bundle path of a file of the data repo; other words are returned unchanged.
+    pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
+        self.layout.path_of(word).unwrap_or(word)
+    }
+}
+
+/// Whether a data repo is a folder whose files differ from the commit that is checked out.
+pub fn is_modified(repo: &Repo) -> bool {
+    let Some(folder) = repo.folder() else { return false };
+    let committed = Revision::open(folder, "HEAD").map(|head| Repo::revision(head, repo.layout().clone()));
+    // A repo that cannot be compared counts as modified.
+    committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
+}
+
+/// Base and head of a comparison, with a cache of lines for each.
+pub struct ComparedData<'a> {
+    base: &'a PinnedData,
+    head: &'a PinnedData,
+    base_lines: LineCache,
+    head_lines: LineCache,
+}
+
+impl<'a> ComparedData<'a> {
+    /// Compares `head` with `base`.
+    pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
+        Self { base, head, base_lines: LineCache::default(), head_lines: LineCache::default() }
+    }
+
+    /// The file of a place, relative to the data repo.
+    pub fn file(&self, place: &SourceLocation) -> String {
+        self.head.file(place)
+    }
+
+    /// `file:line` of a place, whether or not it changed; in the base if only the base has it.
+    pub fn own_line(&self, place: &SourceLocation) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if head.has_file(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
+    }
+
+    /// `file:line` of the difference at a place; in the base if only the base has it. `causes` are all
+    /// changes that affect the integration.
+    pub fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if !head.has_file(place) {
+            return base.line(base_lines, place);
+        }
+        if let Some(line) = head.first_changed_line(base, place) {
+            return format!("{}:{line}", head.file(place));
+        }
+        let place = head.narrow_to_cause(base, place, causes);
+        let has = |side: &PinnedData| {
+            side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
+        };
+        // A removed field has its line in base.
+        if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
+    }
+}

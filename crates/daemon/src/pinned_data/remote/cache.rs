@@ -1,0 +1,41 @@
+//! Caches small answers of a pinned bundle: templates of many namespaces send the same query.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use qontract_client_server::QueryAnswer;
+
+/// Maximum size of a cached answer. Larger ones belong to declared queries, which are sent once.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Maximum size of the cache of a bundle. When it is full, further answers are not stored.
+const MAX_CACHE_BYTES: usize = 32 << 20;
+
+/// Answers by request. Entries stay valid as long as the bundle, which never changes.
+#[derive(Default)]
+pub struct AnswerCache(Mutex<CacheEntries>);
+
+#[derive(Default)]
+struct CacheEntries {
+    answers: BTreeMap<String, Arc<QueryAnswer>>,
+    bytes: usize,
+}
+
+impl AnswerCache {
+    /// The answer to a request, if it is cached.
+    pub fn get(&self, key: &str) -> Option<Arc<QueryAnswer>> {
+        self.0.lock().answers.get(key).cloned()
+    }
+
+    /// Stores an answer, unless it is too large.
+    pub fn store(&self, key: String, answer: &Arc<QueryAnswer>) {
+        let bytes = key.len() + answer.body().len();
+        let mut entries = self.0.lock();
+        if bytes > MAX_ANSWER_BYTES || entries.bytes + bytes > MAX_CACHE_BYTES {
+            return;
+        }
+        if entries.answers.insert(key, Arc::clone(answer)).is_none() {
+            entries.bytes += bytes;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The read set: the files that a query read, known after it ran. It is for explanations; decisions are based
+//! on the [footprint](crate::Footprint).
+
+use crate::source::{DataView, Source};
+
+/// The files that a query read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadSet {
+    files: Vec<bool>,
+    resources: Vec<bool>,
+}
+
+impl ReadSet {
+    /// An empty read set of this data.
+    pub(crate) fn new(view: DataView<'_>) -> Self {
+        Self {
+            files: vec![false; view.bundle.datafiles().len()],
+            resources: vec![false; view.bundle.resources().len()],
+        }
+    }
+
+    pub(crate) fn note(&mut self, source: Source<'_>) {
+        match source {
+            Source::File(file) => self.files[file as usize] = true,
+            Source::Resource(resource) => self.resources[resource as usize] = true,
+            _ => {}
+        }
+    }
+
+    /// Numbers of the datafiles that were read, in order.
+    pub fn files(&self) -> impl Iterator<Item = usize> {
+        numbers(&self.files)
+    }
+
+    /// Numbers of the resources that were read, in order.
+    pub fn resources(&self) -> impl Iterator<Item = usize> {
+        numbers(&self.resources)
+    }
+}
+
+fn numbers(flags: &[bool]) -> impl Iterator<Item = usize> {
+    flags.iter().enumerate().filter(|(_, flag)| **flag).map(|(number, _)| number)
+}

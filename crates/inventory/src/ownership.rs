@@ -1,0 +1,112 @@
+//! Ownership of an object, relative to one owner.
+
+use std::collections::BTreeSet;
+
+use crate::mark::{Owner, OwnerMark};
+
+/// The existing callers of an integration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callers {
+    /// Only a part of the data was read: it is unknown whether a caller still exists.
+    Unknown,
+    /// All callers of the integration in the whole bundle.
+    Whole(BTreeSet<String>),
+}
+
+/// Whether another caller still exists in the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallerStatus {
+    /// It exists.
+    Present,
+    /// It was removed or renamed.
+    Gone,
+    /// It may exist.
+    Unknown,
+}
+
+/// Ownership of an object, relative to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership<'a> {
+    /// Ours: this integration, this caller, this major version, with a hash.
+    Ours,
+    /// Of this integration and caller, but of another major version or without a hash.
+    Outdated,
+    /// Of this integration, without a caller, while we have one.
+    Unclaimed,
+    /// Of another caller of this integration.
+    Caller(&'a str, CallerStatus),
+    /// Of another integration.
+    Integration(&'a str),
+    /// Without a mark.
+    Unmarked,
+}
+
+impl<'a> Ownership<'a> {
+    /// The ownership of an object with this mark.
+    pub fn of(owner: &Owner, callers: &Callers, mark: Option<&'a OwnerMark>) -> Self {
+        let Some(mark) = mark else { return Ownership::Unmarked };
+        if mark.integration != owner.integration() {
+            return Ownership::Integration(&mark.integration);
+        }
+        match (owner.caller(), mark.caller.as_deref()) {
+            (Some(_), None) => Ownership::Unclaimed,
+            (ours, Some(theirs)) if ours != Some(theirs) => {
+                Ownership::Caller(theirs, callers.status_of(theirs))
+            }
+            _ if mark.is_managed_by(owner) => Ownership::Ours,
+            _ => Ownership::Outdated,
+        }
+    }
+}
+
+impl Callers {
+    fn status_of(&self, caller: &str) -> CallerStatus {
+        match self {
+            Callers::Unknown => CallerStatus::Unknown,
+            Callers::Whole(all) if all.contains(caller) => CallerStatus::Present,
+            Callers::Whole(_) => CallerStatus::Gone,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallerStatus, Callers, Ownership};
+    use crate::mark::{Owner, OwnerMark};
+
+    /// Checks the ownership of an object of `openshift-saas-deploy` with this caller and version.
+    fn check(ours: Option<&str>, theirs: Option<&str>, version: &str, expect: Ownership<'_>) {
+        let owner = Owner::of("openshift-saas-deploy", ours.map(str::to_owned)).unwrap();
+        let mark = OwnerMark {
+            integration: "openshift-saas-deploy".to_owned(),
+            version: Some(version.to_owned()),
+            sha256sum: Some("x".to_owned()),
+            update: None,
+            caller: theirs.map(str::to_owned),
+        };
+        let callers = Callers::Whole(["one".to_owned(), "two".to_owned()].into());
+        assert_eq!(Ownership::of(&owner, &callers, Some(&mark)), expect);
+    }
+
+    #[test]
+    fn integration_caller_and_version_make_it_ours() {
+        check(None, None, "0.1.0", Ownership::Ours);
+        check(Some("one"), Some("one"), "0.9.9", Ownership::Ours);
+        check(Some("one"), Some("one"), "1.0.0", Ownership::Outdated);
+        check(None, None, "", Ownership::Outdated);
+    }
+
+    #[test]
+    fn another_caller_owns_its_object_regardless_of_the_version() {
+        check(Some("one"), Some("two"), "1.0.0", Ownership::Caller("two", CallerStatus::Present));
+        check(Some("one"), Some("old"), "0.1.0", Ownership::Caller("old", CallerStatus::Gone));
+        check(None, Some("two"), "0.1.0", Ownership::Caller("two", CallerStatus::Present));
+        check(None, Some("old"), "0.1.0", Ownership::Caller("old", CallerStatus::Gone));
+    }
+
+    #[test]
+    fn an_object_without_a_caller_is_unclaimed() {
+        check(Some("one"), None, "0.1.0", Ownership::Unclaimed);
+        check(Some("one"), None, "1.0.0", Ownership::Unclaimed);
+    }
+}

@@ -1,0 +1,216 @@
+//! External look-ups of templates: secrets, and the addresses on the operator's allow-lists.
+//!
+//! **Invariant:** an address that is not on an allow-list is never requested, not even after a redirect.
+//! Lists are empty by default.
+//!
+//! **Invariant:** errors contain neither a response body nor the query of a URL.
+//!
+//! **Invariant:** a secret that the data names is read only if the shard may read it, and is recorded with
+//! the shard.
+
+mod allow_list;
+mod github;
+mod s3;
+mod url;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use qontract_client_http::{Http, HttpError, StatusCode};
+use qontract_client_secrets::{SecretFields, SecretReader, SecretsError};
+use qontract_runtime::{Fault, ReadContext, SecretLookup};
+use qontract_template::{Data, LookupAnswer, TemplateLookup};
+
+use crate::resources::entry::SecretAddress;
+
+pub use allow_list::{AllowList, LookupLimits};
+use github::GithubFile;
+use s3::BucketName;
+pub(crate) use s3::{AwsAccount, accounts};
+
+/// Redirect status codes.
+const REDIRECT_STATUSES: [StatusCode; 5] = [
+    StatusCode::MOVED_PERMANENTLY,
+    StatusCode::FOUND,
+    StatusCode::SEE_OTHER,
+    StatusCode::TEMPORARY_REDIRECT,
+    StatusCode::PERMANENT_REDIRECT,
+];
+
+/// External look-ups of templates.
+pub struct ExternalLookups {
+    secrets: Arc<dyn SecretReader>,
+    http: Option<HttpLookups>,
+}
+
+/// Look-ups over HTTP, restricted by allow-lists.
+struct HttpLookups {
+    allowed: AllowList,
+    http: Http,
+}
+
+/// The result of a look-up, cached for all shards of a round.
+type LookupResult = Result<LookupAnswer, Fault>;
+
+impl ExternalLookups {
+    /// Allows secrets only.
+    pub fn secrets(secrets: Arc<dyn SecretReader>) -> Self {
+        Self { secrets, http: None }
+    }
+
+    /// Allows secrets and the addresses on allow-lists, through this HTTP client.
+    pub fn with_allow_list(secrets: Arc<dyn SecretReader>, allowed: AllowList, http: Http) -> Self {
+        Self { secrets, http: Some(HttpLookups { allowed, http }) }
+    }
+
+    /// Reads all fields of a secret that the data names.
+    pub(crate) async fn fields(
+        &self,
+        read: &ReadContext,
+        address: &SecretAddress,
+    ) -> Result<SecretFields, Fault> {
+        read.secrets.check(&address.lookup())?;
+        let version = address.version.map(|version| version.unsigned_abs().into());
+        let fields = self.secrets.read_all(&read.permit, &address.path, version).await;
+        let fields = fields.map_err(|error| crate::resources::resolve::secret_fault(&error))?;
+        for value in fields.values() {
+            read.secrets.record(value.expose());
+        }
+        Ok(fields)
+    }
+
+    /// Looks up one field of a secret. A failed read may be transient, so it is a fault: the object is
+    /// unknown, and the template is not to blame.
+    pub(crate) async fn secret(
+        &self,
+        read: &ReadContext,
+        lookup: &SecretLookup,
+        allow_not_found: bool,
+    ) -> LookupResult {
+        read.secrets.check(lookup)?;
+        let (path, key) = (&lookup.path, lookup.field.as_deref().unwrap_or_default());
+        let version = match lookup.version.as_deref().map(str::parse::<u64>) {
+            None => None,
+            Some(Ok(version)) => Some(version),
+            Some(Err(_)) => {
+                return Ok(LookupAnswer::Failed(format!("the version of `{path}` is not a number")));
+            }
+        };
+        let absent = |why: String| {
+            if allow_not_found { LookupAnswer::Known(Data::Null) } else { LookupAnswer::Failed(why) }
+        };
+        match self.secrets.read_all(&read.permit, path, version).await {
+            Ok(fields) => Ok(match fields.get(key) {
+                Some(value) => {
+                    read.secrets.record(value.expose());
+                    LookupAnswer::Known(Data::text(value.expose()))
+                }
+                None => absent(format!("`{path}` has no field `{key}`")),
+            }),
+            Err(error @ SecretsError::NotFound(_)) => Ok(absent(error.to_string())),
+            Err(error) => Err(crate::resources::resolve::secret_fault(&error)),
+        }
+    }
+
+    /// Looks up an external address; the result is cached for the round. A failed request is a fault, since
+    /// it may be transient or for the operator to fix. An address that is not allowed, or does not exist, is
+    /// an error of the template.
+    pub(crate) async fn look_up(
+        &self,
+        read: &ReadContext,
+        address: &TemplateLookup,
+        accounts: &BTreeMap<String, AwsAccount>,
+    ) -> LookupResult {
+        // The account is not part of the address, and templates may resolve it differently; so it is part of
+        // the cache key.
+        let account = match address {
+            TemplateLookup::S3Object { account, .. } | TemplateLookup::S3List { account, .. } => {
+                accounts.get(account)
+            }
+            _ => None,
+        };
+        // The first shard of a round fills the cache for all others, so the permission is checked for each
+        // shard.
+        if let Some(account) = account.filter(|_| self.http.is_some()) {
+            read.secrets.check(&account.lookup())?;
+        }
+        let ask = async {
+            match &self.http {
+                Some(outward) => outward.request(read, &*self.secrets, address, account).await,
+                None => Ok(LookupAnswer::Failed(not_allowed(setting(address)))),
+            }
+        };
+        // Boxed because the AWS library makes the future large.
+        let ask = ask.boxed();
+        LookupResult::clone(&*read.cache.get_or_read(format!("template {address:?} {account:?}"), ask).await)
+    }
+}
+
+impl fmt::Debug for ExternalLookups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
+    }
+}
+
+impl HttpLookups {
+    async fn request(
+        &self,
+        read: &ReadContext,
+        secrets: &dyn SecretReader,
+        address: &TemplateLookup,
+        account: Option<&AwsAccount>,
+    ) -> LookupResult {
+        match address {
+            TemplateLookup::Url { url } => self.url(read, url).await,
+            TemplateLookup::GithubFile { repo, path, reference } => {
+                self.github(read, secrets, GithubFile { repository: repo, path, reference }).await
+            }
+            TemplateLookup::S3Object { bucket, path, region, account: name }
+            | TemplateLookup::S3List { bucket, path, region, account: name } => {
+                if !self.allowed.has_bucket(name, bucket) {
+                    return Ok(LookupAnswer::Failed(not_allowed(setting(address))));
+                }
+                let Some(account) = account else {
+                    return Ok(LookupAnswer::Failed(format!("the data has no account `{name}`")));
+                };
+                let bucket = self
+                    .bucket(read, secrets, account, BucketName { name: bucket, region: region.as_deref() })
+                    .await?;
+                match address {
+                    TemplateLookup::S3List { .. } => self.list(read, &bucket, path).await,
+                    _ => self.object(read, &bucket, path).await,
+                }
+            }
+            TemplateLookup::Secret { .. } | TemplateLookup::Query { .. } | TemplateLookup::Yesterday => {
+                Ok(LookupAnswer::Unknown)
+            }
+        }
+    }
+}
+
+/// The setting that allows an address.
+fn setting(address: &TemplateLookup) -> &'static str {
+    match address {
+        TemplateLookup::GithubFile { .. } => "allow_github",
+        TemplateLookup::S3Object { .. } | TemplateLookup::S3List { .. } => "allow_s3",
+        TemplateLookup::Url { .. }
+        | TemplateLookup::Secret { .. }
+        | TemplateLookup::Query { .. }
+        | TemplateLookup::Yesterday => "allow_urls",
+    }
+}
+
+/// The reason why an address is not requested.
+fn not_allowed(setting: &str) -> String {
+    format!("`templates.{setting}` in the configuration does not allow it")
+}
+
+/// The fault for a failed request, without response body and URL query: either transient, or for the
+/// operator.
+fn request_fault(error: &HttpError) -> Fault {
+    let text = error.without_body();
+    let may_pass = error.is_transient() || error.status().is_some_and(|status| status.is_server_error());
+    if may_pass { Fault::remote(text) } else { Fault::operator(text) }
+}

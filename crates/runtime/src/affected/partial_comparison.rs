@@ -1,0 +1,178 @@
+//! Incremental comparison of declared states: declares and compares only the list elements that a change can
+//! affect.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_bundle::diff::Diff;
+use qontract_graphql::{ElementSelection, Engine};
+
+use super::BundlePair;
+use crate::data::Data;
+use crate::integration::Integration;
+use crate::meta::{AdHocReads, IndependentList, IntegrationMeta};
+use crate::options::Options;
+use crate::state::Comparison;
+
+/// The engines of two bundles in this process, and their diff.
+pub struct EnginePair<'p> {
+    pub base: &'p Arc<Engine>,
+    pub head: &'p Arc<Engine>,
+    pub diff: Diff,
+}
+
+impl<'p> EnginePair<'p> {
+    /// The engines of a pair; `None` if one of the bundles is remote.
+    pub fn of(pair: &'p BundlePair) -> Option<Self> {
+        let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
+        let diff = Diff::between(base.bundle(), head.bundle());
+        // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
+        head.derive_references(base);
+        Some(Self { base, head, diff })
+    }
+
+    fn engines(&self) -> [&'p Engine; 2] {
+        [self.base, self.head]
+    }
+}
+
+/// The list elements that a change can affect.
+pub struct PartialComparison<'p> {
+    sides: &'p EnginePair<'p>,
+    about: &'p IntegrationMeta,
+    /// Elements whose part of an answer differs.
+    differing: ElementSelection,
+    /// Elements of the independent list whose ad-hoc reads may differ.
+    ad_hoc_readers: BTreeSet<Box<str>>,
+}
+
+impl<'p> PartialComparison<'p> {
+    /// Finds the elements that the change can affect; `None` if it can affect anything else.
+    pub fn find(about: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
+        let mut parts =
+            Self { sides, about, differing: ElementSelection::new(), ad_hoc_readers: BTreeSet::new() };
+        for query in &about.queries {
+            let differing = sides.base.differing_elements(sides.head, &sides.diff, query.operation())?;
+            merge(&mut parts.differing, differing);
+        }
+        match about.ad_hoc_reads {
+            AdHocReads::Never => {}
+            AdHocReads::DuringDeclare => {
+                parts.ad_hoc_readers = parts.find_ad_hoc_readers(about.independent_list?)?
+            }
+            AdHocReads::Anytime => return None,
+        }
+        Some(parts)
+    }
+
+    /// Whether the change affects no element.
+    pub fn is_empty(&self) -> bool {
+        self.differing.is_empty() && self.ad_hoc_readers.is_empty()
+    }
+
+    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which are not
+    /// known.
+    fn find_ad_hoc_readers(
+        &self,
+        IndependentList { list, .. }: IndependentList,
+    ) -> Option<BTreeSet<Box<str>>> {
+        let mut looking = BTreeSet::new();
+        let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
+        for engine in self.sides.engines() {
+            let mut named = engine
+                .datafiles_naming_where(|resource| (self.about.triggers_ad_hoc_reads)(&resource.content));
+            named.append(&mut engine.datafiles_naming(changed()));
+            looking.append(&mut self.elements_read_from(engine, &named)?.remove(list)?);
+        }
+        Some(looking)
+    }
+
+    /// The elements of all lists whose answers read from these datafiles.
+    fn elements_read_from(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<ElementSelection> {
+        let mut reached = ElementSelection::new();
+        for query in &self.about.queries {
+            merge(&mut reached, engine.affected_elements(query.operation(), paths)?);
+        }
+        Some(reached)
+    }
+
+    /// Declares these elements, and the elements that can conflict with them, for base and head, and compares
+    /// the results. `None` unless the integration declares the elements independently.
+    pub fn compare(
+        mut self,
+        integration: &Integration,
+        pair: &BundlePair,
+        options: &Options,
+    ) -> Option<Comparison> {
+        let IndependentList { list, conflict_keys: unlike, joined_lists: joined } =
+            self.about.independent_list?;
+        let mut paths = self.differing.remove(list).unwrap_or_default();
+        if !self.differing.keys().all(|other| joined.contains(&&**other)) {
+            return None;
+        }
+        if !joined.is_empty() && !self.lists_are_separate(list) {
+            return None;
+        }
+        paths.append(&mut self.ad_hoc_readers);
+        paths.append(&mut self.affected_by_joined(list, joined)?);
+        self.expand_conflicts(&mut paths, unlike);
+        let mut part = std::mem::take(&mut self.differing);
+        for engine in self.sides.engines() {
+            let mut reached = self.elements_read_from(engine, &paths)?;
+            reached.retain(|other, _| joined.contains(&&**other));
+            merge(&mut part, reached);
+        }
+        part.insert(list.into(), paths);
+        let part = Arc::new(part);
+        let declare = |data: &Data| integration.declare(&data.restricted_to(&part), options).ok().flatten();
+        Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
+    }
+
+    /// Whether elements of joined lists reach elements of the list only through references, as far as the
+    /// data shows.
+    fn lists_are_separate(&self, list: &str) -> bool {
+        let mut queries = self.about.queries.iter();
+        queries.all(|query| {
+            self.sides.engines().iter().all(|engine| engine.are_standalone(query.operation(), list))
+        })
+    }
+
+    /// The elements of the list that differing elements of joined lists affect.
+    fn affected_by_joined(&self, list: &str, joined: &[&str]) -> Option<BTreeSet<Box<str>>> {
+        let mut concerned = BTreeSet::new();
+        if self.differing.is_empty() {
+            return Some(concerned);
+        }
+        let nothing = joined.iter().copied().chain([list]).map(|list| (list.into(), BTreeSet::new()));
+        let mut only: ElementSelection = nothing.collect();
+        merge(&mut only, self.differing.clone());
+        for engine in self.sides.engines() {
+            for query in &self.about.queries {
+                let touched = engine.datafiles_read(query.operation(), &only)?;
+                concerned.extend(engine.elements(query.operation(), list, touched));
+            }
+        }
+        Some(concerned)
+    }
+
+    /// Adds all elements that can conflict with one of these, transitively.
+    fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, unlike: &[&str]) {
+        let engines = self.sides.engines();
+        loop {
+            let known = paths.len();
+            let texts = engines.iter().flat_map(|engine| engine.key_values(paths, unlike)).collect();
+            let alike: Vec<_> =
+                engines.iter().flat_map(|engine| engine.with_same_keys(paths, &texts)).collect();
+            paths.extend(alike);
+            if paths.len() == known {
+                break;
+            }
+        }
+    }
+}
+
+fn merge(all: &mut ElementSelection, more: ElementSelection) {
+    for (list, mut paths) in more {
+        all.entry(list).or_default().append(&mut paths);
+    }
+}

@@ -1,0 +1,101 @@
+//! A single-flight cache of declared states: concurrent runs with the same input share one state.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::Mutex;
+use qontract_graphql::ElementSelection;
+
+use crate::data::{BundleReader, Data, QueryLog};
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::type_erasure::AnyDeclaredState;
+
+/// The result of `declare`; `None` if the integration declares no state.
+type DeclareResult = Result<Option<Arc<dyn AnyDeclaredState>>, Fault>;
+
+/// A shared declared state.
+#[derive(Clone)]
+pub struct SharedDeclaredState {
+    state: Arc<dyn AnyDeclaredState>,
+    /// Keeps the cache entry alive: the cache holds entries weakly.
+    _entry: Arc<DeclaredCacheEntry>,
+}
+
+impl Deref for SharedDeclaredState {
+    type Target = dyn AnyDeclaredState;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.state
+    }
+}
+
+/// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the
+/// cache keeps weak references and drops dead ones on the next lookup. The lock is held only to find or add
+/// an entry, never while a state is declared.
+#[derive(Default)]
+pub struct DeclaredStateCache(Mutex<Vec<Weak<DeclaredCacheEntry>>>);
+
+/// One declared state, with its complete input as the cache key.
+struct DeclaredCacheEntry {
+    source: Arc<dyn BundleReader>,
+    subset: Option<Arc<ElementSelection>>,
+    allowed_schemas: Option<BTreeSet<String>>,
+    options: Options,
+    /// The result, with the log of its reads, which is added to the log of every caller that gets the state.
+    result: OnceLock<(DeclareResult, QueryLog)>,
+}
+
+impl DeclaredStateCache {
+    /// The cached state for this input, or the result of `declare`. Concurrent callers with the same input
+    /// wait for the first. A fault is not cached beyond the callers that wait for it.
+    pub fn get_or_declare(
+        &self,
+        data: &Data,
+        options: &Options,
+        declare: impl FnOnce(&Data) -> DeclareResult,
+    ) -> Result<Option<SharedDeclaredState>, Fault> {
+        let cell = self.entry(data, options);
+        let (made, log) = cell.result.get_or_init(|| {
+            let own = data.with_empty_log();
+            let made = declare(&own);
+            (made, own.query_log())
+        });
+        data.merge_query_log(log);
+        let state = made.clone()?;
+        Ok(state.map(|state| SharedDeclaredState { state, _entry: Arc::clone(&cell) }))
+    }
+
+    fn entry(&self, data: &Data, options: &Options) -> Arc<DeclaredCacheEntry> {
+        // The list is consistent at any time, so a panic elsewhere does not corrupt it.
+        let mut cells = self.0.lock();
+        cells.retain(|cell| cell.strong_count() > 0);
+        let is = |cell: &Arc<DeclaredCacheEntry>| {
+            Arc::ptr_eq(&cell.source, data.source())
+                && cell.subset.as_ref() == data.subset()
+                && cell.options == *options
+                && cell.allowed_schemas.as_ref() == data.allowed_schemas()
+        };
+        cells.iter().filter_map(Weak::upgrade).find(is).unwrap_or_else(|| {
+            let (source, part) = (Arc::clone(data.source()), data.subset().cloned());
+            let (allowed, options) = (data.allowed_schemas().cloned(), options.clone());
+            let cell = Arc::new(DeclaredCacheEntry {
+                source,
+                subset: part,
+                allowed_schemas: allowed,
+                options,
+                result: OnceLock::new(),
+            });
+            cells.push(Arc::downgrade(&cell));
+            cell
+        })
+    }
+}
+
+impl fmt::Debug for SharedDeclaredState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedDeclaredState({} shards)", self.keys().len())
+    }
+}

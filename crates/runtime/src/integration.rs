@@ -1,0 +1,96 @@
+//! An integration of any form, as the runner and the registry hold it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::contract::StagedIntegration;
+use crate::data::Data;
+use crate::declared_cache::{DeclaredStateCache, SharedDeclaredState};
+use crate::fault::{Fault, panic_fault};
+use crate::function::{DynFunction, Function};
+use crate::meta::IntegrationMeta;
+use crate::options::Options;
+use crate::process::Process;
+use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter};
+use qontract_telemetry::activity;
+
+/// An integration of any form.
+pub struct Integration {
+    form: IntegrationForm,
+    declared_cache: DeclaredStateCache,
+}
+
+/// The forms of an integration.
+pub enum IntegrationForm {
+    /// The five phases of [`StagedIntegration`].
+    Staged(Box<dyn DynIntegration>),
+    /// One function; see [`Function`].
+    Function(Box<dyn DynFunction>),
+}
+
+impl Integration {
+    fn new(form: IntegrationForm) -> Self {
+        Self { form, declared_cache: DeclaredStateCache::default() }
+    }
+
+    /// An integration of the staged form.
+    pub fn staged(integration: impl StagedIntegration) -> Self {
+        Self::new(IntegrationForm::Staged(Box::new(StagedAdapter(integration))))
+    }
+
+    /// An integration of the function form.
+    pub fn function(integration: impl Function) -> Self {
+        Self::new(IntegrationForm::Function(Box::new(integration)))
+    }
+
+    /// An integration of the process form.
+    pub fn process(process: Process) -> Self {
+        Self::new(IntegrationForm::Staged(Box::new(process)))
+    }
+
+    /// Its form.
+    pub(crate) fn form(&self) -> &IntegrationForm {
+        &self.form
+    }
+
+    /// Its metadata.
+    pub fn meta(&self) -> &IntegrationMeta {
+        match &self.form {
+            IntegrationForm::Staged(integration) => integration.meta(),
+            IntegrationForm::Function(integration) => integration.meta(),
+        }
+    }
+
+    /// Checks that this machine has what the integration needs; see [`Function::ready`].
+    pub fn ready(&self) -> Result<(), Fault> {
+        match &self.form {
+            IntegrationForm::Staged(_) => Ok(()),
+            IntegrationForm::Function(integration) => integration.ready(),
+        }
+    }
+
+    /// Its declared state, if it has one. Concurrent callers with the same data and options share one state:
+    /// it is declared once and cached for as long as a caller holds it.
+    pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<SharedDeclaredState>, Fault> {
+        let _doing = activity::phase("declare", "declare");
+        let declare = |data: &Data| match &self.form {
+            IntegrationForm::Staged(integration) => {
+                integration.declare(data, options).map(|state| Some(Arc::from(state)))
+            }
+            IntegrationForm::Function(integration) => {
+                let state = integration.state(data, options)?;
+                Ok(state.map(|state| Arc::new(state) as Arc<dyn AnyDeclaredState>))
+            }
+        };
+        self.declared_cache.get_or_declare(data, options, |data| {
+            let declared = catch_unwind(AssertUnwindSafe(|| declare(data)));
+            declared.unwrap_or_else(|panic| Err(panic_fault("declare", &*panic)))
+        })
+    }
+}
+
+impl std::fmt::Debug for Integration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Integration").field(&self.meta().name).finish()
+    }
+}

@@ -1,0 +1,269 @@
+//! The reconcile loop: schedules the runs of an integration with back-off and jitter, ends runs that stall
+//! (watchdog), and exits when they stall repeatedly.
+//!
+//! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop continues or exits; it
+//! never waits forever (`tests/reconcile_loop.rs`).
+
+mod schedule;
+mod shutdown;
+mod watchdog;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use qontract_telemetry::activity::{Activities, Activity, FinishedLog};
+use qontract_telemetry::measure::Measurement;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::fault::panic_fault;
+use crate::outcome::RunEnd;
+
+pub use qontract_concurrency::Limiter;
+pub use schedule::Schedule;
+pub use shutdown::{Interruption, ShutdownSignal, ShutdownTrigger, StepInProgress};
+pub use watchdog::{Stall, WatchdogLimits};
+
+/// The job that a loop runs repeatedly.
+pub trait LoopJob: Send + Sync + 'static {
+    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished and
+    /// no other step starts. It ends immediately when the shutdown is forced.
+    fn run_once(&self, stop: ShutdownSignal) -> BoxFuture<'static, RunEnd>;
+}
+
+/// The isolation of a run from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// A task on the shared runtime: a run that blocks its thread also blocks others.
+    Task,
+    /// A dedicated thread: a run that blocks it is abandoned, and other runs continue.
+    Thread,
+}
+
+/// An event of a loop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoopEvent {
+    /// A run started.
+    Started,
+    /// A run is in progress, with its activities, oldest first: it waits for the last one.
+    Heartbeat(Vec<Activity>),
+    /// A run ended, with its duration.
+    Ended(RunEnd, Duration),
+    /// The duration of each pass of a phase of that run, and its other measurements.
+    Measured(Vec<(&'static str, Duration)>, Vec<Measurement>),
+    /// The activities of that run, for debugging.
+    Finished(FinishedLog),
+    /// A run panicked.
+    Panicked(String),
+    /// The watchdog ended a run that made no progress.
+    Stalled(Stall),
+    /// A cancelled run did not end: its thread is blocked and was abandoned.
+    Abandoned,
+    /// The loop sleeps for this time.
+    Sleeping(Duration),
+    /// New data ended the sleep early.
+    Woken,
+}
+
+/// Receives the events of a loop.
+pub trait LoopObserver: Send + Sync {
+    /// Handles an event.
+    fn observe(&self, event: LoopEvent);
+}
+
+/// The reason why a loop exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopExit {
+    /// It runs only once, and that run ended like this.
+    Once(RunEnd),
+    /// A shutdown was requested.
+    Stopped,
+    /// It stalled too often in a row, or too many threads are blocked: its supervisor has to restart the
+    /// process.
+    GaveUp,
+}
+
+/// The settings of a loop.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// Decides when the next run is due.
+    pub schedule: Schedule,
+    /// The limits that the watchdog enforces.
+    pub limits: WatchdogLimits,
+    /// Isolation of runs.
+    pub isolation: Isolation,
+    /// Limits how many runs execute concurrently, across all loops that share it. A run that gets no permit
+    /// in time proceeds without one, so that a hung run never blocks the others.
+    pub limiter: Limiter,
+    /// Whether the loop exits after the first run.
+    pub once: bool,
+}
+
+/// The inputs of a loop.
+pub struct LoopContext<'a, R> {
+    /// Changes when there is new data.
+    pub data: Receiver<u64>,
+    /// Requests a shutdown of the loop.
+    pub shutdown: ShutdownSignal,
+    /// Returns random numbers from 0 to 1, for jitter.
+    pub random: R,
+    /// Receives the events.
+    pub observer: &'a dyn LoopObserver,
+}
+
+impl Loop {
+    /// Runs the job, sleeps, and repeats. The first run starts immediately, further runs on schedule or as
+    /// soon as the data changes.
+    pub async fn run(&self, turn: Arc<dyn LoopJob>, context: LoopContext<'_, impl Fn() -> f64>) -> LoopExit {
+        let LoopContext { mut data, shutdown: stop, random, observer } = context;
+        let (mut failures, mut stalls, mut abandoned) = (0u32, 0u32, 0u32);
+        loop {
+            let permit = tokio::select! {
+                permit = self.limiter.acquire() => permit.ok(),
+                () = stop.requested() => return LoopExit::Stopped,
+            };
+            data.mark_unchanged();
+            observer.observe(LoopEvent::Started);
+            let ended = match self.supervise_run(&*turn, &stop, observer).await {
+                SupervisedRun::Ended(ended) => {
+                    stalls = 0;
+                    ended
+                }
+                SupervisedRun::Stalled(left) => {
+                    stalls += 1;
+                    abandoned += u32::from(left == Leftover::BlockedThread);
+                    if stalls >= self.limits.max_stalls || abandoned > self.limits.max_abandoned {
+                        return LoopExit::GaveUp;
+                    }
+                    RunEnd::Transient
+                }
+            };
+            drop(permit);
+            if self.once {
+                return LoopExit::Once(ended);
+            }
+            if stop.is_requested() {
+                return LoopExit::Stopped;
+            }
+            failures = if ended.is_retried() { failures.saturating_add(1) } else { 0 };
+            let pause = self.schedule.pause(failures, random());
+            observer.observe(LoopEvent::Sleeping(pause));
+            tokio::select! {
+                () = sleep(pause) => {}
+                changed = data.changed(), if data.has_changed().is_ok() => {
+                    if changed.is_ok() {
+                        observer.observe(LoopEvent::Woken);
+                    }
+                }
+                () = stop.requested() => return LoopExit::Stopped,
+            }
+        }
+    }
+
+    /// Runs the job once, under the watchdog.
+    async fn supervise_run(
+        &self,
+        turn: &dyn LoopJob,
+        stop: &ShutdownSignal,
+        observer: &dyn LoopObserver,
+    ) -> SupervisedRun {
+        let activities = Activities::default();
+        let (cancel, cancelled) = shutdown::pair();
+        let begun = Instant::now();
+        let mut task = self.start(activities.clone(), turn.run_once(stop.clone()), cancelled);
+        let stall = tokio::select! {
+            joined = &mut task => {
+                let ended = conclude(joined, begun.elapsed(), observer);
+                observer.observe(LoopEvent::Finished(activities.finished()));
+                observer.observe(LoopEvent::Measured(activities.phases(), activities.measures()));
+                return SupervisedRun::Ended(ended);
+            }
+            stall = watchdog::until_stalled(&activities, &self.limits, |doing| observer.observe(LoopEvent::Heartbeat(doing))) => Some(stall),
+            // A run that does not end in time after a shutdown request is forced to end.
+            () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
+        };
+        if let Some(stall) = stall {
+            observer.observe(LoopEvent::Stalled(stall));
+            observer.observe(LoopEvent::Ended(RunEnd::Transient, begun.elapsed()));
+        } else {
+            stop.force();
+            // The run abandons its steps and reports them.
+            if let Ok(joined) = timeout(self.limits.grace_period, &mut task).await {
+                return SupervisedRun::Ended(conclude(joined, begun.elapsed(), observer));
+            }
+        }
+        cancel.request();
+        task.abort();
+        if timeout(self.limits.grace_period, task).await.is_ok() {
+            return SupervisedRun::Stalled(Leftover::Nothing);
+        }
+        observer.observe(LoopEvent::Abandoned);
+        SupervisedRun::Stalled(Leftover::BlockedThread)
+    }
+
+    fn start(
+        &self,
+        activities: Activities,
+        run: impl Future<Output = RunEnd> + Send + 'static,
+        cancelled: ShutdownSignal,
+    ) -> JoinHandle<Option<RunEnd>> {
+        let run = async move {
+            tokio::select! {
+                ended = activities.scope(run) => Some(ended),
+                () = cancelled.requested() => None,
+            }
+        };
+        match self.isolation {
+            Isolation::Task => tokio::spawn(run),
+            Isolation::Thread => {
+                let handle = tokio::runtime::Handle::current();
+                tokio::task::spawn_blocking(move || handle.block_on(run))
+            }
+        }
+    }
+}
+
+/// Waits until a shutdown is forced, or until `wind_down` has passed since it was requested.
+async fn until_shutdown_forced(stop: &ShutdownSignal, wind_down: Duration) {
+    tokio::select! {
+        () = stop.forced() => {}
+        () = async { stop.requested().await; sleep(wind_down).await } => {}
+    }
+}
+
+/// The result of a run under the watchdog.
+enum SupervisedRun {
+    Ended(RunEnd),
+    Stalled(Leftover),
+}
+
+/// What a cancelled run leaves behind.
+#[derive(PartialEq, Eq)]
+enum Leftover {
+    Nothing,
+    BlockedThread,
+}
+
+fn conclude(
+    joined: Result<Option<RunEnd>, tokio::task::JoinError>,
+    took: Duration,
+    observer: &dyn LoopObserver,
+) -> RunEnd {
+    let ended = match joined {
+        Ok(Some(ended)) => ended,
+        Ok(None) => RunEnd::Transient,
+        Err(error) => {
+            let text = match error.try_into_panic() {
+                Ok(panic) => panic_fault("the run", &*panic).text,
+                Err(error) => error.to_string(),
+            };
+            observer.observe(LoopEvent::Panicked(text));
+            RunEnd::Failed
+        }
+    };
+    observer.observe(LoopEvent::Ended(ended, took));
+    ended
+}

@@ -1,0 +1,78 @@
+//! The schedule of a loop: interval, exponential back-off and jitter. Pure: randomness is an argument.
+
+use std::time::Duration;
+
+/// Minimum pause, to prevent a busy loop.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+
+/// Maximum pause.
+const MAX_PAUSE: Duration = Duration::from_hours(24 * 365);
+
+/// Decides when the next run is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// The interval between successful runs, and the maximum back-off.
+    pub interval: Duration,
+    /// The back-off after the first failure; it doubles with each further failure, up to `every`.
+    pub initial_backoff: Duration,
+    /// The fraction by which a pause is randomly longer or shorter, so that loops do not run in lockstep.
+    pub jitter: f64,
+}
+
+impl Schedule {
+    /// The pause before the next run, after this many consecutive failures; `chance` is a random number from
+    /// 0 to 1.
+    pub fn pause(&self, failures: u32, chance: f64) -> Duration {
+        let base = match failures {
+            0 => self.interval,
+            many => {
+                let doubled = 1u32.checked_shl(many - 1).unwrap_or(u32::MAX);
+                self.initial_backoff.saturating_mul(doubled).min(self.interval.max(self.initial_backoff))
+            }
+        };
+        let base = base.clamp(MIN_PAUSE, MAX_PAUSE);
+        let jitter = self.jitter.clamp(0.0, 1.0);
+        base.mul_f64(1.0 - jitter + 2.0 * jitter * chance.clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Schedule;
+    use std::time::Duration;
+
+    fn check(failures: u32, chance: f64, expect: u64) {
+        let pace = Schedule {
+            interval: Duration::from_mins(10),
+            initial_backoff: Duration::from_secs(10),
+            jitter: 0.1,
+        };
+        assert_eq!(pace.pause(failures, chance), Duration::from_secs(expect));
+    }
+
+    #[test]
+    fn a_successful_run_repeats_after_the_interval() {
+        check(0, 0.5, 600);
+    }
+
+    #[test]
+    fn failures_back_off_exponentially() {
+        for (failures, seconds) in [(1, 10), (2, 20), (3, 40), (7, 600), (99, 600)] {
+            check(failures, 0.5, seconds);
+        }
+    }
+
+    #[test]
+    fn the_pause_has_a_minimum_and_a_maximum() {
+        let pace = |every| Schedule { interval: every, initial_backoff: every, jitter: 1.0 };
+        assert!(pace(Duration::MAX).pause(0, 1.0) <= Duration::from_hours(24 * 800));
+        assert!(pace(Duration::ZERO).pause(9, 1.0) > Duration::ZERO);
+    }
+
+    #[test]
+    fn jitter_makes_the_pause_shorter_or_longer() {
+        check(0, 0.0, 540);
+        check(0, 1.0, 660);
+        check(1, 0.0, 9);
+    }
+}

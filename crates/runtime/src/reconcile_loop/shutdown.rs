@@ -1,0 +1,339 @@
+//! Two-stage shutdown signal, shared by everything that runs.
+//!
+//! *Requested*: reads end immediately, steps in progress are finished, and no further step starts. *Forced*:
+//! steps in progress are abandoned, and reported as such.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+/// The signal that requests the shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// `SIGINT`: Ctrl-C.
+    Interrupt,
+    /// `SIGTERM`, or any other request for an orderly shutdown.
+    Terminate,
+}
+
+impl Interruption {
+    /// The name of the signal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
+
+    /// The exit code of a process that the signal ended: 128 plus the signal number.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+/// The stage of a shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShutdownStage {
+    Running,
+    Requested(Interruption),
+    Forced(Interruption),
+}
+
+impl ShutdownStage {
+    fn interruption(self) -> Option<Interruption> {
+        match self {
+            ShutdownStage::Running => None,
+            ShutdownStage::Requested(by) | ShutdownStage::Forced(by) => Some(by),
+        }
+    }
+}
+
+/// The receiving side: observes whether a shutdown is requested or forced. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct ShutdownSignal(Option<SharedShutdown>);
+
+/// The requesting side. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct ShutdownTrigger(SharedShutdown);
+
+#[derive(Clone, Debug)]
+struct SharedShutdown {
+    state: watch::Sender<ShutdownStage>,
+    /// The shutdown that this one is derived from: no step starts once that one is requested, even if this
+    /// one is not yet.
+    origin: Option<watch::Sender<ShutdownStage>>,
+    /// Locked while a shutdown is requested and while a step starts, so that each step starts before the
+    /// shutdown or not at all.
+    steps: Arc<Mutex<StepRegistry>>,
+}
+
+impl SharedShutdown {
+    fn new(origin: Option<&SharedShutdown>) -> Self {
+        Self {
+            state: watch::Sender::new(ShutdownStage::Running),
+            origin: origin.map(|shared| shared.state.clone()),
+            steps: origin.map(|shared| Arc::clone(&shared.steps)).unwrap_or_default(),
+        }
+    }
+
+    fn state(&self) -> ShutdownStage {
+        *self.state.borrow()
+    }
+
+    /// Whether no further step may start.
+    fn is_requested(&self) -> bool {
+        let is_running = |state: &watch::Sender<ShutdownStage>| *state.borrow() == ShutdownStage::Running;
+        !is_running(&self.state) || !self.origin.iter().all(is_running)
+    }
+
+    fn force(&self) {
+        let _steps = self.steps();
+        self.state.send_modify(|state| {
+            *state = ShutdownStage::Forced(state.interruption().unwrap_or(Interruption::Terminate));
+        });
+    }
+
+    fn steps(&self) -> MutexGuard<'_, StepRegistry> {
+        self.steps.lock()
+    }
+}
+
+/// The steps of all runs that share a shutdown.
+#[derive(Debug, Default)]
+struct StepRegistry {
+    next: u64,
+    in_progress: BTreeMap<u64, String>,
+    abandoned: Vec<String>,
+}
+
+/// Both sides of a shutdown.
+pub fn pair() -> (ShutdownTrigger, ShutdownSignal) {
+    let shared = SharedShutdown::new(None);
+    (ShutdownTrigger(shared.clone()), ShutdownSignal(Some(shared)))
+}
+
+impl ShutdownTrigger {
+    /// Requests the shutdown.
+    pub fn request(&self) {
+        self.request_by(Interruption::Terminate);
+    }
+
+    /// Requests the shutdown because of a signal. The first request wins.
+    pub fn request_by(&self, by: Interruption) {
+        let _steps = self.0.steps();
+        self.0.state.send_if_modified(|state| {
+            let is_first = *state == ShutdownStage::Running;
+            if is_first {
+                *state = ShutdownStage::Requested(by);
+            }
+            is_first
+        });
+    }
+
+    /// Abandons the steps in progress.
+    pub fn force(&self) {
+        self.0.force();
+    }
+
+    /// The signal that requested the shutdown, if any.
+    pub fn interruption(&self) -> Option<Interruption> {
+        self.0.state().interruption()
+    }
+
+    /// The steps in progress, in the order in which they started.
+    pub fn steps(&self) -> Vec<String> {
+        self.0.steps().in_progress.values().cloned().collect()
+    }
+
+    /// The steps that were abandoned: they may be applied in part.
+    pub fn abandoned(&self) -> Vec<String> {
+        self.0.steps().abandoned.clone()
+    }
+}
+
+impl ShutdownSignal {
+    /// A shutdown that is never requested.
+    pub fn never() -> Self {
+        Self(None)
+    }
+
+    /// Both sides of a shutdown.
+    pub fn pair() -> (ShutdownTrigger, Self) {
+        pair()
+    }
+
+    /// Both sides of a derived shutdown, whose steps are counted with the steps of this one. No step starts
+    /// once this one is requested.
+    pub fn derive(&self) -> (ShutdownTrigger, Self) {
+        let shared = SharedShutdown::new(self.0.as_ref());
+        (ShutdownTrigger(shared.clone()), Self(Some(shared)))
+    }
+
+    /// Whether the shutdown is requested.
+    pub fn is_requested(&self) -> bool {
+        self.interruption().is_some()
+    }
+
+    /// The signal that requested the shutdown, if any.
+    pub fn interruption(&self) -> Option<Interruption> {
+        self.0.as_ref().and_then(|shared| shared.state().interruption())
+    }
+
+    /// Waits until the shutdown is requested.
+    pub async fn requested(&self) {
+        self.wait_until(|state| state != ShutdownStage::Running).await;
+    }
+
+    /// Waits until the shutdown is forced.
+    pub async fn forced(&self) {
+        self.wait_until(|state| matches!(state, ShutdownStage::Forced(_))).await;
+    }
+
+    /// Abandons the steps in progress.
+    pub fn force(&self) {
+        if let Some(shared) = &self.0 {
+            shared.force();
+        }
+    }
+
+    /// Starts a step, which counts as in progress until the guard is dropped; `None` if a shutdown is
+    /// requested.
+    ///
+    /// **Invariant:** after a shutdown is requested, [`ShutdownTrigger::steps`] contains every step in progress.
+    pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
+        let Some(shared) = self.0.clone() else {
+            return Some(StepInProgress { shared: None, number: 0, is_finished: false });
+        };
+        let mut steps = shared.steps();
+        if shared.is_requested() {
+            return None;
+        }
+        steps.next += 1;
+        let number = steps.next;
+        steps.in_progress.insert(number, what.to_owned());
+        drop(steps);
+        Some(StepInProgress { shared: Some(shared), number, is_finished: false })
+    }
+
+    async fn wait_until(&self, is_reached: impl Fn(ShutdownStage) -> bool) {
+        let Some(shared) = &self.0 else { return std::future::pending().await };
+        // `shared` holds a sender, so the channel is never closed.
+        let _ = shared.state.subscribe().wait_for(|state| is_reached(*state)).await;
+    }
+}
+
+/// A step in progress. Dropped before it is finished, it counts as abandoned.
+#[derive(Debug)]
+#[must_use = "a step that is dropped is abandoned"]
+pub struct StepInProgress {
+    shared: Option<SharedShutdown>,
+    number: u64,
+    is_finished: bool,
+}
+
+impl StepInProgress {
+    /// The step is done or has failed: its result is known.
+    pub fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for StepInProgress {
+    fn drop(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        let mut steps = shared.steps();
+        if let Some(what) = steps.in_progress.remove(&self.number)
+            && !self.is_finished
+        {
+            steps.abandoned.push(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Interruption, ShutdownSignal};
+
+    #[test]
+    fn the_first_signal_names_the_reason() {
+        let (stopper, stop) = ShutdownSignal::pair();
+        assert_eq!((stop.interruption(), stop.is_requested()), (None, false));
+        stopper.request_by(Interruption::Interrupt);
+        stopper.request_by(Interruption::Terminate);
+        stopper.force();
+        assert_eq!((stop.interruption(), stop.is_requested()), (Some(Interruption::Interrupt), true));
+        let codes = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::exit_code);
+        assert_eq!(codes, [130, 143]);
+        let names = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::name);
+        assert_eq!(names, ["SIGINT", "SIGTERM"]);
+    }
+
+    #[test]
+    fn steps_are_counted_until_their_result_is_known() {
+        let (stopper, stop) = ShutdownSignal::pair();
+        let (_, derived) = stop.derive();
+        let (first, second) = (stop.begin_step("a").unwrap(), derived.begin_step("b").unwrap());
+        assert_eq!(stopper.steps(), ["a", "b"]);
+        first.finish();
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec!["b".to_owned()], vec![]));
+        drop(second);
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec!["b".to_owned()]));
+        drop(ShutdownSignal::never().begin_step("c").unwrap());
+    }
+
+    #[test]
+    fn no_step_starts_once_a_shutdown_is_requested() {
+        let (stopper, stop) = ShutdownSignal::pair();
+        let (_, derived) = stop.derive();
+        let (other, alone) = stop.derive();
+        other.request();
+        assert!(alone.begin_step("a").is_none());
+        let step = derived.begin_step("b").unwrap();
+        stopper.request();
+        assert!(stop.begin_step("c").is_none());
+        assert!(derived.begin_step("d").is_none(), "the derived shutdown is requested later");
+        assert_eq!(stopper.steps(), ["b"]);
+        step.finish();
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec![]));
+        let (stopper, stop) = ShutdownSignal::pair();
+        stopper.force();
+        assert!(stop.begin_step("e").is_none());
+    }
+
+    #[test]
+    fn a_step_that_starts_during_a_shutdown_request_is_seen_or_does_not_start() {
+        for _ in 0..200 {
+            let (stopper, stop) = ShutdownSignal::pair();
+            let start = std::sync::Barrier::new(2);
+            let (seen, begun) = std::thread::scope(|scope| {
+                let asking = scope.spawn(|| {
+                    start.wait();
+                    stopper.request();
+                    stopper.steps().len()
+                });
+                start.wait();
+                let step = stop.begin_step("a");
+                (asking.join().unwrap(), step.is_some())
+            });
+            assert_eq!(seen, usize::from(begun));
+        }
+    }
+
+    #[tokio::test]
+    async fn forcing_requests_as_well() {
+        let (stopper, stop) = ShutdownSignal::pair();
+        let (other, derived) = stop.derive();
+        stopper.force();
+        stop.requested().await;
+        stop.forced().await;
+        assert!(!derived.is_requested(), "a derived shutdown is requested separately");
+        other.request();
+        derived.requested().await;
+        assert_eq!(derived.interruption(), Some(Interruption::Terminate));
+    }
+}

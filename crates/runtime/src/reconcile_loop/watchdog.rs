@@ -1,0 +1,72 @@
+//! The watchdog: detects runs that make no progress or take too long.
+
+use std::time::Duration;
+
+use qontract_telemetry::activity::{Activities, Activity};
+use tokio::time::{Instant, sleep};
+
+/// The limits that the watchdog enforces.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchdogLimits {
+    /// Interval between two checks, and between two heartbeats.
+    pub heartbeat_interval: Duration,
+    /// Maximum time without an activity starting or ending.
+    pub stall_timeout: Duration,
+    /// Maximum duration of a run.
+    pub run_timeout: Duration,
+    /// Time for a cancelled run to end, before it is abandoned.
+    pub grace_period: Duration,
+    /// Time for a run to end after a shutdown request, before the shutdown is forced.
+    pub shutdown_timeout: Duration,
+    /// Number of consecutive stalls after which the loop exits.
+    pub max_stalls: u32,
+    /// Maximum number of abandoned threads; with more, the loop exits.
+    pub max_abandoned: u32,
+}
+
+impl Default for WatchdogLimits {
+    fn default() -> Self {
+        Self {
+            heartbeat_interval: Duration::from_secs(10),
+            stall_timeout: Duration::from_mins(12),
+            run_timeout: Duration::from_hours(1),
+            grace_period: Duration::from_secs(10),
+            shutdown_timeout: Duration::from_secs(25),
+            max_stalls: 5,
+            max_abandoned: 3,
+        }
+    }
+}
+
+/// A run that makes no progress or takes too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// Time since an activity last started or ended.
+    pub idle: Duration,
+    /// Duration of the run so far.
+    pub elapsed: Duration,
+    /// Its activities, oldest first.
+    pub activities: Vec<Activity>,
+}
+
+/// Waits until the run stalls. Calls `beat` with the current activities at each heartbeat.
+pub async fn until_stalled(
+    activities: &Activities,
+    limits: &WatchdogLimits,
+    beat: impl Fn(Vec<Activity>),
+) -> Stall {
+    let begun = Instant::now();
+    let (mut ticks, mut since) = (activities.ticks(), begun);
+    loop {
+        sleep(limits.heartbeat_interval).await;
+        let now = activities.ticks();
+        if now != ticks {
+            (ticks, since) = (now, Instant::now());
+        }
+        let (quiet, ran) = (since.elapsed(), begun.elapsed());
+        if quiet >= limits.stall_timeout || ran >= limits.run_timeout {
+            return Stall { idle: quiet, elapsed: ran, activities: activities.in_progress() };
+        }
+        beat(activities.in_progress());
+    }
+}

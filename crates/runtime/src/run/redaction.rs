@@ -1,0 +1,266 @@
+//! Redacts the secrets that a shard has read from everything it reports. This is the last line of defence:
+//! types keep secrets out of reports in the first place.
+//!
+//! Everything that leaves the runner about a shard passes through here: changes, faults, waits, notes, audit
+//! records and activities. Source locations are not searched: they are paths of datafiles.
+
+use qontract_redaction::{REDACTED, Redactor};
+use qontract_telemetry::activity;
+use qontract_telemetry::measure::Measurement;
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::field_diff::{DiffEntry, FieldDiff};
+use crate::key::Scope;
+use crate::plan::{Change, HeldPlanChange, ObjectKey, Plan, Wait};
+use crate::truncation;
+
+/// Redacts the reports of one shard.
+#[derive(Debug, Default)]
+pub struct ShardRedactor(Redactor);
+
+impl ShardRedactor {
+    pub fn new(redactor: Redactor) -> Self {
+        Self(redactor)
+    }
+
+    /// Redacts one field of a report.
+    pub fn text(&self, text: String) -> String {
+        if !self.0.finds(&text) {
+            return text;
+        }
+        activity::record_measurement(Measurement::Redacted);
+        REDACTED.to_owned()
+    }
+
+    fn texts(&self, texts: Vec<String>) -> Vec<String> {
+        texts.into_iter().map(|text| self.text(text)).collect()
+    }
+
+    /// Redacts a fault. Its text, each detail and its hint are separate fields.
+    pub fn fault(&self, fault: Fault) -> Fault {
+        if self.0.is_empty() {
+            return fault;
+        }
+        let Fault { whose, text, details, hint, places, is_undone, is_interrupted } = fault;
+        Fault {
+            whose,
+            text: self.text(text),
+            details: self.texts(details),
+            hint: hint.map(|hint| self.text(hint)),
+            places,
+            is_undone,
+            is_interrupted,
+        }
+    }
+
+    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Whole
+    /// values are held in memory until here: each is part of a declared or observed object, which the shard
+    /// holds in memory anyway.
+    pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) {
+        let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
+        let changes = steps.flat_map(|step| &mut step.changes);
+        for change in changes.chain(plan.held.iter_mut().map(|held| &mut held.change)) {
+            for entries in [&mut change.diff, &mut change.diff_by_name, &mut change.body] {
+                *entries = truncation::truncate_entries(self.diff(std::mem::take(entries)));
+            }
+        }
+    }
+
+    /// Redacts a change. Its action, its object and each diff entry are separate fields.
+    pub fn change(&self, change: Change) -> Change {
+        if self.0.is_empty() {
+            return change;
+        }
+        let Change { kind, object: thing, what, diff, diff_by_name, body, loss, place, result } = change;
+        Change {
+            kind,
+            object: self.thing(thing),
+            what: self.text(what),
+            diff: self.diff(diff),
+            diff_by_name: self.diff(diff_by_name),
+            body: self.diff(body),
+            loss,
+            place,
+            result,
+        }
+    }
+
+    fn diff(&self, entries: Vec<DiffEntry>) -> Vec<DiffEntry> {
+        if self.0.is_empty() {
+            return entries;
+        }
+        entries.into_iter().map(|entry| self.diff_entry(entry)).collect()
+    }
+
+    /// Redacts a diff entry. Its path and each of its values are separate fields. A value is searched in its
+    /// printed form, and each text in it separately, because printing escapes characters.
+    fn diff_entry(&self, entry: DiffEntry) -> DiffEntry {
+        match entry {
+            DiffEntry::Note(text) => DiffEntry::Note(self.text(text)),
+            DiffEntry::Field(FieldDiff { change, path, before, after }) => DiffEntry::Field(FieldDiff {
+                change,
+                path: self.text(path),
+                before: before.map(|value| self.value(value)),
+                after: after.map(|value| self.value(value)),
+            }),
+        }
+    }
+
+    fn value(&self, value: Value) -> Value {
+        if self.finds(&value) || self.0.finds(&value.to_string()) {
+            activity::record_measurement(Measurement::Redacted);
+            return Value::String(REDACTED.to_owned());
+        }
+        value
+    }
+
+    fn finds(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.0.finds(text),
+            Value::Array(items) => items.iter().any(|item| self.finds(item)),
+            Value::Object(map) => map.iter().any(|(key, value)| self.0.finds(key) || self.finds(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    fn thing(&self, thing: ObjectKey) -> ObjectKey {
+        let ObjectKey { scope, kind, name } = thing;
+        let scope = if self.0.finds(&scope.to_string()) {
+            activity::record_measurement(Measurement::Redacted);
+            Scope::new([("scope", REDACTED)])
+        } else {
+            scope
+        };
+        ObjectKey { scope, kind: self.text(kind), name: self.text(name) }
+    }
+
+    /// Redacts a held change.
+    pub fn held(&self, held: HeldPlanChange) -> HeldPlanChange {
+        let HeldPlanChange { change, why, hold } = held;
+        HeldPlanChange { change: self.change(change), why: self.text(why), hold }
+    }
+
+    /// Redacts a wait.
+    pub fn wait(&self, wait: Wait) -> Wait {
+        let Wait { text, place } = wait;
+        Wait { text: self.text(text), place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_redaction::{REDACTED, Redactor};
+    use serde_json::{Value, json};
+
+    use super::ShardRedactor;
+    use crate::fault::Fault;
+    use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
+    use crate::key::Scope;
+    use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, ObjectKey, Plan, Wait};
+    use crate::source_location::SourceLocation;
+
+    const SECRET: &str = "hunter22hunter22";
+
+    fn redactor() -> ShardRedactor {
+        ShardRedactor::new(Redactor::new([SECRET]))
+    }
+
+    fn text(prefix: &str) -> String {
+        format!("{prefix} {SECRET}")
+    }
+
+    fn change() -> Change {
+        let thing = ObjectKey { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
+        let mut change =
+            Change::new(ChangeKind::Add, thing, text("create")).with_diff(["a".to_owned(), text("b")]);
+        change.diff_by_name = vec![text("c").into(), "d".into()];
+        change.body = vec![text("e").into(), "f".into()];
+        change.at(Some(SourceLocation::resource("/x")))
+    }
+
+    #[test]
+    fn every_field_of_a_change_is_searched() {
+        let redacted = redactor().change(change());
+        assert_eq!(redacted.what, REDACTED);
+        assert_eq!((redacted.object.kind.as_str(), redacted.object.name.as_str()), (REDACTED, REDACTED));
+        assert_eq!(redacted.object.scope, Scope::new([("scope", REDACTED)]));
+        assert_eq!(redacted.diff, ["a", REDACTED].map(DiffEntry::from));
+        assert_eq!(redacted.diff_by_name, [REDACTED, "d"].map(DiffEntry::from));
+        assert_eq!(redacted.body, [REDACTED, "f"].map(DiffEntry::from));
+        assert_eq!(redacted.place, change().place);
+    }
+
+    #[test]
+    fn every_value_of_a_diff_is_searched() {
+        let check = |before: Value, after: Value, expect: [Value; 2]| {
+            let (before, after) = (Some(before), Some(after));
+            let field = FieldDiff { change: FieldChange::Changed, path: text("p"), before, after };
+            let entry = redactor().diff_entry(field.into());
+            let [before, after] = expect.map(Some);
+            let path = REDACTED.to_owned();
+            assert_eq!(entry, FieldDiff { change: FieldChange::Changed, path, before, after }.into());
+        };
+        check(json!("a"), json!(text("b")), [json!("a"), json!(REDACTED)]);
+        check(json!([text("a")]), json!({ "b": SECRET }), [json!(REDACTED), json!(REDACTED)]);
+        check(json!({ SECRET: 1 }), json!({ "c": [2] }), [json!(REDACTED), json!({ "c": [2] })]);
+    }
+
+    #[test]
+    fn diffs_of_steps_and_held_changes_are_redacted_and_then_shortened() {
+        let field = |value: String| FieldDiff {
+            change: FieldChange::Added,
+            path: "p".to_owned(),
+            before: None,
+            after: Some(value.into()),
+        };
+        let changed = || {
+            let cut = format!("{}{SECRET}", "x".repeat(195));
+            let mut change = change().with_diff([field(cut), field("y".repeat(201))]);
+            change.diff_by_name = change.diff.clone();
+            change.body = change.diff.clone();
+            change
+        };
+        let mut plan = Plan::default();
+        plan.add_step(changed(), ());
+        plan.held.push(HeldPlanChange { change: changed(), why: String::new(), hold: Hold::Unresolved });
+        redactor().redact_diffs(&mut plan);
+        let expect =
+            [field(REDACTED.to_owned()), field(format!("{}…", "y".repeat(200)))].map(DiffEntry::from);
+        for change in [&plan.groups[0].steps[0].changes[0], &plan.held[0].change] {
+            assert_eq!([&change.diff, &change.diff_by_name, &change.body], [&expect; 3]);
+            assert_eq!(change.object, changed().object, "guards need the object");
+        }
+        let mut plan = Plan::default();
+        plan.add_step(changed(), ());
+        ShardRedactor::default().redact_diffs(&mut plan);
+        assert_eq!(plan.groups[0].steps[0].changes[0].diff[1], expect[1], "also without a secret");
+    }
+
+    #[test]
+    fn every_field_of_a_fault_is_searched() {
+        let fault = Fault::remote(text("a")).details(&format!("b\n{SECRET}")).hint(text("c")).undone();
+        let redacted = redactor().fault(fault.clone());
+        assert_eq!((redacted.text.as_str(), redacted.hint.as_deref()), (REDACTED, Some(REDACTED)));
+        assert_eq!(redacted.details, ["b", REDACTED]);
+        assert_eq!((redacted.whose, redacted.is_undone), (fault.whose, true));
+    }
+
+    #[test]
+    fn held_changes_and_waits_are_searched() {
+        let held = redactor().held(HeldPlanChange { change: change(), why: text("w"), hold: Hold::Approval });
+        assert_eq!(
+            (held.why.as_str(), held.change.what.as_str(), held.hold),
+            (REDACTED, REDACTED, Hold::Approval)
+        );
+        let wait = redactor().wait(Wait { text: text("w"), place: None });
+        assert_eq!(wait.text, REDACTED);
+    }
+
+    #[test]
+    fn without_a_secret_nothing_is_redacted() {
+        let none = ShardRedactor::default();
+        assert_eq!(none.change(change()), change());
+        assert_eq!(none.text(text("a")), text("a"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Rehearses a plan: asks targets to validate its steps. Nothing is applied.
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::RunLimits;
+use super::redaction::ShardRedactor;
+use super::round::with_deadline;
+use crate::contract::{ReadContext, RehearsalResult};
+use crate::fault::Fault;
+use crate::guard::Refusal;
+use crate::plan::{Plan, Step};
+use crate::type_erasure::{DynIntegration, OpaqueValue};
+
+/// The answers of targets to the steps of a plan.
+#[derive(Debug, Default)]
+pub struct RehearsalReport {
+    /// Steps that could not be validated.
+    pub notes: Vec<String>,
+    /// Steps that targets would refuse.
+    pub faults: Vec<Fault>,
+}
+
+impl RehearsalReport {
+    /// Redacts the secrets that the shard has read.
+    pub fn redacted(self, redactor: &ShardRedactor) -> Self {
+        let Self { notes, faults } = self;
+        Self {
+            notes: notes.into_iter().map(|note| redactor.text(note)).collect(),
+            faults: faults.into_iter().map(|fault| redactor.fault(fault)).collect(),
+        }
+    }
+}
+
+/// Rehearses the steps that are not held. A step does not see the effects of earlier steps.
+pub async fn rehearse_plan(
+    integration: &dyn DynIntegration,
+    read: &ReadContext,
+    plan: &Plan<OpaqueValue>,
+    verdict: &[Option<Refusal>],
+    limits: RunLimits,
+) -> RehearsalReport {
+    let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
+    let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (step, _) in steps.filter(|(_, held)| held.is_none()) {
+        let answer =
+            with_deadline(limits.phase_timeout, "rehearse", integration.rehearse(read, &step.action));
+        rehearsing.push(answer.map(move |answer| (step, answer)).boxed());
+    }
+    let answers: Vec<_> =
+        futures_util::stream::iter(rehearsing).buffered(limits.max_groups.max(1)).collect().await;
+    let mut report = RehearsalReport::default();
+    for (step, answer) in answers {
+        match answer {
+            Ok(RehearsalResult::Accepted | RehearsalResult::Skipped) => {}
+            Ok(RehearsalResult::NotValidated(why)) => {
+                report.notes.push(format!("not validated: {}: {why}", describe_step(step)));
+            }
+            Ok(RehearsalResult::Refused(fault)) | Err(fault) => {
+                let place = step.changes.first().and_then(|change| change.place.clone());
+                report.faults.push(fault.while_doing(&describe_step(step)).at(place));
+            }
+        }
+    }
+    report
+}
+
+fn describe_step(step: &Step<OpaqueValue>) -> String {
+    step.changes.first().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! Judges a plan against the removal ledger and reserves the allowed removals, atomically across all
+//! processes.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use qontract_access::Permits;
+
+use super::RunRequest;
+use crate::guard::{LedgerError, LedgerState, Proposal, Refusal, RemovalGuard, StoreResult, Verdicts};
+
+/// Maximum number of times that a plan is judged again because another process stored the ledger meanwhile.
+const MAX_ATTEMPTS: u32 = 200;
+
+/// Maximum back-off between two attempts.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
+/// Judges the plans of one run.
+pub struct Reservations<'r> {
+    guard: &'r RemovalGuard,
+    request: &'r RunRequest,
+    permits: &'r Permits,
+    /// The ledger as this dry run would have left it. A dry run stores nothing; later plans of the run are
+    /// judged against this state.
+    rehearsed: Mutex<Option<Result<LedgerState, LedgerError>>>,
+}
+
+impl<'r> Reservations<'r> {
+    /// Reservations of a run.
+    pub fn new(guard: &'r RemovalGuard, request: &'r RunRequest, permits: &'r Permits) -> Self {
+        Self { guard, request, permits, rehearsed: Mutex::default() }
+    }
+
+    /// The verdicts per shard and step. A real run reserves every removal that counts against a budget and is
+    /// not held.
+    pub async fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
+        let Some(permit) = &self.permits.write else { return self.rehearse(proposals).await };
+        let RunRequest { ledger, run, .. } = self.request;
+        let integration = self.guard.integration.as_str();
+        for attempt in 0..MAX_ATTEMPTS {
+            let loaded = ledger.load(&self.permits.read, integration).await;
+            let state = loaded.as_ref().map(|snapshot| &snapshot.state);
+            let verdicts = self.guard.judge(proposals, state);
+            let Ok(snapshot) = loaded else { return verdicts };
+            let next = self.guard.settle(proposals, &verdicts, run, &snapshot.state);
+            if next == snapshot.state {
+                return verdicts;
+            }
+            match ledger.store(permit, integration, snapshot.version.as_deref(), &next).await {
+                Ok(StoreResult::Done) => return verdicts,
+                Ok(StoreResult::Conflict) => {
+                    let pause = Duration::from_millis(1) * 2_u32.saturating_pow(attempt.min(10));
+                    tokio::time::sleep(pause.min(MAX_PAUSE)).await;
+                }
+                Err(error) => return self.hold_all(proposals, verdicts, &error),
+            }
+        }
+        let error =
+            LedgerError::Unavailable(format!("other processes changed it {MAX_ATTEMPTS} times meanwhile"));
+        self.hold_all(proposals, self.guard.judge(proposals, Err(&error)), &error)
+    }
+
+    async fn rehearse(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
+        let known = self.rehearsed.lock().clone();
+        let state = if let Some(state) = known {
+            state
+        } else {
+            let loaded = self.request.ledger.load(&self.permits.read, &self.guard.integration).await;
+            loaded.map(|snapshot| snapshot.state)
+        };
+        let verdicts = self.guard.judge(proposals, state.as_ref());
+        let next = state.map(|state| self.guard.settle(proposals, &verdicts, &self.request.run, &state));
+        *self.rehearsed.lock() = Some(next);
+        verdicts
+    }
+
+    /// Holds every removal that could not be reserved.
+    fn hold_all(
+        &self,
+        proposals: &[Proposal<'_>],
+        mut verdicts: Vec<Verdicts>,
+        error: &LedgerError,
+    ) -> Vec<Verdicts> {
+        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
+            for (step, held) in one.steps.iter().zip(verdict) {
+                let counts = |change| self.guard.counts(&one.facts.deletes, change);
+                if held.is_none() && step.iter().any(counts) {
+                    *held = Some(Refusal::unapproved(error.to_string()));
+                }
+            }
+        }
+        verdicts
+    }
+}

@@ -1,0 +1,403 @@
+//! Shard selection: decides on early exit, selects the shards to run, and reports approvals.
+
+use std::collections::BTreeSet;
+
+use qontract_access::Mode;
+use qontract_diagnostics::pluralize;
+use qontract_diagnostics::suggest::ComparisonBudget;
+
+use crate::affected::{AffectedVerdict, BundlePair, Impact, affected};
+use crate::allow_list;
+use crate::data::Data;
+use crate::declared_cache::SharedDeclaredState;
+use crate::definition;
+use crate::fault::Fault;
+use crate::guard::{Approvals, ObjectRef, RemovalGuard};
+use crate::integration::Integration;
+use crate::key::ShardKey;
+use crate::meta::AdHocReads;
+use crate::options::UnmatchedSelector;
+use crate::outcome::{Decision, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
+use crate::plan::{HeldPlanChange, Hold, ObjectKey};
+use crate::slot::Slot;
+use crate::source_location::SourceLocation;
+use crate::state::{Comparison, Difference};
+use crate::type_erasure::AnyDeclaredState;
+
+use super::RunRequest;
+
+/// Maximum number of locations that are listed with a decision.
+const MAX_PLACES: usize = 10;
+
+/// Maximum number of approval entries that a run compares with held removals, to find misspelt ones.
+const MAX_COMPARISONS: usize = 100_000;
+
+/// The shards that a run processes, with their declared states.
+pub struct ShardSelection {
+    /// The declared state of head.
+    pub head: Option<SharedDeclaredState>,
+    /// The declared state of base, for shards that only base has.
+    pub base: Option<SharedDeclaredState>,
+    /// Shards to run.
+    pub keys: Vec<ShardKey>,
+    /// Shards that only base has.
+    pub orphans: Vec<ShardKey>,
+}
+
+/// The declared states of base and head, and their differences as far as they were compared.
+#[derive(Default)]
+struct ComparedStates {
+    head: Option<SharedDeclaredState>,
+    base: Option<SharedDeclaredState>,
+    /// The differences, if only differing shards are run.
+    differs: Option<Comparison>,
+    /// Shards that only base has.
+    gone: BTreeSet<ShardKey>,
+}
+
+/// Selects the shards to run; `None` for an early exit, if the change does not affect the integration.
+pub fn select_shards(
+    integration: &Integration,
+    request: &RunRequest,
+    data: &Data,
+    outcome: &mut RunOutcome,
+) -> Result<Option<ShardSelection>, Fault> {
+    let compared = match (request.pair(integration, data), request.mode) {
+        (Some(pair), Mode::DryRun) => compare_states(integration, request, &pair, outcome),
+        (Some(pair), Mode::Real) => Some(find_orphans(integration, request, &pair, outcome)?),
+        (None, _) => Some(ComparedStates::default()),
+    };
+    let is_unaffected = compared.is_none();
+    if is_unaffected && (!request.strict_selectors || request.options.is_empty()) {
+        return Ok(None);
+    }
+    let mut compared = compared.unwrap_or_default();
+    if compared.head.is_none() {
+        compared.head = integration.declare(data, &request.options)?;
+    }
+    if check_selectors(integration, request, &compared, outcome) == SelectorCheck::Unmatched || is_unaffected
+    {
+        return Ok(None);
+    }
+    Ok(Some(filter_shards(integration, request, compared, outcome)))
+}
+
+/// Whether all selecting flags match something in the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SelectorCheck {
+    Matched,
+    /// The run ends as a usage error.
+    Unmatched,
+}
+
+/// Reports selecting flags that match nothing: as errors if the request is strict, else as warnings.
+fn check_selectors(
+    integration: &Integration,
+    request: &RunRequest,
+    compared: &ComparedStates,
+    outcome: &mut RunOutcome,
+) -> SelectorCheck {
+    let is_error = |one: &UnmatchedSelector| request.strict_selectors && !one.excludes;
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        unmatched_selectors(integration, request, compared).into_iter().partition(is_error);
+    outcome.warnings.extend(warnings.iter().map(ToString::to_string));
+    if errors.is_empty() {
+        return SelectorCheck::Matched;
+    }
+    outcome.faults.extend(errors.iter().map(|one| Fault::operator(one.to_string())));
+    outcome.ended = RunEnd::Usage;
+    SelectorCheck::Unmatched
+}
+
+/// Selecting flags that match no shard at all, including shards that only base has and invalid ones.
+fn unmatched_selectors(
+    integration: &Integration,
+    request: &RunRequest,
+    compared: &ComparedStates,
+) -> Vec<UnmatchedSelector> {
+    let Some(declared) = &compared.head else { return Vec::new() };
+    let mut known = declared.keys();
+    known.extend(compared.gone.iter().chain(declared.faults().keys()));
+    request.options.unmatched(&integration.meta().flags, &known)
+}
+
+/// Compares base and head in a dry run; `None` if no difference affects the integration.
+fn compare_states(
+    integration: &Integration,
+    request: &RunRequest,
+    pair: &BundlePair,
+    outcome: &mut RunOutcome,
+) -> Option<ComparedStates> {
+    let mut decide =
+        |text: String, places: Vec<SourceLocation>| outcome.decisions.push(Decision { text, places });
+    match affected(integration, pair, &request.options) {
+        AffectedVerdict::Unaffected(rule) => {
+            let (base, head) = (short_sha(pair.base.sha()), short_sha(pair.head.sha()));
+            decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
+            if request.include_unaffected {
+                // Only the addresses of base may be contacted.
+                let base = integration.declare(&pair.base, &request.options).ok().flatten();
+                return Some(ComparedStates { base, ..ComparedStates::default() });
+            }
+            outcome.ended = RunEnd::EarlyExit;
+            None
+        }
+        AffectedVerdict::Unknown(fault) => {
+            decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
+            // If base alone can be declared, only its addresses may be contacted.
+            let base = integration.declare(&pair.base, &request.options).ok().flatten();
+            Some(ComparedStates { base, ..ComparedStates::default() })
+        }
+        AffectedVerdict::Affected(found) => {
+            let Impact { rule, causes, comparison, all, states } = *found;
+            let mut places: Vec<SourceLocation> =
+                causes.iter().filter_map(|cause| cause.place.clone()).collect();
+            let files: BTreeSet<_> =
+                causes.iter().map(|cause| cause.place.as_ref().map(|place| &place.path)).collect();
+            let text = format!("affected by {} ({})", pluralize(files.len(), "file"), rule.as_str());
+            let more = if places.len() > MAX_PLACES { ", among others at:" } else { "" };
+            let all_places = places.clone();
+            places.truncate(MAX_PLACES);
+            decide(format!("{text}{more}"), places);
+            for (key, differences) in comparison.iter().flat_map(|comparison| &comparison.shards) {
+                for (text, place) in difference_texts(key, differences) {
+                    decide(text, place.into_iter().collect());
+                }
+            }
+            // The differences are known; the whole of base is needed for the addresses that may be contacted.
+            let (base, head) = match states {
+                Some((base, head)) => (Some(base), Some(head)),
+                None => match integration.declare(&pair.base, &request.options) {
+                    Ok(base) => (base, None),
+                    Err(fault) => {
+                        decide(format!("everything runs: base could not be read: {fault}"), Vec::new());
+                        return Some(ComparedStates::default());
+                    }
+                },
+            };
+            outcome.causes = all_places;
+            let renamed = causes.into_iter().filter_map(|cause| cause.place.zip(cause.renamed_from));
+            outcome.renamed = renamed.collect();
+            let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
+            let differs = comparison.filter(|_| request.only_affected && !all);
+            Some(ComparedStates { head, base, differs, gone })
+        }
+    }
+}
+
+/// The differences of a shard in words, one per location.
+fn difference_texts(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<SourceLocation>)> {
+    let mut by_place: Vec<(&Difference, usize)> = Vec::new();
+    for difference in differences {
+        match by_place.iter_mut().find(|(first, _)| first.place == difference.place) {
+            Some((_, more)) => *more += 1,
+            None => by_place.push((difference, 0)),
+        }
+    }
+    let shown = by_place.into_iter().take(MAX_PLACES).map(|(first, more)| {
+        let text = match (first.path.as_str(), more) {
+            ("", _) => format!("`{key}` is new, or its address changed"),
+            (path, 0) => format!("`{key}` differs at {path}"),
+            (path, more) => format!("`{key}` differs at {path} and {more} more"),
+        };
+        (text, first.place.clone())
+    });
+    shown.collect()
+}
+
+/// Finds the shards that only base has, in a real run: they are observed at base's address. All of head runs
+/// anyway.
+fn find_orphans(
+    integration: &Integration,
+    request: &RunRequest,
+    pair: &BundlePair,
+    outcome: &mut RunOutcome,
+) -> Result<ComparedStates, Fault> {
+    let head = integration.declare(&pair.head, &request.options)?;
+    let base = integration.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
+        let text = format!("shards that only base has are not known: {fault}");
+        outcome.decisions.push(Decision { text, places: Vec::new() });
+        None
+    });
+    let gone = match (&base, &head) {
+        (Some(base), Some(head)) => base.compare(&**head).gone,
+        _ => BTreeSet::new(),
+    };
+    Ok(ComparedStates { head, base, differs: None, gone })
+}
+
+/// Selects the shards to run: selected by flags and slot, different from base, and neither disabled nor
+/// untrusted.
+fn filter_shards(
+    integration: &Integration,
+    request: &RunRequest,
+    compared: ComparedStates,
+    outcome: &mut RunOutcome,
+) -> ShardSelection {
+    let ComparedStates { head, base, differs, gone } = compared;
+    let Some(declared) = &head else {
+        return ShardSelection { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
+    };
+    outcome.warnings.extend(request.options.ignored(&integration.meta().flags));
+    let mut pass_over = |key: ShardKey, why: SkipReason, faults: &[Fault]| {
+        let mut shard = ShardOutcome::new(ShardState::Skipped(why));
+        shard.faults.extend_from_slice(faults);
+        outcome.shards.insert(key, shard);
+    };
+    // A fault that belongs to no particular shard is reported whatever is selected.
+    let concerns =
+        |key: &ShardKey| key.is_whole() || matches_selectors(integration, request, &**declared, key);
+    for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
+        pass_over(key.clone(), SkipReason::Invalid, faults);
+    }
+    // New and changed addresses of head are not contacted before they are merged.
+    let trusted: Option<BTreeSet<_>> = base
+        .as_ref()
+        .filter(|_| request.distrusts_head())
+        .map(|base| base.keys().into_iter().filter_map(|key| base.target_digest(key)).collect());
+    let (mut keys, mut unaffected) = (Vec::new(), 0);
+    for key in
+        declared.keys().into_iter().filter(|key| matches_selectors(integration, request, &**declared, key))
+    {
+        if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
+            unaffected += 1;
+        } else if let Some(why) = skip_reason(&**declared, key, trusted.as_ref()) {
+            pass_over(key.clone(), why, &[]);
+        } else {
+            keys.push(key.clone());
+        }
+    }
+    let mut orphans = Vec::new();
+    let wrong = declared.faults();
+    let is_selected = |key: &ShardKey| {
+        base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
+    };
+    for key in gone.into_iter().filter(|key| is_selected(key) && !wrong.contains_key(key)) {
+        match base.as_ref().and_then(|base| base.disabled(&key)) {
+            Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
+            None => orphans.push(key),
+        }
+    }
+    if unaffected > 0 {
+        let text = format!("{} not affected by the change", pluralize(unaffected, "shard"));
+        outcome.decisions.push(Decision { text, places: Vec::new() });
+    }
+    ShardSelection { head, base, keys, orphans }
+}
+
+/// The reason why a selected shard does not run, if any.
+fn skip_reason(
+    declared: &dyn AnyDeclaredState,
+    key: &ShardKey,
+    trusted: Option<&BTreeSet<qontract_bundle::Sha256>>,
+) -> Option<SkipReason> {
+    if let Some(disabled) = declared.disabled(key) {
+        return Some(SkipReason::Disabled(disabled.by.clone()));
+    }
+    let target = declared.target_digest(key)?;
+    let known = trusted.is_none_or(|trusted| trusted.contains(&target));
+    (!known).then_some(SkipReason::UntrustedTarget)
+}
+
+/// Whether flags and slot select a shard of this declared state.
+fn matches_selectors(
+    integration: &Integration,
+    request: &RunRequest,
+    declared: &dyn AnyDeclaredState,
+    key: &ShardKey,
+) -> bool {
+    let (options, flags) = (&request.options, &integration.meta().flags);
+    options.select(flags, key)
+        && options.select_labelled(flags, |label| declared.has_label(label, key))
+        && request.slot.contains(&key.slot_value())
+}
+
+/// The removal guard of this run.
+pub fn removal_guard(
+    integration: &Integration,
+    request: &RunRequest,
+    work: &ShardSelection,
+) -> Result<RemovalGuard, Fault> {
+    let approvals = Approvals::valid_on(request.today, definition::approvals(&*request.head)?);
+    let ShardSelection { head, keys, .. } = work;
+    let own: BTreeSet<&ShardKey> = keys.iter().collect();
+    let declared =
+        head.iter().flat_map(|head| head.keys().into_iter().filter(|key| head.disabled(key).is_none()));
+    let other_shards = declared.filter(|key| !own.contains(key)).map(ToString::to_string).collect();
+    let integration = integration.meta().name.clone();
+    Ok(RemovalGuard {
+        integration,
+        protected: request.protected.clone(),
+        budgets: request.budgets,
+        approvals,
+        other_shards,
+        now: request.now,
+    })
+}
+
+/// Reports the datafile that would approve the held removals, and the problems of existing approvals.
+pub fn report_approvals(guard: &RemovalGuard, request: &RunRequest, outcome: &mut RunOutcome) {
+    let is_approvable = |held: &HeldPlanChange| held.hold == Hold::Approval && guard.removes(&held.change);
+    let held: Vec<&ObjectKey> = outcome
+        .shards
+        .values()
+        .flat_map(|shard| &shard.held)
+        .filter(|held| is_approvable(held))
+        .map(|held| &held.change.object)
+        .collect();
+    let RemovalGuard { integration, approvals, .. } = guard;
+    let text = (!held.is_empty()).then(|| Approvals::datafile_text(integration, &held, request.today));
+    outcome.approval = text;
+    let mut removed: BTreeSet<ObjectRef> = held.into_iter().map(ObjectRef::from).collect();
+    let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
+    removed.extend(planned.filter(|change| guard.removes(change)).map(|change| (&change.object).into()));
+    let patience = ComparisonBudget::new(MAX_COMPARISONS);
+    for held in outcome.shards.values_mut().flat_map(|shard| &mut shard.held) {
+        let thing = ObjectRef::from(&held.change.object);
+        if let Some(why) = is_approvable(held)
+            .then(|| approvals.mismatch(integration, &thing, &removed, &patience))
+            .flatten()
+        {
+            held.why = format!("{}; {why}", held.why);
+        }
+    }
+    let is_complete = request.slot == Slot::default()
+        && request.options.is_empty()
+        && request.base.is_none()
+        && !request.shutdown.is_requested()
+        && outcome.all_faults().next().is_none();
+    for (path, text) in approvals.remarks(integration, &removed, is_complete) {
+        let places = if path.is_empty() { Vec::new() } else { vec![SourceLocation::datafile(&path, "")] };
+        outcome.decisions.push(Decision { text, places });
+    }
+}
+
+/// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
+pub fn report_schemas(integration: &Integration, request: &RunRequest, outcome: &mut RunOutcome) {
+    let Ok(Some(listing)) = definition::of(&*request.head, &integration.meta().name) else { return };
+    for (query, schemas) in &outcome.query_log.forbidden {
+        let lines: Vec<String> = schemas.iter().map(|schema| format!("- {schema}")).collect();
+        let fault = Fault::author(format!(
+            "the query {query} read schemas that `{}` may not read",
+            integration.meta().name
+        ))
+        .hint(format!("add to `schemas`:\n{}", lines.join("\n")))
+        .at(listing.place.below("/schemas"));
+        outcome.faults.push(fault);
+    }
+    let early = outcome.ended != RunEnd::Ok || outcome.shards.is_empty();
+    if !request.validate_schemas || early || integration.meta().ad_hoc_reads != AdHocReads::Never {
+        return;
+    }
+    // A remote bundle reports only the schemas that were read, not all that can be read.
+    let Some(engine) = request.head.engine() else { return };
+    let Ok(reach) = allow_list::reachable_schemas(engine, &integration.meta().queries) else { return };
+    let read: BTreeSet<String> = reach.into_iter().map(|one| one.schema).collect();
+    for schema in allow_list::unused_schemas(engine, &listing, &read) {
+        outcome.warnings.push(format!("`{schema}` is listed in `schemas` and never read"));
+    }
+}
+
+fn short_sha(sha: &str) -> &str {
+    sha.get(..12).unwrap_or(sha)
+}

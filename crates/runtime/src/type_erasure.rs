@@ -1,0 +1,334 @@
+//! Type erasure for the contract, so that the runner is compiled once and integrations fit into one list.
+//!
+//! **Invariant:** an erased value goes back into the integration that made it. The runner never mixes values
+//! of several integrations; a mix panics.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_bundle::Sha256;
+use serde::Serialize;
+
+use crate::contract::{
+    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
+    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+};
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::key::{Scope, ShardKey};
+use crate::meta::IntegrationMeta;
+use crate::options::Options;
+use crate::plan::{ObjectKey, Plan};
+use crate::secrets::SecretLookup;
+use crate::source_location::SourceLocation;
+use crate::state::{Comparison, DeclaredState, DisabledReason, compare, digest};
+
+/// A value that only the integration that made it can interpret.
+pub type OpaqueValue = Box<dyn Any + Send + Sync>;
+
+/// The desired state of an object, as far as the runner knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DesiredKind {
+    /// It must exist.
+    Present,
+    /// It must not exist.
+    Delete,
+    /// It could not be resolved, for this reason.
+    Unresolved(Fault),
+}
+
+/// The desired state of a shard.
+pub struct AnyDesiredState {
+    /// The facts that guards and reports need.
+    pub facts: Vec<DesiredFact>,
+    inner: OpaqueValue,
+}
+
+/// One object of desired state, with its source location.
+pub type DesiredFact = (ObjectKey, Option<SourceLocation>, DesiredKind);
+
+impl AnyDesiredState {
+    pub(crate) fn new(facts: Vec<DesiredFact>, inner: OpaqueValue) -> Self {
+        Self { facts, inner }
+    }
+
+    pub(crate) fn inner(&self) -> &dyn Any {
+        &*self.inner
+    }
+}
+
+/// The current state of a shard.
+pub struct AnyCurrentState {
+    /// Number of objects per scope, or why the scope could not be read.
+    pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
+    /// Facts about desired state that `observe` found out.
+    pub facts: Vec<DesiredFact>,
+    pub(crate) inner: OpaqueValue,
+}
+
+/// The declared state of an integration.
+pub trait AnyDeclaredState: Send + Sync {
+    /// The keys of its shards, in order.
+    fn keys(&self) -> Vec<&ShardKey>;
+    /// The source location of a shard.
+    fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
+    /// The reason why a shard is disabled, if it is.
+    fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
+    /// Whether a shard has a label.
+    fn has_label(&self, label: &str, key: &ShardKey) -> bool;
+    /// The faults of shards whose declaration is invalid.
+    fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
+    /// Compares this state, of base, with the state that the same integration declares for head.
+    fn compare(&self, head: &dyn AnyDeclaredState) -> Comparison;
+    /// The digest of a shard's target address.
+    fn target_digest(&self, key: &ShardKey) -> Option<Sha256>;
+    /// The state as JSON: common, and per key target and state.
+    fn json(&self) -> serde_json::Value;
+    /// All texts in the state of a shard and in the common state.
+    fn texts(&self, key: &ShardKey) -> Vec<String>;
+    /// The state as `Any`, for the integration that declared it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<C, T, S> AnyDeclaredState for DeclaredState<C, T, S>
+where
+    C: Serialize + Send + Sync + 'static,
+    T: Serialize + Send + Sync + 'static,
+    S: Serialize + Send + Sync + 'static,
+{
+    fn keys(&self) -> Vec<&ShardKey> {
+        self.shards.keys().collect()
+    }
+
+    fn place(&self, key: &ShardKey) -> Option<SourceLocation> {
+        self.shards.get(key)?.places.get("").cloned()
+    }
+
+    fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason> {
+        self.shards.get(key)?.disabled.as_ref()
+    }
+
+    fn has_label(&self, label: &str, key: &ShardKey) -> bool {
+        self.has_label(label, key)
+    }
+
+    fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>> {
+        &self.faults
+    }
+
+    fn compare(&self, head: &dyn AnyDeclaredState) -> Comparison {
+        compare(self, downcast::<Self>(head.as_any()))
+    }
+
+    fn target_digest(&self, key: &ShardKey) -> Option<Sha256> {
+        self.shards.get(key).map(|shard| digest(&shard.target))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let shards = self.shards.iter().map(|(key, shard)| {
+            let shard = serde_json::json!({"target": shard.target, "state": shard.state});
+            (key.to_string(), shard)
+        });
+        serde_json::json!({"common": self.common, "shards": shards.collect::<serde_json::Map<_, _>>()})
+    }
+
+    fn texts(&self, key: &ShardKey) -> Vec<String> {
+        let mut texts = vec![key.to_string()];
+        let shard = self.shards.get(key);
+        collect_texts(&serde_json::json!(self.common), &mut texts);
+        if let Some(shard) = shard {
+            collect_texts(&serde_json::json!([shard.target, shard.state]), &mut texts);
+        }
+        texts
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// All keys and texts of a JSON value.
+pub fn texts(value: &serde_json::Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    collect_texts(value, &mut texts);
+    texts
+}
+
+/// Adds all keys and texts of a JSON value.
+fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
+    match value {
+        serde_json::Value::String(text) => texts.push(text.clone()),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                texts.push(name.clone());
+                collect_texts(value, texts);
+            }
+        }
+        serde_json::Value::Number(number) => texts.push(number.to_string()),
+        serde_json::Value::Null | serde_json::Value::Bool(_) => {}
+    }
+}
+
+/// Object-safe form of [`StagedIntegration`].
+pub trait DynIntegration: Send + Sync {
+    /// The integration's metadata.
+    fn meta(&self) -> &IntegrationMeta;
+    /// See [`StagedIntegration::declare`].
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault>;
+    /// See [`StagedIntegration::secret_lookups`]; empty for an unknown shard.
+    fn secret_lookups(&self, _: &dyn AnyDeclaredState, _: &ShardKey) -> BTreeSet<SecretLookup> {
+        BTreeSet::new()
+    }
+    /// All text that follows from the data of a shard alone; see [`StagedIntegration::public_texts`].
+    fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
+        declared.texts(key)
+    }
+    /// See [`StagedIntegration::resolve`].
+    fn resolve<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+    ) -> BoxFuture<'a, Result<AnyDesiredState, Fault>>;
+    /// The empty desired state.
+    fn nothing_desired(&self) -> AnyDesiredState;
+    /// See [`StagedIntegration::observe`]; `declared` is that of base for a shard that only base has.
+    fn observe<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+        desired: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<AnyCurrentState, Fault>>;
+    /// See [`StagedIntegration::plan`].
+    fn plan(&self, desired: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue>;
+    /// See [`StagedIntegration::rehearse`].
+    fn rehearse<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        action: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<RehearsalResult, Fault>>;
+    /// See [`StagedIntegration::apply`].
+    fn apply<'a>(
+        &'a self,
+        write: &'a WriteContext<'a>,
+        action: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<ApplyResult, Fault>>;
+}
+
+/// Adapts a [`StagedIntegration`] integration to [`DynIntegration`].
+pub struct StagedAdapter<I>(pub I);
+
+impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
+    fn meta(&self) -> &IntegrationMeta {
+        self.0.meta()
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
+        Ok(Box::new(self.0.declare(data, options)?))
+    }
+
+    fn secret_lookups(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> BTreeSet<SecretLookup> {
+        let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
+        let Some(shard) = declared.shards.get(key) else { return BTreeSet::new() };
+        self.0.secret_lookups(DeclaredShardView { key, common: &declared.common, shard })
+    }
+
+    fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
+        let mut texts = declared.texts(key);
+        let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
+        if let Some(shard) = declared.shards.get(key) {
+            texts.extend(self.0.public_texts(DeclaredShardView { key, common: &declared.common, shard }));
+        }
+        texts
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+    ) -> BoxFuture<'a, Result<AnyDesiredState, Fault>> {
+        async move {
+            let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let view = DeclaredShardView { key, common: &declared.common, shard };
+            Ok(erase_desired(self.0.resolve(read, view).await?))
+        }
+        .boxed()
+    }
+
+    fn nothing_desired(&self) -> AnyDesiredState {
+        erase_desired::<I::Desired>(Vec::new())
+    }
+
+    fn observe<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+        desired: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<AnyCurrentState, Fault>> {
+        async move {
+            let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let view = DeclaredShardView { key, common: &declared.common, shard };
+            let current =
+                self.0.observe(read, view, downcast::<Vec<DesiredItem<I::Desired>>>(&*desired.inner)).await?;
+            let count = |observed: &Observed<I::Current>| match observed {
+                Observed::Known(things) => Ok(things.len()),
+                Observed::Unknown(fault) => Err(fault.clone()),
+            };
+            let scopes = current.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
+            Ok(AnyCurrentState { scopes, facts: Vec::new(), inner: Box::new(current) })
+        }
+        .boxed()
+    }
+
+    fn plan(&self, desired: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue> {
+        let (desired, current) = (
+            downcast::<Vec<DesiredItem<I::Desired>>>(&*desired.inner),
+            downcast::<CurrentState<I::Current>>(&*current.inner),
+        );
+        self.0.plan(desired, current).map(|action| Box::new(action) as OpaqueValue)
+    }
+
+    fn rehearse<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        action: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<RehearsalResult, Fault>> {
+        self.0.rehearse(read, downcast::<I::Action>(&**action)).boxed()
+    }
+
+    fn apply<'a>(
+        &'a self,
+        write: &'a WriteContext<'a>,
+        action: &'a OpaqueValue,
+    ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
+        self.0.apply(write, downcast::<I::Action>(&**action)).boxed()
+    }
+}
+
+fn erase_desired<T: Send + Sync + 'static>(desired: Vec<DesiredItem<T>>) -> AnyDesiredState {
+    let facts = desired.iter().map(|want| {
+        let kind = match &want.state {
+            DesiredState::Present(_) => DesiredKind::Present,
+            DesiredState::Delete => DesiredKind::Delete,
+            DesiredState::Unresolved(why) => DesiredKind::Unresolved(why.clone()),
+        };
+        (want.object.clone(), want.place.clone(), kind)
+    });
+    AnyDesiredState { facts: facts.collect(), inner: Box::new(desired) }
+}
+
+pub(crate) fn downcast<T: 'static>(value: &dyn Any) -> &T {
+    value.downcast_ref().expect("a value goes back into the integration that made it")
+}
+
+pub(crate) fn no_shard(key: &ShardKey) -> Fault {
+    Fault::internal(format!("the declared state has no shard `{key}`"))
+}

@@ -1,0 +1,47 @@
+//! Automatic persisted queries: clients name a query by its SHA-256 instead of sending it again.
+
+use qontract_bundle::Sha256;
+use qontract_graphql::Cache;
+
+/// Budget of the cache, in bytes.
+pub const MAX_BYTES: usize = 8 << 20;
+
+/// Query texts by bundle and digest.
+pub type PersistedQueries = Cache<String, String>;
+
+/// The text with this digest, if it was sent for this bundle before.
+pub fn get(texts: &PersistedQueries, bundle: Sha256, digest: &str) -> Option<String> {
+    texts.get(&key(bundle, digest))
+}
+
+/// Caches a text that was sent for a bundle, by its digest.
+pub fn insert(texts: &PersistedQueries, bundle: Sha256, digest: &str, text: &str) {
+    let key = key(bundle, digest);
+    let bytes = key.len() + text.len();
+    texts.insert(key, text.to_owned(), bytes);
+}
+
+fn key(bundle: Sha256, digest: &str) -> String {
+    format!("{bundle} {digest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cached_for_the_bundle_it_was_sent_for() {
+        let (texts, [a, b]) = (PersistedQueries::new(MAX_BYTES), [b"a", b"b"].map(|name| Sha256::of(name)));
+        assert_eq!(get(&texts, a, "digest"), None);
+        insert(&texts, a, "digest", "{ a }");
+        assert_eq!(get(&texts, a, "digest").as_deref(), Some("{ a }"));
+        assert_eq!((get(&texts, a, "Digest"), get(&texts, b, "digest")), (None, None));
+    }
+
+    #[test]
+    fn a_text_costs_its_bytes() {
+        let (texts, bundle) = (PersistedQueries::new(MAX_BYTES), Sha256::of(b"a"));
+        insert(&texts, bundle, "digest", &"x".repeat(1000));
+        assert_eq!(texts.cost(), 64 + 1 + 6 + 1000);
+    }
+}

@@ -1,0 +1,119 @@
+//! The response cache. A bundle never changes, so an entry never becomes invalid; it is only evicted.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use qontract_bundle::Sha256;
+use qontract_graphql::Cache;
+
+use crate::compression::Coding;
+use crate::etag::ETag;
+
+/// A response, with the forms of it that are computed once.
+#[derive(Debug)]
+pub struct CachedResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+    tag: OnceLock<ETag>,
+    gzip: OnceLock<Bytes>,
+    zstd: OnceLock<Bytes>,
+}
+
+impl CachedResponse {
+    /// A response with this body.
+    pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
+        let (tag, gzip, zstd) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { status, body: body.into(), tag, gzip, zstd }
+    }
+
+    /// Its entity tag; computed on first use.
+    pub fn tag(&self) -> &ETag {
+        self.tag.get_or_init(|| ETag::of(&self.body))
+    }
+
+    /// Its body in this coding; computed on first use.
+    pub fn encoded(&self, coding: Coding) -> Bytes {
+        let made = match coding {
+            Coding::Identity => return self.body.clone(),
+            Coding::Gzip => &self.gzip,
+            Coding::Zstd => &self.zstd,
+        };
+        made.get_or_init(|| coding.encode(&self.body)).clone()
+    }
+}
+
+/// The body without much spare capacity: the cache counts its length.
+pub fn shrink(mut body: Vec<u8>) -> Vec<u8> {
+    if body.capacity() - body.len() > body.len() / 4 {
+        body.shrink_to_fit();
+    }
+    body
+}
+
+/// The cache key of a response: a digest of the bundle's sha and of everything in the request that affects
+/// the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ResponseKey(Sha256);
+
+impl ResponseKey {
+    /// The key of a request to a bundle. Each part is hashed with its length, so that parts cannot run into
+    /// each other.
+    pub fn of(sha: Sha256, parts: &[&str]) -> Self {
+        let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
+        let parts =
+            parts.iter().zip(&lengths).flat_map(|(part, length)| [length.as_slice(), part.as_bytes()]);
+        Self(Sha256::of_parts([sha.as_bytes().as_slice()].into_iter().chain(parts)))
+    }
+}
+
+/// Responses within a budget of bytes.
+pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
+
+/// Caches a response, unless it is too large.
+pub fn store(answers: &ResponseCache, key: ResponseKey, answered: &Arc<CachedResponse>) {
+    answers.insert(key, Arc::clone(answered), cost(answered));
+}
+
+/// The cost of a response: its body, half of it again for its compressed forms, and the overhead of an entry.
+fn cost(answered: &CachedResponse) -> usize {
+    answered.body.len() + answered.body.len() / 2 + 256
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> ResponseKey {
+        ResponseKey::of(Sha256::of(b"bundle"), &[text])
+    }
+
+    fn answered(bytes: usize) -> Arc<CachedResponse> {
+        Arc::new(CachedResponse::new(200, vec![b'x'; bytes]))
+    }
+
+    #[test]
+    fn an_answer_costs_its_bytes() {
+        let answers = ResponseCache::new(10_000);
+        store(&answers, key("large"), &answered(1_000));
+        assert!(answers.get(&key("large")).is_none());
+        store(&answers, key("small"), &answered(100));
+        assert!(answers.get(&key("small")).is_some());
+        assert_eq!(answers.cost(), 100 + 50 + 256);
+    }
+
+    #[test]
+    fn a_cached_body_has_no_spare_capacity() {
+        let mut body = Vec::with_capacity(1 << 20);
+        body.extend_from_slice(b"{}");
+        assert_eq!(shrink(body).capacity(), 2);
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let sha = Sha256::of(b"bundle");
+        assert_ne!(ResponseKey::of(sha, &["ab", "c"]), ResponseKey::of(sha, &["a", "bc"]));
+        assert_ne!(ResponseKey::of(sha, &["a"]), ResponseKey::of(sha, &["a", ""]));
+    }
+}

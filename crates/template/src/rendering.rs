@@ -1,0 +1,127 @@
+//! The public interface of rendering: request and outcome.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::data::Data;
+use crate::fault::{Kind, TemplateFault};
+use crate::interpreter::{Interpreter, Strictness};
+use crate::limits::RenderLimits;
+use crate::lookup::{LookupSource, TemplateLookup};
+use crate::source::Source;
+use crate::value::conversion;
+use crate::{filters, functions, jinja_tests};
+
+/// The message of every fault after a secret was looked up. It is the same for all kinds, since the kind may
+/// depend on the secret.
+const SECRET_FAULT_MESSAGE: &str =
+    "it cannot be rendered; a secret was looked up before, so neither reason nor line is shown";
+
+/// A request to render a template.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderRequest<'a> {
+    /// The template.
+    pub source: Source<'a>,
+    /// Its variables, in order.
+    pub variables: &'a [(String, Data)],
+    /// How undefined names are treated.
+    pub strictness: Strictness,
+    /// The resource limits.
+    pub limits: RenderLimits,
+}
+
+impl<'a> RenderRequest<'a> {
+    /// A template of a data repo: strict, with the usual limits.
+    pub fn new(source: Source<'a>, variables: &'a [(String, Data)]) -> Self {
+        Self { source, variables, strictness: Strictness::Strict, limits: RenderLimits::default() }
+    }
+}
+
+/// The outcome of rendering a template without faults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RenderOutcome {
+    /// It was rendered.
+    Rendered(RenderedTemplate),
+    /// The template cannot be rendered before these look-ups are made; more may be needed after that.
+    Needs(BTreeSet<TemplateLookup>),
+}
+
+/// A rendered template.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RenderedTemplate {
+    text: String,
+    /// Whether a secret was looked up: then all of the text is secret.
+    pub is_sensitive: bool,
+    /// All look-ups that were made.
+    pub lookups: BTreeSet<TemplateLookup>,
+}
+
+impl RenderedTemplate {
+    /// The text. The caller must not print it if it is sensitive.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+}
+
+/// **Invariant:** text that was rendered from a secret is not printed.
+impl fmt::Debug for RenderedTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.is_sensitive { "…" } else { self.text.as_str() };
+        f.debug_struct("Rendered").field("text", &text).field("looked_up", &self.lookups).finish()
+    }
+}
+
+/// Renders a template as Jinja2 does, or returns a fault.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use qontract_template::{Data, Outcome, Request, Source, render};
+///
+/// let variables = [("name".to_owned(), Data::text("world"))];
+/// let source = Source::new("resources/hello.j2", "hello {{ name | upper }}");
+/// let Ok(Outcome::Rendered(rendered)) = render(&Request::new(source, &variables), &BTreeMap::new()) else { panic!() };
+/// assert_eq!(rendered.expose(), "hello WORLD");
+/// ```
+pub fn render(
+    request: &RenderRequest<'_>,
+    lookups: &dyn LookupSource,
+) -> Result<RenderOutcome, TemplateFault> {
+    let source = request.source;
+    let mut run = Interpreter::new(lookups, request.limits, request.strictness);
+    let rendered = conversion::dict(request.variables, &mut run).and_then(|variables| {
+        run.render_template(source.text, source.dialect, source.whitespace, Rc::new(variables))
+    });
+    if !run.pending_lookups.is_empty() {
+        return Ok(RenderOutcome::Needs(run.pending_lookups));
+    }
+    match rendered {
+        Ok(text) => Ok(RenderOutcome::Rendered(RenderedTemplate {
+            text,
+            is_sensitive: run.is_sensitive,
+            lookups: run.completed_lookups,
+        })),
+        Err(_) if run.is_sensitive => {
+            let path = source.path.to_owned();
+            Err(TemplateFault {
+                path,
+                line: None,
+                kind: Kind::Failed,
+                message: SECRET_FAULT_MESSAGE.to_owned(),
+            })
+        }
+        Err(error) => Err(error.into_fault(source.path, run.line)),
+    }
+}
+
+/// The kinds and names of all functions, filters and tests, including refused ones. Tests ensure that the
+/// corpus uses each.
+pub fn builtin_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let functions = functions::DATA_REPO_FUNCTIONS
+        .iter()
+        .chain(&functions::JINJA2_FUNCTIONS)
+        .map(|name| ("function", *name));
+    let filters = filters::SUPPORTED.iter().chain(filters::REFUSED.iter().map(|(name, _)| name));
+    let tests = jinja_tests::SUPPORTED.iter().map(|name| ("test", *name));
+    functions.chain(filters.map(|name| ("filter", *name))).chain(tests)
+}

@@ -1,0 +1,36 @@
+//! Caches the result of assertions that depend only on the keys of a map, per assertion and key set.
+//!
+//! Maps share their key sets: a bundle with a hundred thousand maps has a few hundred key sets, and each
+//! schema sees a few.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use qontract_bundle::Map;
+
+use super::rule::Assertion;
+
+/// Whether assertions hold for key sets.
+///
+/// Entries are keyed by the memory addresses of assertion and key set. There is no invalidation: the cache
+/// must be dropped before the schemas and any of the maps are, which [`Series`](super::Series) ensures.
+#[derive(Debug, Default)]
+pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);
+
+impl KeyCheckCache {
+    /// Whether `own`, which must depend on keys only, holds for `map`; `find` computes it on a cache miss.
+    pub fn get_or_check<E>(
+        &mut self,
+        own: &Assertion<'_>,
+        map: &Map,
+        find: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let both = (std::ptr::from_ref(own).addr(), map.keys().id());
+        if let Some(known) = self.0.get(&both) {
+            return Ok(*known);
+        }
+        let keeps = find()?;
+        self.0.insert(both, keeps);
+        Ok(keeps)
+    }
+}

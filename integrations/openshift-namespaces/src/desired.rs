@@ -1,0 +1,47 @@
+//! The namespace that a shard manages, and its desired state.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kind;
+use qontract_objects::{
+    DesiredObject, ManagedKind, ManagedScope, ObjectShardView, ObjectState, ScopeSpec, Sensitivity,
+};
+use qontract_runtime::guard::Date;
+use qontract_runtime::{DesiredItem, DesiredState, Fault};
+use serde_json::json;
+
+use crate::declare::DeclaredNamespace;
+
+impl ObjectState for DeclaredNamespace {
+    /// The namespace of the shard only.
+    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
+        let names = Some(BTreeSet::from([name(shard).to_owned()]));
+        let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
+        ScopeSpec { namespace: None, kinds, adopts_unmarked: false }
+    }
+
+    fn desired(
+        shard: ObjectShardView<'_, Self>,
+        scope: &Arc<ManagedScope>,
+        _: Date,
+    ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
+        let name = name(shard);
+        let place = shard.shard.places.get("").cloned();
+        Ok(vec![match &shard.shard.state {
+            DeclaredNamespace::Delete => DesiredItem {
+                object: scope.thing(&Kind::namespace(), name),
+                place,
+                state: DesiredState::Delete,
+            },
+            DeclaredNamespace::Present => {
+                let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+                scope.desired_item(body, Sensitivity::Public, place)
+            }
+        }])
+    }
+}
+
+fn name(shard: ObjectShardView<'_, DeclaredNamespace>) -> &str {
+    shard.key.get("namespace").unwrap_or_default()
+}
