@@ -33,6 +33,17 @@ pub struct TokenRef {
 
 /// A kind of objects, as the data names it: `Secret`, `Deployment.apps`,
 /// `PrometheusRule.monitoring.coreos.com`.
+///
+/// ```
+/// use qontract_client_kubernetes::Kind;
+///
+/// let kind: Kind = "Deployment.apps".parse()?;
+/// assert_eq!((kind.name.as_str(), kind.group.as_deref()), ("Deployment", Some("apps")));
+/// assert_eq!("Secret".parse::<Kind>()?.group, None);
+/// assert_eq!(Kind::of(&serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment"})), Some(kind));
+/// assert!("../Secret".parse::<Kind>().is_err());
+/// # Ok::<_, qontract_client_kubernetes::KubernetesError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Its name.

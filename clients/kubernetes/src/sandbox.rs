@@ -26,6 +26,35 @@ use folder::{ClusterDir, FileContent, object_names};
 use record::ObjectFile;
 
 /// A directory in place of all clusters.
+///
+/// ```
+/// use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft};
+/// use qontract_client_kubernetes::{ObjectReader as _, ObjectWriter as _, Sandbox, WritePrecondition};
+/// # use serde_json::json;
+/// # let scratch = qontract_testkit::Scratch::new();
+/// # let permits = qontract_testkit::permits(qontract_access::Mode::Real);
+/// # let (read, write) = (&permits.read, permits.write.as_ref().expect("a real run"));
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let sandbox = Sandbox::new(scratch.path());
+/// let server = "https://c1.example.com".to_owned();
+/// let cluster = Cluster { name: "c1".to_owned(), server, token: None };
+/// let draft = |address, body| ObjectDraft {
+///     address, body, precondition: WritePrecondition::Absent, is_sensitive: false,
+/// };
+/// let namespace = ObjectAddress::cluster_scoped(Kind::namespace(), "shop");
+/// sandbox.put(write, &cluster, MANAGER, &draft(namespace, json!({}))).await?;
+/// let address = ObjectAddress::in_namespace(Kind::named("ConfigMap"), "shop", "settings");
+/// let settings = draft(address.clone(), json!({"data": {"tier": "gold"}}));
+/// sandbox.put(write, &cluster, MANAGER, &settings).await?;
+///
+/// let live = sandbox.get(read, &cluster, &address).await?.expect("it was written");
+/// assert_eq!(live.body["data"]["tier"], "gold");
+/// let again = sandbox.put(write, &cluster, MANAGER, &settings).await;
+/// assert!(matches!(again, Err(KubernetesError::Stale { .. })), "it exists already");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     root: PathBuf,

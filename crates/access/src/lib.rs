@@ -36,6 +36,13 @@ impl fmt::Display for Mode {
 }
 
 /// Permission to read from targets, in a run of a certain mode.
+///
+/// ```
+/// use qontract_access::{Mode, ReadPermit};
+///
+/// assert_eq!(ReadPermit::for_targets(Mode::Real).mode(), Mode::Real);
+/// assert_eq!(ReadPermit::for_data().mode(), Mode::DryRun);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ReadPermit {
     mode: Mode,

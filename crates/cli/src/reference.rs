@@ -81,7 +81,7 @@ fn meaning(argument: &Arg) -> String {
     if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {
         parts.push(format!("Default: {}.", defaults.join(", ")));
     }
-    parts.join(". ").replace("..", ".").replace("|", "\\|")
+    parts.join(". ").replace("..", ".").replace('|', "\\|")
 }
 
 /// Text whose angle brackets are not taken for HTML.

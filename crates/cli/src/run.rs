@@ -325,8 +325,8 @@ pub enum RunFormat {
 static INTEGRATIONS: RwLock<Vec<IntegrationMeta>> = RwLock::new(Vec::new());
 
 /// Sets the integrations that the command line offers, and replaces those of an earlier call.
-pub fn register_integrations(abouts: Vec<IntegrationMeta>) {
-    *INTEGRATIONS.write() = abouts;
+pub fn register_integrations(metas: Vec<IntegrationMeta>) {
+    *INTEGRATIONS.write() = metas;
 }
 
 fn integrations() -> RwLockReadGuard<'static, Vec<IntegrationMeta>> {
@@ -349,8 +349,8 @@ impl FromArgMatches for SelectedIntegration {
         })?;
         let mut options = Options::default();
         let known = integrations();
-        let about = known.iter().find(|about| about.name == name);
-        for flag in about.into_iter().flat_map(|about| &about.flags) {
+        let meta = known.iter().find(|meta| meta.name == name);
+        for flag in meta.into_iter().flat_map(|meta| &meta.flags) {
             if flag.kind.is_switch() {
                 if given.get_flag(flag.name) {
                     options.add(flag.name, "true");
@@ -385,7 +385,7 @@ impl Subcommand for SelectedIntegration {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        integrations().iter().any(|about| about.name == name)
+        integrations().iter().any(|meta| meta.name == name)
     }
 }
 
@@ -397,8 +397,8 @@ fn positive_number(text: &str) -> Result<String, String> {
     }
 }
 
-fn subcommand(about: &IntegrationMeta) -> Command {
-    let flags = about.flags.iter().map(|flag| {
+fn subcommand(meta: &IntegrationMeta) -> Command {
+    let flags = meta.flags.iter().map(|flag| {
         let arg =
             Arg::new(flag.name).long(flag.name).help(flag.help).help_heading("Flags of the integration");
         let arg = match flag.opposite {
@@ -418,7 +418,7 @@ fn subcommand(about: &IntegrationMeta) -> Command {
             }
         }
     });
-    Command::new(about.name.clone()).about(about.description.clone()).args(flags)
+    Command::new(meta.name.clone()).about(meta.description.clone()).args(flags)
 }
 
 #[cfg(test)]

@@ -11,6 +11,20 @@ use tokio::time::timeout;
 pub type Permit = OwnedSemaphorePermit;
 
 /// Limits concurrent work. Clones share the limit. The default has no limit.
+///
+/// ```
+/// use qontract_concurrency::{LimitError, Limiter};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let limiter = Limiter::new(1).with_max_waiting(0);
+/// let permit = limiter.acquire().await;
+/// assert!(permit.is_ok());
+/// assert_eq!(limiter.acquire().await.err(), Some(LimitError::QueueFull));
+/// drop(permit);
+/// assert!(limiter.acquire().await.is_ok());
+/// # });
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Limiter {
     permits: Arc<Semaphore>,

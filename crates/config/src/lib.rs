@@ -59,7 +59,7 @@ pub struct Config {
     store: SecretTables,
 }
 
-/// A Vault server and its login: with a token, with AppRole, or as a pod.
+/// A Vault server and its login: with a token, with `AppRole`, or as a pod.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultTable {

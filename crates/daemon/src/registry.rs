@@ -18,7 +18,7 @@ use crate::targets::Targets;
 #[derive(Clone, Copy, Debug)]
 pub struct IntegrationEntry {
     /// Its metadata.
-    pub about: fn() -> IntegrationMeta,
+    pub meta: fn() -> IntegrationMeta,
     /// Creates the integration for these targets.
     pub create: fn(&Targets) -> anyhow::Result<Integration>,
 }
@@ -26,16 +26,16 @@ pub struct IntegrationEntry {
 impl IntegrationEntry {
     /// An integration that needs more than a default value.
     pub const fn new(
-        about: fn() -> IntegrationMeta,
+        meta: fn() -> IntegrationMeta,
         create: fn(&Targets) -> anyhow::Result<Integration>,
     ) -> Self {
-        Self { about, create }
+        Self { meta, create }
     }
 
     /// An integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
-            about: || I::default().about(),
+            meta: || I::default().meta(),
             create: |targets| {
                 let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
                 let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
@@ -46,12 +46,12 @@ impl IntegrationEntry {
 
     /// An integration of the staged form.
     pub const fn staged<I: StagedIntegration + Default>() -> Self {
-        Self { about: || I::default().meta().clone(), create: |_| Ok(Integration::staged(I::default())) }
+        Self { meta: || I::default().meta().clone(), create: |_| Ok(Integration::staged(I::default())) }
     }
 
     /// An integration of the function form.
     pub const fn function<I: Function + Default>() -> Self {
-        Self { about: || I::default().meta().clone(), create: |_| Ok(Integration::function(I::default())) }
+        Self { meta: || I::default().meta().clone(), create: |_| Ok(Integration::function(I::default())) }
     }
 }
 
@@ -92,23 +92,23 @@ impl Registry {
     }
 
     /// The metadata of the integrations that are compiled in, in their order.
-    pub fn abouts(self) -> impl Iterator<Item = IntegrationMeta> {
-        self.entries.iter().map(|entry| (entry.about)())
+    pub fn metas(self) -> impl Iterator<Item = IntegrationMeta> {
+        self.entries.iter().map(|entry| (entry.meta)())
     }
 
     /// Whether an integration is compiled in or configured.
     pub fn has(self, name: &str, config: &Config) -> bool {
-        config.integrations.contains_key(name) || self.abouts().any(|about| about.name == name)
+        config.integrations.contains_key(name) || self.metas().any(|meta| meta.name == name)
     }
 
     /// Whether other integrations depend on the objects of an integration, so that it runs first.
     pub fn is_groundwork(self, name: &str) -> bool {
-        self.abouts().any(|about| about.name == name && about.runs_first)
+        self.metas().any(|meta| meta.name == name && meta.runs_first)
     }
 
     /// The error for an integration that is neither compiled in nor configured.
     pub fn unknown(self, name: &str, config: &Config) -> anyhow::Error {
-        let names: Vec<String> = self.abouts().map(|about| about.name).collect();
+        let names: Vec<String> = self.metas().map(|meta| meta.name).collect();
         let names = names.iter().chain(config.integrations.keys()).map(String::as_str);
         let list = || "`qontract integrations` lists them".to_owned();
         let hint = did_you_mean(name, names).unwrap_or_else(list);
@@ -125,7 +125,7 @@ impl Registry {
             }
             return Ok(Integration::process(process));
         }
-        match self.entries.iter().find(|entry| (entry.about)().name == name) {
+        match self.entries.iter().find(|entry| (entry.meta)().name == name) {
             Some(entry) => (entry.create)(targets),
             None => Err(self.unknown(name, config)),
         }
@@ -139,7 +139,7 @@ impl Registry {
         targets: &Targets,
         messages: &dyn MessageSink,
     ) -> anyhow::Result<Vec<Integration>> {
-        let mut names: Vec<String> = self.abouts().map(|about| about.name).collect();
+        let mut names: Vec<String> = self.metas().map(|meta| meta.name).collect();
         names.extend(config.integrations.keys().cloned());
         names.sort();
         names.dedup();

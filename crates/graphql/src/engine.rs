@@ -161,6 +161,30 @@ impl Engine {
 
     /// The footprint of a request, without executing it. Provenance, limits on answers and cancellation do
     /// not matter.
+    ///
+    /// ```
+    /// use qontract_graphql::{Engine, Request};
+    ///
+    /// # use std::sync::Arc;
+    /// # use qontract_bundle::{Pool, load};
+    /// # let bundle = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+    /// #     "graphql": [
+    /// #         {"name": "Query", "fields": [
+    /// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+    /// #         {"name": "Team", "fields": [
+    /// #             {"name": "name", "type": "string"}, {"name": "description", "type": "string"}]}],
+    /// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core", "description": "The core team"}}}"#;
+    /// # let engine = Engine::new(Arc::new(load(bundle, &Pool::default())?))?;
+    /// let request = Request { query: "{ teams { name } }", ..Request::default() };
+    /// let footprint = engine.footprint(request).expect("a valid query");
+    /// assert_eq!(footprint.datafiles().map(|(schema, _)| schema).collect::<Vec<_>>(), ["/team.yml"]);
+    ///
+    /// // A change of the description cannot change the answer.
+    /// assert!(footprint.reads("/team.yml", "/name"));
+    /// assert!(!footprint.reads("/team.yml", "/description"));
+    /// assert!(!footprint.resources());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
         match self.plan_request(request)? {
             PlannedRequest::Query { plan, variables, .. } => {

@@ -130,8 +130,8 @@ impl Footprint {
 
     /// Whether a change of one datafile, including its addition or removal, can change the answer.
     ///
-    /// Every change of a mistyped target counts: the caller checks [`Strays`] first. A change of the
-    /// datafiles that name a resource counts only if [`naming`](Self::naming) is set.
+    /// Every change of a mistyped target counts: the caller checks [`MistypedTargets`] first. A change of the
+    /// datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is set.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =
             |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));

@@ -83,6 +83,30 @@ pub struct TypedAnswer<T> {
 
 impl Engine {
     /// Executes a request and deserializes the answer; any error in the answer is an error here.
+    ///
+    /// ```
+    /// use qontract_graphql::{Engine, Request};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Teams { teams: Vec<Team> }
+    /// #[derive(serde::Deserialize)]
+    /// struct Team { name: String }
+    ///
+    /// # use std::sync::Arc;
+    /// # use qontract_bundle::{Pool, load};
+    /// # let bundle = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+    /// #     "graphql": [
+    /// #         {"name": "Query", "fields": [
+    /// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+    /// #         {"name": "Team", "fields": [
+    /// #             {"name": "name", "type": "string"}, {"name": "description", "type": "string"}]}],
+    /// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core", "description": "The core team"}}}"#;
+    /// # let engine = Engine::new(Arc::new(load(bundle, &Pool::default())?))?;
+    /// let request = Request { query: "{ teams { name } }", ..Request::default() };
+    /// let answer = engine.query::<Teams>(request)?;
+    /// assert_eq!(answer.data.teams[0].name, "core");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn query<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<TypedAnswer<T>, TypedError> {
         let TypedAnswer { data, provenance, touched, schemas } = self.tree(request)?;
         let data = T::deserialize(data).map_err(|ShapeMismatch(why)| TypedError::Mismatch(why))?;

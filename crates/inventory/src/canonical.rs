@@ -110,7 +110,7 @@ pub(crate) fn fold_string_data(object: &mut Value) {
     }
 }
 
-/// Removes the labels that the ManagedCluster controller maintains.
+/// Removes the labels that the `ManagedCluster` controller maintains.
 pub(crate) fn managed_cluster(object: &mut Value) {
     let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) else { return };
     labels.retain(|name, _| {

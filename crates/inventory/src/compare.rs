@@ -39,6 +39,24 @@ impl ObjectComparison {
 ///
 /// They are equal if the hash on the live object is that of the declared one, and every declared field holds.
 /// Values of Secrets are never shown, nor are values of an object that is or was sensitive.
+///
+/// ```
+/// use qontract_inventory::{DesiredBody, Disclosure, LiveBody, ObjectComparison, Owner, compare, to_write};
+/// # use serde_json::json;
+/// let body = |x: &str| {
+///     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": x}})
+/// };
+/// let owner = Owner::new("groups", "0.1.0", None)?;
+/// let desired = DesiredBody::new(body("1"))?;
+/// let mut live = to_write(&desired, None, &owner, "2026-01-01T12:00:00");
+/// live["data"]["added-by-another"] = "2".into();
+/// let compared = |live| compare(&desired, &LiveBody::new(live), Disclosure::Everything);
+/// assert_eq!(compared(live.clone()), ObjectComparison::Equal);
+///
+/// live["data"]["x"] = "3".into();
+/// assert_eq!(compared(live).differences()[0].path, "data.x");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub fn compare(desired: &DesiredBody, live: &LiveBody, disclosure: Disclosure<'_>) -> ObjectComparison {
     let was_sensitive = annotation(live.body(), SENSITIVE) == Some("true");
     let is_open =

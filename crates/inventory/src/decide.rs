@@ -82,6 +82,30 @@ pub enum Verdict {
 }
 
 /// Decides what happens to an object, given the intent of the data and the live object.
+///
+/// ```
+/// use qontract_inventory::{Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict};
+/// use qontract_inventory::{decide, to_write};
+/// # use serde_json::json;
+/// # let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
+/// let owner = Owner::new("groups", "0.1.0", None)?;
+/// let desired = DesiredBody::new(body)?;
+/// let moved_from = Default::default();
+/// let present =
+///     ObjectIntent::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
+/// let verdict = |intent, live: Option<&LiveBody>| decide(&owner, &Callers::Unknown, intent, live);
+/// assert_eq!(verdict(present, None), Verdict::Create);
+///
+/// let written = LiveBody::new(to_write(&desired, None, &owner, "2026-01-01T12:00:00"));
+/// assert_eq!(verdict(present, Some(&written)), Verdict::Keep);
+/// assert_eq!(verdict(ObjectIntent::Absent, Some(&written)), Verdict::Remove);
+///
+/// // An object without our mark is never removed unless the data deletes it explicitly.
+/// let unmarked = LiveBody::new(desired.body().clone());
+/// assert_eq!(verdict(ObjectIntent::Absent, Some(&unmarked)), Verdict::Leave("it is unmarked".to_owned()));
+/// assert_eq!(verdict(ObjectIntent::Delete, Some(&unmarked)), Verdict::Remove);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub fn decide(
     owner: &Owner,
     callers: &Callers,

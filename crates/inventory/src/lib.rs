@@ -1,9 +1,9 @@
 //! Decides what happens to Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
 //! values out.
 //!
-//! [`canonical`] computes the form that is hashed; [`Owner`], [`Mark`] and [`stamp`] are the ownership
-//! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`Stage`] and
-//! [`Turn`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are those of the
+//! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership
+//! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`ApplyPhase`] and
+//! [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are those of the
 //! established runtime, so a live cluster is taken over without another write. The README states every rule
 //! in a table.
 

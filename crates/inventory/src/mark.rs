@@ -88,6 +88,21 @@ impl Owner {
 }
 
 /// The mark of a live object.
+///
+/// ```
+/// use qontract_inventory::{Owner, OwnerMark, canonical, stamp};
+/// # use serde_json::json;
+/// let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
+/// let owner = Owner::new("groups", "0.1.0", None)?;
+/// let stamped = stamp(&body, &owner, &canonical(&body)?.sha256, "2026-01-01T12:00:00");
+///
+/// let mark = OwnerMark::of(&stamped).expect("the body is marked");
+/// assert!(mark.is_managed_by(&owner));
+/// assert!(!mark.is_managed_by(&Owner::new("groups", "1.0.0", None)?), "another major version");
+/// assert_eq!(canonical(&stamped)?, canonical(&body)?, "marks are not part of the canonical form");
+/// assert_eq!(OwnerMark::of(&body), None);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerMark {
     /// The integration. An object without it is unmarked, whatever other annotations it has.

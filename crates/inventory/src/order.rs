@@ -32,11 +32,11 @@ impl ApplyPhase {
     /// The phase of a kind in a group; the core group is empty.
     ///
     /// ```
-    /// use qontract_inventory::{Stage, Turn};
-    /// let (secret, deployment) = (Stage::of("Secret", ""), Stage::of("Deployment", "apps"));
+    /// use qontract_inventory::{ApplyOrder, ApplyPhase};
+    /// let (secret, deployment) = (ApplyPhase::of("Secret", ""), ApplyPhase::of("Deployment", "apps"));
     /// assert!(secret < deployment);
-    /// assert!(Turn::removing(deployment) < Turn::removing(secret));
-    /// assert!(Turn::Write(deployment) < Turn::removing(deployment));
+    /// assert!(ApplyOrder::removal(deployment) < ApplyOrder::removal(secret));
+    /// assert!(ApplyOrder::Write(deployment) < ApplyOrder::removal(deployment));
     /// ```
     pub fn of(kind: &str, group: &str) -> Self {
         match (group, kind) {

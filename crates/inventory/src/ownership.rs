@@ -5,6 +5,29 @@ use std::collections::BTreeSet;
 use crate::mark::{Owner, OwnerMark};
 
 /// The existing callers of an integration.
+///
+/// An object of another caller is taken over once that caller no longer exists in the data:
+///
+/// ```
+/// use qontract_inventory::{Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict};
+/// use qontract_inventory::{decide, to_write};
+/// # use serde_json::json;
+/// # let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
+/// let owner = |caller: &str| Owner::new("deploy", "0.1.0", Some(caller.to_owned()));
+/// let desired = DesiredBody::new(body)?;
+/// let live = LiveBody::new(to_write(&desired, None, &owner("old")?, "2026-01-01T12:00:00"));
+/// # let moved_from = Default::default();
+/// let intent =
+///     ObjectIntent::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
+///
+/// let us = owner("shop")?;
+/// let verdict = |callers: Callers| decide(&us, &callers, intent, Some(&live));
+/// let both = ["old", "shop"].map(str::to_owned).into();
+/// assert!(matches!(verdict(Callers::Whole(both)), Verdict::Refuse(_)));
+/// assert!(matches!(verdict(Callers::Unknown), Verdict::Refuse(_)));
+/// assert!(matches!(verdict(Callers::Whole(["shop".to_owned()].into())), Verdict::TakeOver { .. }));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callers {
     /// Only a part of the data was read: it is unknown whether a caller still exists.

@@ -11,8 +11,8 @@ pub const NO_TAKE_OVER: &str = "no-take-over";
 /// Metadata of an integration whose shards are namespaces. It declares each namespace independently of the
 /// others in its list.
 pub fn namespace_integration<Q: Operation>(name: &str, description: &str) -> IntegrationMeta {
-    let about = cluster_integration::<Q>(name, description).selects("namespace-name", "namespace");
-    about.independent_list("namespaces_v1", &["name"])
+    let meta = cluster_integration::<Q>(name, description).selects("namespace-name", "namespace");
+    meta.independent_list("namespaces_v1", &["name"])
 }
 
 /// Metadata of an integration whose shards are clusters.
@@ -22,11 +22,10 @@ pub fn cluster_integration<Q: Operation>(name: &str, description: &str) -> Integ
 
 /// Adds the flags that select clusters and that control how they are reached.
 #[must_use]
-pub fn with_cluster_flags(about: IntegrationMeta) -> IntegrationMeta {
+pub fn with_cluster_flags(meta: IntegrationMeta) -> IntegrationMeta {
     let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
     let no_jump_host = "jump hosts are not supported: a cluster behind one is reported as unreachable";
-    about
-        .selects("cluster-name", "cluster")
+    meta.selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
         .switches(
             internal("internal", "Only clusters that the data marks as internal", true),
@@ -49,8 +48,8 @@ pub fn with_cluster_flags(about: IntegrationMeta) -> IntegrationMeta {
 
 /// Adds the flags that control the handling of unmarked objects.
 #[must_use]
-pub fn with_take_over_flags(about: IntegrationMeta) -> IntegrationMeta {
-    about.switches(
+pub fn with_take_over_flags(meta: IntegrationMeta) -> IntegrationMeta {
+    meta.switches(
         Switch {
             name: "take-over",
             help: "Remove other objects of the kind, also those without a mark; this is the default",

@@ -33,7 +33,7 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     type State: ObjectState;
 
     /// Its name, queries, flags and promises.
-    fn about(&self) -> IntegrationMeta;
+    fn meta(&self) -> IntegrationMeta;
 
     /// Declares the shards and their states from the data.
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<Self::State>, Fault>;
@@ -98,9 +98,61 @@ pub struct ResolveContext<'r> {
 }
 
 /// An [`ObjectIntegration`] bound to clusters: the form that the runner executes.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use qontract_access::Mode;
+/// # use qontract_client_kubernetes::Sandbox;
+/// # use qontract_objects::templates::ExternalLookups;
+/// # use qontract_objects::{Cluster, Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
+/// # use qontract_runtime::state::Shard;
+/// # use qontract_runtime::*;
+/// # use serde_json::json;
+/// struct Settings;
+/// impl ObjectIntegration for Settings {
+///     type State = DeclaredObjects;
+///     fn meta(&self) -> IntegrationMeta {
+///         IntegrationMeta::new("settings", "Creates a ConfigMap in each namespace")
+///     }
+///     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+///         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}});
+///         let server = "https://c1.example.com".to_owned();
+///         let cluster = Cluster { name: "c1".to_owned(), server, token: None };
+///         let key = ShardKey::new([("cluster", "c1"), ("namespace", "shop")]);
+///         let mut declared = Declared::new(());
+///         declared.add(key, Shard::new(cluster, DeclaredObjects::of("ConfigMap", vec![body]), None));
+///         Ok(declared)
+///     }
+/// }
+///
+/// # let scratch = qontract_testkit::Scratch::new();
+/// # scratch.write("clusters/c1/_cluster/Namespace/shop.yaml", "{}");
+/// # let secrets = qontract_client_secrets::ConfigSecrets::new(toml::Table::new());
+/// # let lookups = Arc::new(ExternalLookups::secrets(Arc::new(secrets)));
+/// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": {},
+/// #     "graphql": [{"name": "Query", "fields": [{"name": "none", "type": "string"}]}]}"#;
+/// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+/// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+/// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+/// # let request = || {
+/// #     let (today, protected) = (jiff::civil::date(2026, 1, 1), guard::ProtectedKinds::default());
+/// #     let request = RunRequest::new("run", Mode::Real, Arc::clone(&bundle), today, protected);
+/// #     RunRequest { validate_schemas: false, ..request }
+/// # };
+/// let kubernetes = Arc::new(Sandbox::new(scratch.path()));
+/// let settings = Integration::staged(ManagedObjects::new(Settings, kubernetes, lookups));
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// for changes in [1, 0] {
+///     let outcome = run(&settings, &request()).await;
+///     assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, changes));
+/// }
+/// # });
+/// assert!(scratch.path().join("clusters/c1/shop/ConfigMap/settings.yaml").is_file());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub struct ManagedObjects<I> {
     integration: I,
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
     owner: Arc<Owner>,
     reconciler: ObjectReconciler,
     lookups: Arc<ExternalLookups>,
@@ -109,10 +161,10 @@ pub struct ManagedObjects<I> {
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and look-ups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
-        let about = integration.about();
-        let first = || Owner::new(&*about.name, FIRST_VERSION, None).expect("a version");
-        let owner = Arc::new(Owner::of(&about.name, None).unwrap_or_else(first));
-        Self { integration, about, owner, reconciler: ObjectReconciler::new(kubernetes), lookups }
+        let meta = integration.meta();
+        let first = || Owner::new(&*meta.name, FIRST_VERSION, None).expect("a version");
+        let owner = Arc::new(Owner::of(&meta.name, None).unwrap_or_else(first));
+        Self { integration, meta, owner, reconciler: ObjectReconciler::new(kubernetes), lookups }
     }
 
     fn scope(&self, shard: ObjectShardView<'_, I::State>) -> Arc<ManagedScope> {
@@ -137,7 +189,7 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     type Action = ObjectAction;
 
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredStateOf<Self>, Fault> {

@@ -11,6 +11,23 @@ use crate::declared::DeclaredObjects;
 use crate::namespaces::WithProvenance;
 
 /// A set of objects for a shard, keyed by kind and name.
+///
+/// ```
+/// use qontract_objects::ObjectSet;
+/// use serde_json::json;
+///
+/// let mut objects = ObjectSet::of("ConfigMap");
+/// let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}});
+/// objects.add(body.clone(), None)?;
+/// objects.add(body, None)?;
+/// let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {}});
+/// let fault = objects.add(other, None).unwrap_err();
+/// assert_eq!(fault.text, "ConfigMap `settings` is declared twice with different content");
+///
+/// let (declared, _places) = objects.finish();
+/// assert_eq!((declared.objects.len(), declared.adopts_unmarked), (1, false));
+/// # Ok::<_, qontract_runtime::Fault>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ObjectSet {
     declared: DeclaredObjects,

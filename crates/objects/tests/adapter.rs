@@ -25,7 +25,7 @@ struct Probe(Arc<Mutex<String>>);
 impl ObjectIntegration for Probe {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         IntegrationMeta::new("test-objects", "Records its callers")
     }
 
@@ -54,7 +54,9 @@ fn a_declaration_passes_three_frames() {
     integration.declare(&data, &Options::default()).unwrap();
     let backtrace = probe.0.lock().unwrap();
     let frames = frames(&backtrace);
-    let runner = frames.iter().position(|name| name.contains("Room") && name.ends_with("::declare"));
+    let runner = frames
+        .iter()
+        .position(|name| name.contains("integration::Integration") && name.ends_with("::declare"));
     let between = &frames[..runner.unwrap_or_else(|| panic!("{backtrace}"))];
     assert!(between.len() <= 3 && between[0].contains("ManagedObjects"), "{between:#?}");
 }
@@ -68,8 +70,8 @@ impl ResourceProviders for Files {
 
 #[test]
 fn a_query_is_sent_with_every_fragment_that_it_needs_once() {
-    let about = NamespaceResources::<Files>::default().about();
-    let text = &about.queries[0].text;
+    let meta = NamespaceResources::<Files>::default().meta();
+    let text = &meta.queries[0].text;
     let names = ["DataRepository", "DisableClusterAutomations", "TemplateCluster", "VaultSecretRef"];
     for name in names {
         assert_eq!(text.matches(&format!("fragment {name} on ")).count(), 1, "{name} in {text}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qontract_config::Config;
-use qontract_daemon::registry::{IntegrationEntry, Registry};
+use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
@@ -13,23 +13,21 @@ use qontract_runtime::process::Process;
 use qontract_runtime::{Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
-pub const ALL: &[IntegrationEntry] = &[
-    IntegrationEntry::objects::<
-        qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings,
-    >(),
-    IntegrationEntry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
-    IntegrationEntry::new(openshift_namespace_labels::about, namespace_labels),
-    IntegrationEntry::objects::<qontract_integration_openshift_namespaces::OpenshiftNamespaces>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_network_policies::OpenshiftNetworkPolicies>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_prometheus_rules::OpenshiftPrometheusRules>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_resourcequotas::OpenshiftResourcequotas>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_resources::OpenshiftResources>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_rolebindings::OpenshiftRolebindings>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_routes::OpenshiftRoutes>(),
-    IntegrationEntry::objects::<qontract_integration_openshift_vault_secrets::OpenshiftVaultSecrets>(),
-    IntegrationEntry::new(prometheus_rules_tester::about, rules_tester),
-    IntegrationEntry::function::<qontract_integration_query_validator::QueryValidator>(),
-    IntegrationEntry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings>(),
+    Entry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
+    Entry::new(openshift_namespace_labels::meta, namespace_labels),
+    Entry::objects::<qontract_integration_openshift_namespaces::OpenshiftNamespaces>(),
+    Entry::objects::<qontract_integration_openshift_network_policies::OpenshiftNetworkPolicies>(),
+    Entry::objects::<qontract_integration_openshift_prometheus_rules::OpenshiftPrometheusRules>(),
+    Entry::objects::<qontract_integration_openshift_resourcequotas::OpenshiftResourcequotas>(),
+    Entry::objects::<qontract_integration_openshift_resources::OpenshiftResources>(),
+    Entry::objects::<qontract_integration_openshift_rolebindings::OpenshiftRolebindings>(),
+    Entry::objects::<qontract_integration_openshift_routes::OpenshiftRoutes>(),
+    Entry::objects::<qontract_integration_openshift_vault_secrets::OpenshiftVaultSecrets>(),
+    Entry::new(prometheus_rules_tester::meta, rules_tester),
+    Entry::function::<qontract_integration_query_validator::QueryValidator>(),
+    Entry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
 ];
 
 /// The registry of this binary.
@@ -48,22 +46,22 @@ fn rules_tester(targets: &Targets) -> anyhow::Result<Integration> {
 
 /// The metadata of all integrations of a command line: those of the binary, and the process integrations of
 /// its configuration.
-pub fn abouts(arguments: &[OsString]) -> Vec<IntegrationMeta> {
+pub fn metas(arguments: &[OsString]) -> Vec<IntegrationMeta> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     // The command itself reports errors of the configuration.
     let config = read_config(&words).unwrap_or_default();
-    let mut abouts: Vec<IntegrationMeta> = ALL.iter().map(|entry| (entry.about)()).collect();
+    let mut metas: Vec<IntegrationMeta> = ALL.iter().map(|entry| (entry.meta)()).collect();
     for (name, registered) in &config.integrations {
-        abouts.retain(|about| about.name != *name);
+        metas.retain(|meta| meta.name != *name);
         let process = words.contains(&name.as_str()).then(|| Process::describe(name, registered.program()));
-        abouts.push(match process {
+        metas.push(match process {
             Some(Ok(process)) => Integration::process(process).meta().clone(),
             // Not needed, or an error that is reported when the integration is created.
             _ => IntegrationMeta::new(name.clone(), "A process integration"),
         });
     }
-    abouts.sort_by(|a, b| a.name.cmp(&b.name));
-    abouts
+    metas.sort_by(|a, b| a.name.cmp(&b.name));
+    metas
 }
 
 /// The configuration that a command line names.

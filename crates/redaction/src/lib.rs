@@ -70,6 +70,15 @@ impl Redactor {
     }
 
     /// Drops every form that occurs in these texts, which are public.
+    ///
+    /// ```
+    /// use qontract_redaction::Redactor;
+    ///
+    /// // A value that the data itself contains stays readable.
+    /// let redactor = Redactor::new(["eu-west-1a", "correct horse"]).except(["region: eu-west-1a"]);
+    /// assert!(!redactor.finds("moved to eu-west-1a"));
+    /// assert!(redactor.finds("password: correct horse"));
+    /// ```
     #[must_use]
     pub fn except<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Self {
         for text in texts {
@@ -117,6 +126,14 @@ impl Redactor {
 
     /// Redacts a text of several lines, each of which is a separate field. If part of a multi-line secret is
     /// found, the whole text is redacted: its other lines may be too short to be recognised.
+    ///
+    /// ```
+    /// use qontract_redaction::Redactor;
+    ///
+    /// let redactor = Redactor::new(["correct horse", "the first of two lines of one secret\nend"]);
+    /// assert_eq!(redactor.lines("user: ann\npassword: correct horse"), "user: ann\n[redacted]");
+    /// assert_eq!(redactor.lines("key: |\n  the first of two lines of one secret\n  end"), "[redacted]");
+    /// ```
     pub fn lines<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let (mut is_found, mut is_multi_line) = (false, false);
         self.search(text, &mut |form| {

@@ -109,19 +109,19 @@ pub fn affected(integration: &Integration, pair: &BundlePair, options: &Options)
 }
 
 fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Result<AffectedVerdict, Fault> {
-    let about = integration.meta();
-    let own = causes::own_definition(pair, &about.name)?;
+    let meta = integration.meta();
+    let own = causes::own_definition(pair, &meta.name)?;
     let sides = EnginePair::of(pair);
-    let found = sides.as_ref().and_then(|sides| causes::footprint(sides, about));
-    if own.is_empty() && about.ad_hoc_reads != AdHocReads::Anytime {
+    let found = sides.as_ref().and_then(|sides| causes::footprint(sides, meta));
+    if own.is_empty() && meta.ad_hoc_reads != AdHocReads::Anytime {
         let is_out_of_sight = found.as_ref().is_some_and(Vec::is_empty);
-        if is_out_of_sight && about.ad_hoc_reads == AdHocReads::Never {
+        if is_out_of_sight && meta.ad_hoc_reads == AdHocReads::Never {
             return Ok(AffectedVerdict::Unaffected(Rule::Footprint));
         }
-        let parts = sides.as_ref().and_then(|sides| PartialComparison::find(about, sides));
+        let parts = sides.as_ref().and_then(|sides| PartialComparison::find(meta, sides));
         if match &parts {
             Some(parts) => parts.is_empty(),
-            None => about.ad_hoc_reads == AdHocReads::Never && same_answers(integration, pair)?,
+            None => meta.ad_hoc_reads == AdHocReads::Never && same_answers(integration, pair)?,
         } {
             return Ok(AffectedVerdict::Unaffected(if is_out_of_sight {
                 Rule::Footprint
@@ -151,7 +151,7 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     };
     let comparison = base.compare(&*head);
     // A change of its permissions affects all shards; so does a change of data that it reads after `declare`.
-    let looks_up = about.ad_hoc_reads == AdHocReads::Anytime
+    let looks_up = meta.ad_hoc_reads == AdHocReads::Anytime
         && matches!(integration.form(), IntegrationForm::Staged(_))
         && pair.base.sha() != pair.head.sha();
     let all = looks_up || !own.is_empty() || comparison.common;
@@ -184,7 +184,9 @@ fn explain(
     comparison: Option<&Comparison>,
 ) -> Vec<Cause> {
     let relevant = |causes: Vec<Cause>| match comparison {
-        Some(comparison) => causes::relevant(causes, comparison),
+        Some(comparison) => causes::relevant(causes, comparison, &|place, cause| {
+            sides.is_some_and(|sides| causes::names_file(sides, place, cause))
+        }),
         None => causes,
     };
     let Some(sides) = sides else { return relevant(causes) };

@@ -42,6 +42,23 @@ pub enum DesiredState<T> {
 }
 
 /// The result of reading one scope.
+///
+/// ```
+/// use qontract_runtime::{CurrentState, Fault, Observed, Scope};
+///
+/// let mut current = CurrentState::<String>::new();
+/// for (team, read) in [("core", Ok(vec!["dev".to_owned()])), ("ops", Err("timed out"))] {
+///     let observed = match read {
+///         Ok(groups) => Observed::Known(groups),
+///         Err(why) => Observed::Unknown(Fault::remote(format!("cannot list groups: {why}"))),
+///     };
+///     current.insert(Scope::new([("team", team)]), observed);
+/// }
+///
+/// // A plan contains no steps for scopes that were not read.
+/// let known = |team| matches!(current[&Scope::new([("team", team)])], Observed::Known(_));
+/// assert_eq!((known("core"), known("ops")), (true, false));
+/// ```
 #[derive(Clone, Debug)]
 pub enum Observed<T> {
     /// All objects in the scope that concern the integration.
@@ -130,6 +147,99 @@ pub type DeclaredStateOf<I> = DeclaredState<
 >;
 
 /// An integration of the staged form.
+///
+/// A complete example: a group for each team in the data. The dry run only plans, the real run applies the
+/// plan, and the plan after that is empty.
+///
+/// ```
+/// # use std::collections::{BTreeMap, BTreeSet};
+/// # use std::sync::Arc;
+/// # use parking_lot::Mutex;
+/// # use qontract_access::Mode;
+/// # use qontract_runtime::guard::ProtectedKinds;
+/// # use qontract_runtime::state::{DeclaredState, Shard};
+/// # use qontract_runtime::*;
+/// # #[derive(serde::Deserialize)]
+/// # struct Teams { teams: Vec<Team> }
+/// # #[derive(serde::Deserialize)]
+/// # struct Team { name: String }
+/// # impl Operation for Teams {
+/// #     const SOURCE: QuerySource = QuerySource::new("Teams", "query Teams { teams { name } }", &[]);
+/// # }
+/// # struct Groups { meta: IntegrationMeta, live: Mutex<BTreeSet<String>> }
+/// type View<'a> = DeclaredShardView<'a, (), (), String>;
+///
+/// impl StagedIntegration for Groups {
+/// #   type Common = ();
+/// #   type Target = ();
+/// #   type State = String;
+/// #   type Desired = ();
+/// #   type Current = String;
+/// #   type Action = String;
+/// #   fn meta(&self) -> &IntegrationMeta { &self.meta }
+///     fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
+///         let mut declared = DeclaredState::new(());
+///         for Team { name } in data.query::<Teams>()?.data.teams {
+///             declared.add(ShardKey::new([("team", &*name)]), Shard::new((), name, None));
+///         }
+///         Ok(declared)
+///     }
+///     async fn resolve(&self, _: &ReadContext, view: View<'_>) -> Result<Vec<DesiredItem<()>>, Fault> {
+///         let (scope, name) = (Scope::new(view.key.parts()), view.shard.state.clone());
+///         let object = ObjectKey { scope, kind: "Group".to_owned(), name };
+///         Ok(vec![DesiredItem { object, place: None, state: DesiredState::Present(()) }])
+///     }
+///     async fn observe(
+///         &self, _: &ReadContext, view: View<'_>, _: &[DesiredItem<()>],
+///     ) -> Result<CurrentState<String>, Fault> {
+///         let live = self.live.lock().iter().cloned().collect();
+///         Ok(BTreeMap::from([(Scope::new(view.key.parts()), Observed::Known(live))]))
+///     }
+///     fn plan(&self, desired: &[DesiredItem<()>], current: &CurrentState<String>) -> Plan<String> {
+///         let mut plan = Plan::default();
+///         for DesiredItem { object, .. } in desired {
+///             let Some(Observed::Known(live)) = current.get(&object.scope) else { continue };
+///             if !live.contains(&object.name) {
+///                 let change = Change::new(ChangeKind::Add, object.clone(), "create group");
+///                 plan.add_step(change, object.name.clone());
+///             }
+///         }
+///         plan
+///     }
+///     async fn apply(&self, _: &WriteContext<'_>, name: &String) -> Result<ApplyResult, Fault> {
+///         self.live.lock().insert(name.clone());
+///         Ok(ApplyResult::Done)
+///     }
+/// }
+///
+/// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+/// #     "graphql": [
+/// #         {"name": "Query", "fields": [
+/// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+/// #         {"name": "Team", "fields": [{"name": "name", "type": "string"}]}],
+/// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core"}}}"#;
+/// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+/// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+/// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+/// # let request = |mode| {
+/// #     let today = jiff::civil::date(2026, 1, 1);
+/// #     let request = RunRequest::new("run", mode, Arc::clone(&bundle), today, ProtectedKinds::default());
+/// #     RunRequest { validate_schemas: false, ..request }
+/// # };
+/// # let meta = IntegrationMeta::new("groups", "Creates a group for each team").query::<Teams>();
+/// let groups = Integration::staged(Groups { meta, live: Mutex::default() });
+/// let planned = async |mode| {
+///     let outcome = run(&groups, &request(mode)).await;
+///     let changes = outcome.shards.values().flat_map(|shard| &shard.changes);
+///     changes.map(ToString::to_string).collect::<Vec<_>>()
+/// };
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// assert_eq!(planned(Mode::DryRun).await, ["+ create group `core` (team=core)"]);
+/// assert_eq!(planned(Mode::Real).await, ["+ create group `core` (team=core)"]);
+/// assert_eq!(planned(Mode::Real).await, [""; 0]);
+/// # });
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub trait StagedIntegration: Send + Sync + 'static {
     /// The state that all shards share.
     type Common: Serialize + Send + Sync + 'static;

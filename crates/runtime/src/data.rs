@@ -154,6 +154,40 @@ pub struct QueryLog {
 }
 
 /// The data of one bundle, for one integration in one run.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use qontract_runtime::{BundleReader, LoadedBundle};
+/// use qontract_runtime::{Data, IntegrationMeta, Operation, QueryPolicy, QuerySource, SourceLocation};
+///
+/// // `cargo xtask generate` generates such types from `query.graphql`.
+/// #[derive(serde::Deserialize)]
+/// struct Teams { teams: Vec<Team> }
+/// #[derive(serde::Deserialize)]
+/// struct Team { name: String }
+/// impl Operation for Teams {
+///     const SOURCE: QuerySource = QuerySource::new("Teams", "query Teams { teams { name } }", &[]);
+/// }
+///
+/// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+/// #     "graphql": [
+/// #         {"name": "Query", "fields": [
+/// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+/// #         {"name": "Team", "fields": [{"name": "name", "type": "string"}]}],
+/// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core"}}}"#;
+/// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+/// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+/// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+/// let meta = IntegrationMeta::new("groups", "Creates a group for each team").query::<Teams>();
+/// let data = Data::new(bundle, QueryPolicy::of(&meta));
+/// let answer = data.query::<Teams>()?;
+/// assert_eq!(answer.data.teams[0].name, "core");
+/// assert_eq!(answer.places.of("/teams/0"), Some(SourceLocation::datafile("/core.yml", "")));
+///
+/// let error = data.query_ad_hoc("{ teams { name } }", None).unwrap_err();
+/// assert_eq!(error.to_string(), "the query `{ teams { name } }` is not declared");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Data {
     source: Arc<dyn BundleReader>,
@@ -176,10 +210,10 @@ pub struct QueryPolicy {
 
 impl QueryPolicy {
     /// The policy of an integration, without an allow-list of schemas.
-    pub fn of(about: &IntegrationMeta) -> Self {
+    pub fn of(meta: &IntegrationMeta) -> Self {
         Self {
-            queries: about.queries.clone(),
-            allow_ad_hoc: about.ad_hoc_reads != AdHocReads::Never,
+            queries: meta.queries.clone(),
+            allow_ad_hoc: meta.ad_hoc_reads != AdHocReads::Never,
             allowed_schemas: None,
         }
     }

@@ -21,6 +21,19 @@ pub enum Responsible {
 }
 
 /// A failure, with the party that has to act.
+///
+/// ```
+/// use qontract_runtime::{Fault, Responsible, SourceLocation};
+///
+/// let fault = Fault::author("the name `Shop` is not lowercase")
+///     .hint("write `shop`")
+///     .at(SourceLocation::datafile("/apps/shop.yml", "/name"));
+/// assert_eq!((fault.whose, fault.is_transient()), (Responsible::Author, false));
+///
+/// let fault = Fault::remote("timed out").while_doing("list groups");
+/// assert_eq!(fault.to_string(), "list groups: timed out");
+/// assert!(fault.is_transient(), "a retry may succeed");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{text}")]
 pub struct Fault {

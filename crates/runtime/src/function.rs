@@ -26,6 +26,68 @@ use crate::state::DeclaredState;
 pub type FunctionState = DeclaredState<serde_json::Value, (), serde_json::Value>;
 
 /// An integration of the function form.
+///
+/// An example that reports every team whose name is not lowercase:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use qontract_access::Mode;
+/// # use qontract_runtime::guard::ProtectedKinds;
+/// # use qontract_runtime::state::{DeclaredState, Shard};
+/// # use qontract_runtime::*;
+/// # #[derive(serde::Deserialize)]
+/// # struct Teams { teams: Vec<Team> }
+/// # #[derive(serde::Deserialize)]
+/// # struct Team { name: String }
+/// # impl Operation for Teams {
+/// #     const SOURCE: QuerySource = QuerySource::new("Teams", "query Teams { teams { name } }", &[]);
+/// # }
+/// # struct Names { meta: IntegrationMeta }
+/// impl Function for Names {
+/// #   fn meta(&self) -> &IntegrationMeta { &self.meta }
+///     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
+///         let mut declared = DeclaredState::new(serde_json::Value::Null);
+///         for Team { name } in data.query::<Teams>()?.data.teams {
+///             declared.add(ShardKey::new([("team", &*name)]), Shard::new((), name.into(), None));
+///         }
+///         Ok(Some(declared))
+///     }
+///     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
+///         let answer = cx.data.query::<Teams>()?;
+///         for (index, Team { name }) in answer.data.teams.iter().enumerate() {
+///             if *name != name.to_lowercase() {
+///                 let place = answer.places.of(&format!("/teams/{index}"));
+///                 cx.report_fault(Fault::author(format!("the name `{name}` is not lowercase")).at(place));
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+/// #     "graphql": [
+/// #         {"name": "Query", "fields": [
+/// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+/// #         {"name": "Team", "fields": [{"name": "name", "type": "string"}]}],
+/// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "Core"}}}"#;
+/// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+/// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+/// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+/// # let request = |mode| {
+/// #     let today = jiff::civil::date(2026, 1, 1);
+/// #     let request = RunRequest::new("run", mode, Arc::clone(&bundle), today, ProtectedKinds::default());
+/// #     RunRequest { validate_schemas: false, ..request }
+/// # };
+/// # let meta = IntegrationMeta::new("names", "Checks the names of teams").query::<Teams>();
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let outcome = run(&Integration::function(Names { meta }), &request(Mode::DryRun)).await;
+/// let fault = outcome.all_faults().next().expect("the name is `Core`");
+/// assert_eq!(fault.text, "the name `Core` is not lowercase");
+/// assert_eq!(fault.places, [SourceLocation::datafile("/core.yml", "")]);
+/// assert_eq!(outcome.ended, RunEnd::Failed);
+/// # });
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub trait Function: Send + Sync + 'static {
     /// The integration's metadata.
     fn meta(&self) -> &IntegrationMeta;
@@ -105,6 +167,52 @@ impl<'r> FunctionContext<'r> {
     }
 
     /// Applies a change: always recorded, executed only in a real run, and only if no guard holds it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use futures_util::FutureExt as _;
+    /// # use parking_lot::Mutex;
+    /// # use qontract_access::Mode;
+    /// # use qontract_runtime::guard::ProtectedKinds;
+    /// # use qontract_runtime::*;
+    /// # struct Announce { meta: IntegrationMeta, sent: Arc<Mutex<Vec<&'static str>>> }
+    /// impl Function for Announce {
+    /// #   fn meta(&self) -> &IntegrationMeta { &self.meta }
+    /// #   fn state(&self, _: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> { Ok(None) }
+    ///     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
+    ///         let (scope, kind, name) = (Scope::default(), "Message".to_owned(), "weekly".to_owned());
+    ///         let change = Change::new(ChangeKind::Add, ObjectKey { scope, kind, name }, "send message");
+    ///         let sent = Arc::clone(&self.sent);
+    ///         let effect = async move { sent.lock().push("weekly"); Ok(()) };
+    ///         cx.apply(change, |_write| effect.boxed()).await
+    ///     }
+    /// }
+    ///
+    /// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+    /// #     "graphql": [
+    /// #         {"name": "Query", "fields": [
+    /// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+    /// #         {"name": "Team", "fields": [{"name": "name", "type": "string"}]}],
+    /// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core"}}}"#;
+    /// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+    /// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+    /// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+    /// # let request = |mode| {
+    /// #     let today = jiff::civil::date(2026, 1, 1);
+    /// #     let request = RunRequest::new("run", mode, Arc::clone(&bundle), today, ProtectedKinds::default());
+    /// #     RunRequest { validate_schemas: false, ..request }
+    /// # };
+    /// # let (meta, sent) = (IntegrationMeta::new("announce", "Sends a message"), Arc::default());
+    /// let announce = Integration::function(Announce { meta, sent: Arc::clone(&sent) });
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// for (mode, expect) in [(Mode::DryRun, StepResult::Planned), (Mode::Real, StepResult::Done)] {
+    ///     let outcome = run(&announce, &request(mode)).await;
+    ///     assert_eq!(outcome.shards[&ShardKey::default()].changes[0].result, expect);
+    /// }
+    /// assert_eq!(*sent.lock(), ["weekly"], "only the real run has an effect");
+    /// # });
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn apply<F>(&self, change: Change, effect: F) -> Result<(), Fault>
     where
         F: for<'w> FnOnce(&'w WriteContext<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,

@@ -77,6 +77,37 @@ pub type Verdicts = Vec<Option<Refusal>>;
 const MIN_PROTECTED_SCOPE: usize = 2;
 
 /// Judges the removals of one run.
+///
+/// ```
+/// use qontract_runtime::guard::{Approvals, Budget, Budgets, LedgerState, Proposal};
+/// use qontract_runtime::guard::{ProtectedKinds, RemovalGuard, ShardFacts};
+/// # use qontract_runtime::{Change, ChangeKind, ObjectKey, Scope, ShardKey};
+/// let guard = RemovalGuard {
+///     integration: "groups".to_owned(),
+///     protected: ProtectedKinds::new(["Namespace"]),
+///     budgets: Budgets { shard: Budget { count: 1, percent: 0 }, ..Budgets::default() },
+///     approvals: Approvals::default(),
+///     other_shards: Vec::new(),
+///     now: jiff::Timestamp::UNIX_EPOCH,
+/// };
+/// let (key, scope) = (ShardKey::default(), Scope::new([("cluster", "c1")]));
+/// let facts = ShardFacts { counts: [(scope.clone(), 40)].into(), ..ShardFacts::default() };
+/// let held = |kinds: &[&str]| {
+/// #   let removal = |kind: &&str| {
+/// #       let (kind, name) = ((*kind).to_owned(), (*kind).to_lowercase());
+/// #       Change::new(ChangeKind::Remove, ObjectKey { scope: scope.clone(), kind, name }, "remove")
+/// #   };
+/// #   let removals: Vec<Change> = kinds.iter().map(removal).collect();
+///     let steps: Vec<&[Change]> = removals.chunks(1).collect();
+///     let proposal = Proposal { key: &key, facts: &facts, groups: vec![1; steps.len()], steps };
+///     let verdicts = guard.judge(&[proposal], Ok(&LedgerState::default())).remove(0);
+///     verdicts.into_iter().flatten().map(|refusal| refusal.why()).collect::<Vec<_>>()
+/// };
+/// assert_eq!(held(&["ConfigMap"]), [""; 0], "the removal is within the budget");
+/// assert_eq!(held(&["Namespace"]), ["removing a Namespace always needs an approval"]);
+/// let why = "2 removals are more than the 1 that a shard may make without approval";
+/// assert_eq!(held(&["ConfigMap", "Secret"]), [why, why]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct RemovalGuard {
     /// The integration.

@@ -31,6 +31,15 @@ impl fmt::Display for Dimensions {
 
 /// The key of a shard: the dimensions by which an integration's work is split. The key without dimensions
 /// stands for all of the work.
+///
+/// ```
+/// use qontract_runtime::ShardKey;
+///
+/// let keys = [ShardKey::new([("cluster", "c2")]), ShardKey::new([("cluster", "c1")]), ShardKey::default()];
+/// let sorted = std::collections::BTreeSet::from(keys);
+/// let texts: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+/// assert_eq!(texts, ["all", "cluster=c1", "cluster=c2"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardKey(Dimensions);
 
@@ -82,6 +91,16 @@ impl Serialize for ShardKey {
 }
 
 /// The objects that one read lists. A failed read affects only its scope.
+///
+/// ```
+/// use qontract_runtime::{ObjectKey, Scope};
+///
+/// let scope = Scope::new([("cluster", "c1"), ("kind", "ConfigMap")]);
+/// assert_eq!((scope.get("cluster"), scope.get("namespace")), (Some("c1"), None));
+///
+/// let object = ObjectKey { scope, kind: "ConfigMap".to_owned(), name: "settings".to_owned() };
+/// assert_eq!(object.to_string(), "ConfigMap `settings` (cluster=c1, kind=ConfigMap)");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Dimensions);
 

@@ -83,6 +83,17 @@ pub struct Switch {
 }
 
 /// The metadata of an integration.
+///
+/// ```
+/// use qontract_runtime::{AdHocReads, IntegrationMeta, MAX_ROUNDS};
+///
+/// let meta = IntegrationMeta::new("groups", "Creates a group for each team")
+///     .selects("cluster-name", "cluster")
+///     .rounds(99)
+///     .reads_ad_hoc_during_declare();
+/// assert_eq!((meta.flags[0].name, meta.rounds), ("cluster-name", MAX_ROUNDS));
+/// assert_eq!(meta.ad_hoc_reads, AdHocReads::DuringDeclare);
+/// ```
 #[derive(Clone, Debug)]
 pub struct IntegrationMeta {
     /// Its name in the data, on the command line and in metrics.

@@ -32,6 +32,22 @@ impl fmt::Display for UnmatchedSelector {
 }
 
 /// Values of an integration's flags, by name.
+///
+/// ```
+/// use qontract_runtime::{IntegrationMeta, Options, ShardKey};
+///
+/// let meta = IntegrationMeta::new("groups", "Manages groups").selects("cluster-name", "cluster");
+/// let keys = ["prod", "stage"].map(|name| ShardKey::new([("cluster", name)]));
+///
+/// let mut options = Options::default();
+/// options.add("cluster-name", "stage");
+/// assert_eq!(keys.each_ref().map(|key| options.select(&meta.flags, key)), [false, true]);
+///
+/// options.add("cluster-name", "prd");
+/// let unmatched = options.unmatched(&meta.flags, &keys.each_ref());
+/// let expect = "`--cluster-name prd` matches nothing in the data; did you mean `prod`?";
+/// assert_eq!(unmatched[0].to_string(), expect);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(BTreeMap<String, Vec<String>>);
 
@@ -139,7 +155,7 @@ mod tests {
     use crate::meta::{FlagKind, IntegrationMeta, Switch};
 
     fn check(given: &[(&str, &str)], expected: &[&str]) {
-        let about = IntegrationMeta::new("x", "")
+        let meta = IntegrationMeta::new("x", "")
             .selects("cluster-name", "cluster")
             .excludes("exclude-cluster", "cluster");
         let mut options = Options::default();
@@ -149,7 +165,7 @@ mod tests {
         let keys = ["prod-01", "prod-01-eu", "stage"].map(|name| ShardKey::new([("cluster", name)]));
         let selected: Vec<&str> = keys
             .iter()
-            .filter(|key| options.select(&about.flags, key))
+            .filter(|key| options.select(&meta.flags, key))
             .filter_map(|key| key.get("cluster"))
             .collect();
         assert_eq!(selected, expected);
@@ -157,7 +173,7 @@ mod tests {
 
     fn with_switches(given: &[(&str, &str)]) -> (IntegrationMeta, Options) {
         let kind = |has| FlagKind::Label { label: "internal", has };
-        let about = IntegrationMeta::new("x", "")
+        let meta = IntegrationMeta::new("x", "")
             .switches(
                 Switch { name: "internal", help: "", kind: kind(true) },
                 Switch { name: "external", help: "", kind: kind(false) },
@@ -168,15 +184,15 @@ mod tests {
         for (flag, value) in given {
             options.add(flag, *value);
         }
-        (about, options)
+        (meta, options)
     }
 
     #[test]
     fn switches_select_by_labels() {
         let check = |given: &[(&str, &str)], internal: bool, external: bool| {
-            let (about, options) = with_switches(given);
+            let (meta, options) = with_switches(given);
             let select =
-                |labels: &[&str]| options.select_labelled(&about.flags, |label| labels.contains(&label));
+                |labels: &[&str]| options.select_labelled(&meta.flags, |label| labels.contains(&label));
             assert_eq!((select(&["internal"]), select(&[])), (internal, external), "{given:?}");
         };
         check(&[], true, true);
@@ -186,33 +202,33 @@ mod tests {
 
     #[test]
     fn the_last_concurrency_wins_and_ignored_switches_are_reported() {
-        let (about, options) = with_switches(&[("thread-pool-size", "3"), ("thread-pool-size", "7")]);
-        assert_eq!(options.concurrency(&about.flags), Some(7));
-        assert_eq!(options.ignored(&about.flags), [""; 0]);
-        let (about, options) = with_switches(&[("use-jump-host", "")]);
-        assert_eq!(options.concurrency(&about.flags), None);
-        assert_eq!(options.ignored(&about.flags), ["`--use-jump-host` has no effect: no jump host is used"]);
+        let (meta, options) = with_switches(&[("thread-pool-size", "3"), ("thread-pool-size", "7")]);
+        assert_eq!(options.concurrency(&meta.flags), Some(7));
+        assert_eq!(options.ignored(&meta.flags), [""; 0]);
+        let (meta, options) = with_switches(&[("use-jump-host", "")]);
+        assert_eq!(options.concurrency(&meta.flags), None);
+        assert_eq!(options.ignored(&meta.flags), ["`--use-jump-host` has no effect: no jump host is used"]);
     }
 
     #[test]
     fn a_mistyped_name_is_reported_with_the_nearest() {
-        let about = IntegrationMeta::new("x", "").selects("cluster-name", "cluster");
+        let meta = IntegrationMeta::new("x", "").selects("cluster-name", "cluster");
         let keys = ["cliffs-stage", "harbor-prod"].map(|name| ShardKey::new([("cluster", name)]));
         let unmatched = |value: &str| {
             let mut options = Options::default();
             options.add("cluster-name", value);
-            let found = options.unmatched(&about.flags, &keys.each_ref());
+            let found = options.unmatched(&meta.flags, &keys.each_ref());
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(unmatched("cliffs-stage"), [""; 0]);
         let expect = "`--cluster-name clifs-stage` matches nothing in the data; did you mean `cliffs-stage`?";
         assert_eq!(unmatched("clifs-stage"), [expect]);
         assert_eq!(unmatched("q"), ["`--cluster-name q` matches nothing in the data"]);
-        let about = about.excludes("exclude-cluster", "cluster");
+        let meta = meta.excludes("exclude-cluster", "cluster");
         let mut options = Options::default();
         options.add("cluster-name", "q");
         options.add("exclude-cluster", "q");
-        let found = options.unmatched(&about.flags, &keys.each_ref());
+        let found = options.unmatched(&meta.flags, &keys.each_ref());
         assert_eq!(found.iter().map(|one| one.excludes).collect::<Vec<_>>(), [false, true]);
     }
 

@@ -101,6 +101,22 @@ impl StepResult {
 }
 
 /// One change of one object: the unit that is shown and guarded.
+///
+/// ```
+/// use qontract_runtime::{Change, ChangeKind, FieldChange, FieldDiff, ObjectKey, Scope};
+///
+/// let scope = Scope::new([("server", "s1")]);
+/// let object = ObjectKey { scope, kind: "Group".to_owned(), name: "dev".to_owned() };
+/// let change = Change::new(ChangeKind::Change, object, "update group").with_diff([FieldDiff {
+///     change: FieldChange::Changed,
+///     path: "limit".to_owned(),
+///     before: Some(5.into()),
+///     after: Some(8.into()),
+/// }]);
+/// assert_eq!(change.to_string(), "~ update group `dev` (server=s1)");
+/// assert_eq!(change.diff[0].to_string(), "~ limit: 5 → 8");
+/// assert!(change.result.is_planned());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// How the object changes.
@@ -133,7 +149,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of `thing`; `what` is the action in words.
+    /// A change of `object`; `what` is the action in words.
     pub fn new(kind: ChangeKind, object: ObjectKey, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -226,6 +242,20 @@ impl Default for PlanStage {
 }
 
 /// Steps that are executed in order. A failed step stops its own group only.
+///
+/// ```
+/// use qontract_runtime::{Change, ChangeKind, ObjectKey, Plan, PlanStage, Scope, Step, StepGroup};
+///
+/// let step = |kind: &str, name: &str, action: &'static str| {
+///     let object = ObjectKey { scope: Scope::default(), kind: kind.to_owned(), name: name.to_owned() };
+///     Step::new(Change::new(ChangeKind::Add, object, format!("create {kind}")), action)
+/// };
+/// // The member is only added if the group was created.
+/// let steps = vec![step("group", "dev", "POST /groups/dev"), step("member", "ann", "POST /members/ann")];
+/// let group = StepGroup { name: "group `dev`".to_owned(), stage: PlanStage::default(), steps };
+/// let plan = Plan { groups: vec![group], ..Plan::default() };
+/// assert_eq!(plan.changes().count(), 2);
+/// ```
 #[derive(Debug)]
 pub struct StepGroup<A> {
     /// The subject of the group, for messages.
@@ -283,6 +313,28 @@ impl Hold {
 }
 
 /// The changes that take a shard from its current to its desired state, as ordered data.
+///
+/// The action of a step is of any type; only the integration interprets it.
+///
+/// ```
+/// use std::cmp::Reverse;
+///
+/// use qontract_runtime::{Change, ChangeKind, ObjectKey, Plan, PlanStage, Scope};
+///
+/// let change = |kind, name: &str, what: &str| {
+///     let (scope, name) = (Scope::new([("server", "s1")]), name.to_owned());
+///     Change::new(kind, ObjectKey { scope, kind: "Group".to_owned(), name }, what)
+/// };
+/// let mut plan = Plan::default();
+/// plan.add_step(change(ChangeKind::Add, "dev", "create group"), "POST /groups/dev");
+/// let removal = change(ChangeKind::Remove, "old", "remove group");
+/// plan.add_step_in(PlanStage::Remove(Reverse(0)), removal, "DELETE /groups/old");
+///
+/// let lines: Vec<String> = plan.changes().map(ToString::to_string).collect();
+/// assert_eq!(lines, ["+ create group `dev` (server=s1)", "- remove group `old` (server=s1)"]);
+/// assert_eq!(plan.groups[1].steps[0].action, "DELETE /groups/old");
+/// assert!(plan.groups[0].stage < plan.groups[1].stage, "removals come last");
+/// ```
 #[derive(Debug)]
 pub struct Plan<A> {
     /// Steps in groups.

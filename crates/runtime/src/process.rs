@@ -186,7 +186,7 @@ fn is_secret_name(name: &str) -> bool {
 
 /// An integration of the process form.
 pub struct Process {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
     supports_sandbox: bool,
     client: Arc<ProgramClient>,
 }
@@ -216,13 +216,13 @@ impl Process {
                 return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
             }
         }
-        let mut about = IntegrationMeta::new(answer.name, answer.about);
-        about.queries = answer
+        let mut meta = IntegrationMeta::new(answer.name, answer.about);
+        meta.queries = answer
             .queries
             .into_iter()
             .map(|query| DeclaredQuery { name: query.name, text: query.text })
             .collect();
-        about.flags = answer
+        meta.flags = answer
             .flags
             .into_iter()
             .map(|flag| Flag {
@@ -233,7 +233,7 @@ impl Process {
                 opposite: None,
             })
             .collect();
-        Ok(Self { about, supports_sandbox: answer.sandbox, client: Arc::new(asking) })
+        Ok(Self { meta, supports_sandbox: answer.sandbox, client: Arc::new(asking) })
     }
 
     /// Whether it supports a sandbox folder.
@@ -244,13 +244,13 @@ impl Process {
 
 impl DynIntegration for Process {
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
         let mut answers = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
-        for query in &self.about.queries {
+        for query in &self.meta.queries {
             let answered = data.query_tree(query)?;
             let value =
                 serde_json::to_value(&answered.data).map_err(|error| Fault::internal(error.to_string()))?;

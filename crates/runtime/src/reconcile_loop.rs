@@ -87,6 +87,32 @@ pub enum LoopExit {
 }
 
 /// The settings of a loop.
+///
+/// ```
+/// use futures_util::{FutureExt as _, future::BoxFuture};
+/// use qontract_runtime::RunEnd;
+/// use qontract_runtime::reconcile_loop::*;
+/// # use std::{sync::Arc, time::Duration};
+///
+/// struct Job;
+/// impl LoopJob for Job {
+///     fn run_once(&self, _: ShutdownSignal) -> BoxFuture<'static, RunEnd> {
+///         async { RunEnd::Ok }.boxed()
+///     }
+/// }
+/// # struct Silent;
+/// # impl LoopObserver for Silent { fn observe(&self, _: LoopEvent) {} }
+/// # let interval = Duration::from_mins(10);
+/// # let schedule = Schedule { interval, initial_backoff: Duration::from_secs(10), jitter: 0.1 };
+/// let (limits, limiter) = (WatchdogLimits::default(), Limiter::new(4));
+/// let settings = Loop { schedule, limits, isolation: Isolation::Task, limiter, once: true };
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let (_sender, data) = tokio::sync::watch::channel(0);
+/// let context = LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &Silent };
+/// assert_eq!(settings.run(Arc::new(Job), context).await, LoopExit::Once(RunEnd::Ok));
+/// # });
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// Decides when the next run is due.

@@ -13,6 +13,23 @@ use qontract_concurrency::OnceMap;
 /// invalidated, and a new round starts with an empty cache.
 ///
 /// Each reader uses its own key type, so that keys of different readers never collide.
+///
+/// ```
+/// # use std::sync::atomic::{AtomicUsize, Ordering};
+/// use qontract_runtime::RoundCache;
+///
+/// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// struct GroupsOf(&'static str);
+///
+/// let (cache, requests) = (RoundCache::default(), AtomicUsize::new(0));
+/// let list = || async { requests.fetch_add(1, Ordering::Relaxed); vec!["dev", "ops"] };
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let one = cache.get_or_read(GroupsOf("s1"), list()).await;
+/// let two = cache.get_or_read(GroupsOf("s1"), list()).await;
+/// assert_eq!((one, requests.load(Ordering::Relaxed)), (two, 1));
+/// # });
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct RoundCache(Arc<Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 

@@ -176,6 +176,44 @@ impl RunRequest {
 }
 
 /// Runs an integration.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use jiff::civil::date;
+/// use qontract_access::Mode;
+/// use qontract_runtime::guard::ProtectedKinds;
+/// use qontract_runtime::{RunEnd, RunRequest, run};
+/// # use qontract_runtime::*;
+/// # struct Nothing { meta: IntegrationMeta }
+/// # impl Function for Nothing {
+/// #     fn meta(&self) -> &IntegrationMeta { &self.meta }
+/// #     fn state(&self, _: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> { Ok(None) }
+/// #     async fn run(&self, _: &FunctionContext<'_>) -> Result<(), Fault> { Ok(()) }
+/// # }
+/// # let json = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+/// #     "graphql": [
+/// #         {"name": "Query", "fields": [
+/// #             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+/// #         {"name": "Team", "fields": [{"name": "name", "type": "string"}]}],
+/// #     "data": {"/core.yml": {"$schema": "/team.yml", "name": "core"}}}"#;
+/// # let bundle = qontract_bundle::load(json, &qontract_bundle::Pool::default())?;
+/// # let engine = qontract_graphql::Engine::new(Arc::new(bundle))?;
+/// # let bundle: Arc<dyn BundleReader> = Arc::new(LoadedBundle::new(Arc::new(engine)));
+/// # let integration = Integration::function(Nothing { meta: IntegrationMeta::new("groups", "Does nothing") });
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let protected = ProtectedKinds::new(["Namespace"]);
+/// let mut request = RunRequest::new("run-1", Mode::DryRun, bundle, date(2026, 1, 1), protected);
+/// let outcome = run(&integration, &request).await;
+/// assert_eq!((outcome.ended, outcome.exit_code()), (RunEnd::NotDefined, 4));
+/// assert_eq!(outcome.faults[0].text, "the data does not define the integration `groups`");
+///
+/// request.validate_schemas = false;
+/// let outcome = run(&integration, &request).await;
+/// assert_eq!((outcome.ended, outcome.exit_code()), (RunEnd::Ok, 0));
+/// assert_eq!(outcome.applied(), 0);
+/// # });
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[expect(clippy::disallowed_methods, reason = "the runner mints, once per run")]
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);

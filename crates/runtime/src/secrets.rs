@@ -42,6 +42,18 @@ impl fmt::Display for SecretLookup {
 }
 
 /// The secrets of one shard in one run. Clones share their state.
+///
+/// ```
+/// use qontract_runtime::{SecretLookup, ShardSecrets};
+///
+/// let secrets = ShardSecrets::only([SecretLookup::all("apps/shop", None)].into());
+/// let token = SecretLookup { field: Some("token".to_owned()), ..SecretLookup::all("apps/shop", None) };
+/// assert!(secrets.check(&token).is_ok());
+///
+/// let fault = secrets.check(&SecretLookup::all("apps/new", None)).unwrap_err();
+/// let expect = "the secret `apps/new` is new in this change and is not read before it is merged";
+/// assert_eq!(fault.text, expect);
+/// ```
 #[derive(Clone, Default)]
 pub struct ShardSecrets {
     /// The secrets that may be read; all by default.

@@ -3,6 +3,19 @@
 use md5::{Digest as _, Md5};
 
 /// Slot `index` of `count`.
+///
+/// ```
+/// use qontract_runtime::ShardKey;
+/// use qontract_runtime::slot::Slot;
+///
+/// let key = ShardKey::new([("cluster", "cluster1"), ("namespace", "ns1")]);
+/// let slots = [Slot::new(0, 2)?, Slot::new(1, 2)?];
+/// assert_eq!(slots.map(|slot| slot.contains(&key.slot_value())), [false, true], "exactly one slot has it");
+/// assert!(Slot::default().contains(&key.slot_value()), "a single process runs all shards");
+/// let error = Slot::new(2, 2).unwrap_err();
+/// assert_eq!(error.to_string(), "slot 2 of 2 does not exist: slots are numbered from 0");
+/// # Ok::<_, qontract_runtime::slot::InvalidSlot>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     index: u32,

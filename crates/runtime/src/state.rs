@@ -48,6 +48,17 @@ impl<T, S> Shard<T, S> {
     }
 
     /// The source location of a part of the state: that of the longest pointer at or above it.
+    ///
+    /// ```
+    /// use qontract_runtime::SourceLocation;
+    /// use qontract_runtime::state::Shard;
+    ///
+    /// let file = SourceLocation::datafile("/apps/shop.yml", "");
+    /// let mut shard = Shard::new((), ["small", "large"], Some(file.clone()));
+    /// shard.places.insert("/1".to_owned(), file.below("/sizes/1"));
+    /// assert_eq!(shard.place("/1/name").map(|place| &*place.pointer), Some("/sizes/1"));
+    /// assert_eq!(shard.place("/0"), Some(&file));
+    /// ```
     pub fn place(&self, pointer: &str) -> Option<&SourceLocation> {
         let mut pointer = pointer;
         loop {
@@ -60,6 +71,21 @@ impl<T, S> Shard<T, S> {
 }
 
 /// Declared state by shard key.
+///
+/// ```
+/// use qontract_runtime::ShardKey;
+/// use qontract_runtime::state::{DeclaredState, Shard};
+///
+/// let mut declared = DeclaredState::new(());
+/// for (app, limit) in [("shop", 5), ("billing", 8), ("shop", 6)] {
+///     let target = format!("https://{app}.example.com");
+///     declared.add(ShardKey::new([("app", app)]), Shard::new(target, limit, None));
+/// }
+/// // The shard with a conflict is reported; the others are processed.
+/// assert_eq!(declared.shards.keys().map(ToString::to_string).collect::<Vec<_>>(), ["app=billing"]);
+/// let fault = &declared.faults[&ShardKey::new([("app", "shop")])][0];
+/// assert_eq!(fault.text, "`app=shop` is declared more than once");
+/// ```
 #[derive(Clone, Debug)]
 pub struct DeclaredState<C, T, S> {
     /// The state that all shards share.

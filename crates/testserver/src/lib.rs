@@ -64,7 +64,7 @@ impl DataServer {
         let settings = Settings {
             token: token.map(Token::new),
             access_log: Some(Arc::new(move |one| {
-                *counts.lock().entry(one.path.to_owned()).or_default() += 1
+                *counts.lock().entry(one.path.to_owned()).or_default() += 1;
             })),
             ..Settings::default()
         };

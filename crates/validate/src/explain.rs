@@ -110,7 +110,7 @@ impl FailureExplainer<'_> {
             }
             BranchMatch::Common(inner) => self.expand_branches(inner, note, reported),
             BranchMatch::MissingOneOf(_) | BranchMatch::Undecided => {
-                reported.push(ReportedFailure { failure, note })
+                reported.push(ReportedFailure { failure, note });
             }
         }
     }

@@ -77,7 +77,7 @@ pub fn visit_schemas<'v>(schema: &'v Value, pointer: &mut String, visit: &mut im
         push_token(pointer, key.as_str());
         match (holds, value) {
             (KeywordKind::Schema | KeywordKind::SchemaOrList, Value::Map(_)) => {
-                visit_schemas(value, pointer, visit)
+                visit_schemas(value, pointer, visit);
             }
             (KeywordKind::List | KeywordKind::SchemaOrList, Value::List(items)) => {
                 for (index, item) in items.iter().enumerate() {

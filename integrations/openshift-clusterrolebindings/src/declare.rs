@@ -1,4 +1,4 @@
-//! Declares the ClusterRoleBindings of clusters.
+//! Declares the `ClusterRoleBindings` of clusters.
 
 use qontract_objects::{Declared, DeclaredObjects, Grant, ObjectSet, ShardBuilder, WithProvenance};
 use qontract_runtime::{Data, Fault, SourceLocations};

@@ -1,4 +1,4 @@
-//! Binds users and bots to ClusterRoles of whole clusters.
+//! Binds users and bots to `ClusterRoles` of whole clusters.
 
 mod declare;
 mod query;
@@ -16,13 +16,13 @@ pub struct OpenshiftClusterrolebindings;
 impl ObjectIntegration for OpenshiftClusterrolebindings {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
-        let about = cluster_integration::<query::ClusterRoleBindings>(
+    fn meta(&self) -> IntegrationMeta {
+        let meta = cluster_integration::<query::ClusterRoleBindings>(
             NAME,
             "Manages ClusterRoleBindings of users and bots",
         );
         // Two clusters conflict if they have the same name or the same server.
-        about.independent_list("clusters_v1", &["name", "serverUrl"]).joined_lists(&["roles_v1"])
+        meta.independent_list("clusters_v1", &["name", "serverUrl"]).joined_lists(&["roles_v1"])
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -1,4 +1,4 @@
-//! Declares the LimitRanges of namespaces.
+//! Declares the `LimitRanges` of namespaces.
 
 use qontract_objects::fragments::ComputeResources;
 use qontract_objects::{Declared, DeclaredObjects, NO_TAKE_OVER, ObjectSet, in_namespaces, without_nulls};

@@ -1,4 +1,4 @@
-//! Manages the LimitRanges of namespaces.
+//! Manages the `LimitRanges` of namespaces.
 
 mod declare;
 mod query;
@@ -18,7 +18,7 @@ pub struct OpenshiftLimitranges;
 impl ObjectIntegration for OpenshiftLimitranges {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         with_take_over_flags(namespace_integration::<query::LimitRanges>(
             NAME,
             "Manages LimitRanges of namespaces",

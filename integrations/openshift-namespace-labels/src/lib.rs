@@ -26,19 +26,19 @@ pub const MANAGER: &str = "qontract-namespace-labels";
 
 /// The integration.
 pub struct OpenshiftNamespaceLabels {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
     kubernetes: Arc<dyn Kubernetes>,
 }
 
 /// Metadata of the integration.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     namespace_integration::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
 impl OpenshiftNamespaceLabels {
     /// Creates the integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { about: about(), kubernetes }
+        Self { meta: meta(), kubernetes }
     }
 }
 
@@ -51,7 +51,7 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
     type Action = LabelAction;
 
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {

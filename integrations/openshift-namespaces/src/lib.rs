@@ -19,7 +19,7 @@ pub struct OpenshiftNamespaces;
 impl ObjectIntegration for OpenshiftNamespaces {
     type State = DeclaredNamespace;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         let description = "Creates namespaces, and deletes those with `delete: true`";
         namespace_integration::<query::Namespaces>(NAME, description).runs_first()
     }

@@ -1,4 +1,4 @@
-//! Declares the NetworkPolicies of namespaces.
+//! Declares the `NetworkPolicies` of namespaces.
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces};
 use qontract_runtime::{Data, Fault};
@@ -17,8 +17,9 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
             let mut all = ObjectSet::of("NetworkPolicy.networking.k8s.io");
-            for source in namespace.network_policies_allow.iter().flatten() {
+            for (index, source) in namespace.network_policies_allow.iter().flatten().enumerate() {
                 let place = answer.places.of(pointer);
+                let place = place.map(|place| place.below(&format!("/networkPoliciesAllow/{index}")));
                 if source.cluster.name != namespace.namespace_target.cluster.name {
                     let (name, cluster) = (&source.name, &source.cluster.name);
                     let why =

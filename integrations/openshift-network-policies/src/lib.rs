@@ -1,4 +1,4 @@
-//! Manages NetworkPolicies that allow traffic between namespaces.
+//! Manages `NetworkPolicies` that allow traffic between namespaces.
 
 mod declare;
 mod query;
@@ -16,7 +16,7 @@ pub struct OpenshiftNetworkPolicies;
 impl ObjectIntegration for OpenshiftNetworkPolicies {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         namespace_integration::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
     }
 

@@ -1,4 +1,4 @@
-//! Manages the PrometheusRules of namespaces.
+//! Manages the `PrometheusRules` of namespaces.
 
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 

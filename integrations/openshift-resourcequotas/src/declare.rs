@@ -1,4 +1,4 @@
-//! Declares the ResourceQuotas of namespaces.
+//! Declares the `ResourceQuotas` of namespaces.
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces, without_nulls};
 use qontract_runtime::{Data, Fault};

@@ -1,4 +1,4 @@
-//! Manages the ResourceQuotas of namespaces.
+//! Manages the `ResourceQuotas` of namespaces.
 
 mod declare;
 mod query;
@@ -18,7 +18,7 @@ pub struct OpenshiftResourcequotas;
 impl ObjectIntegration for OpenshiftResourcequotas {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         with_take_over_flags(namespace_integration::<query::Quotas>(
             NAME,
             "Manages ResourceQuotas of namespaces",

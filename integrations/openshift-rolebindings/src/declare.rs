@@ -1,4 +1,4 @@
-//! Declares the RoleBindings of namespaces.
+//! Declares the `RoleBindings` of namespaces.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ pub struct OpenshiftRolebindings;
 impl ObjectIntegration for OpenshiftRolebindings {
     type State = DeclaredObjects;
 
-    fn about(&self) -> IntegrationMeta {
+    fn meta(&self) -> IntegrationMeta {
         namespace_integration::<query::RoleBindings>(
             NAME,
             "Manages RoleBindings of users and bots in namespaces",

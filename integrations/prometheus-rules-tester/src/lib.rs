@@ -20,12 +20,12 @@ pub const NAME: &str = "prometheus-rules-tester";
 
 /// The integration.
 pub struct PrometheusRulesTester {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
     promtool: Promtool,
 }
 
 /// Metadata of the integration.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     IntegrationMeta::new(NAME, "Checks Prometheus rules and runs their tests")
         .query::<query::Rules>()
         .selects("cluster-name", "cluster")
@@ -37,7 +37,7 @@ pub fn about() -> IntegrationMeta {
 impl PrometheusRulesTester {
     /// Creates the integration with this promtool.
     pub fn new(promtool: Promtool) -> Self {
-        Self { about: about(), promtool }
+        Self { meta: meta(), promtool }
     }
 }
 
@@ -47,7 +47,7 @@ fn key(cluster: &str) -> ShardKey {
 
 impl Function for PrometheusRulesTester {
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     /// All rendered rules and tests, per cluster. Their provenance does not matter.
@@ -70,7 +70,7 @@ impl Function for PrometheusRulesTester {
 
     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         let mut found = rules::rules(cx.data)?;
-        found.rules.retain(|rule| cx.options.select(&self.about.flags, &key(&rule.cluster)));
+        found.rules.retain(|rule| cx.options.select(&self.meta.flags, &key(&rule.cluster)));
         for fault in checks::faults(&self.promtool, cx, &found).await {
             cx.report_fault(fault);
         }

@@ -10,11 +10,11 @@ use qontract_runtime::{
 
 /// The integration.
 pub struct QueryValidator {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
 }
 
 /// Metadata of the integration.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     IntegrationMeta::new("query-validator", "Checks saved GraphQL queries")
         .query::<query::Validations>()
         .reads_ad_hoc()
@@ -22,13 +22,13 @@ pub fn about() -> IntegrationMeta {
 
 impl Default for QueryValidator {
     fn default() -> Self {
-        Self { about: about() }
+        Self { meta: meta() }
     }
 }
 
 impl Function for QueryValidator {
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {

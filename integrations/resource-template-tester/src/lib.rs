@@ -15,11 +15,11 @@ pub const NAME: &str = "resource-template-tester";
 
 /// The integration.
 pub struct ResourceTemplateTester {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
 }
 
 /// Metadata of the integration.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     IntegrationMeta::new(NAME, "Compares rendered templates with their expected results")
         .query::<query::TemplateTests>()
         .reads_ad_hoc()
@@ -27,13 +27,13 @@ pub fn about() -> IntegrationMeta {
 
 impl Default for ResourceTemplateTester {
     fn default() -> Self {
-        Self { about: about() }
+        Self { meta: meta() }
     }
 }
 
 impl Function for ResourceTemplateTester {
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     /// The expectation and the results, per test.

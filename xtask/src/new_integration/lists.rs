@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 pub type Edit = fn(&str, &IntegrationName, TemplateForm) -> Result<String>;
 
 /// The first line of the list of integrations.
-const LIST_START: &str = "pub const ALL: &[IntegrationEntry] = &[\n";
+const LIST_START: &str = "pub const ALL: &[Entry] = &[\n";
 
 /// The files that list every integration, with their edits.
 pub const EDITS: [(&str, Edit); 3] = [
@@ -46,7 +46,7 @@ fn add_entry(text: &str, name: &IntegrationName, form: TemplateForm) -> Result<S
             TemplateForm::Staged => "staged",
             TemplateForm::Function => "function",
         };
-        let line = format!("    IntegrationEntry::{form}::<qontract_integration_{module}::{type_name}>(),");
+        let line = format!("    Entry::{form}::<qontract_integration_{module}::{type_name}>(),");
         lines.push((module, line));
     }
     // Sorted by integration name: with hyphens, not underscores.
@@ -55,10 +55,10 @@ fn add_entry(text: &str, name: &IntegrationName, form: TemplateForm) -> Result<S
     Ok(format!("{before}{LIST_START}{list}];{after}"))
 }
 
-/// The module named in a line of the list: `IntegrationEntry::function::<qontract_integration_MODULE::TYPE>(),` or
-/// `IntegrationEntry::new(MODULE::about, …),`.
+/// The module named in a line of the list: `Entry::function::<qontract_integration_MODULE::TYPE>(),` or
+/// `Entry::new(MODULE::about, …),`.
 fn entry_module(line: &str) -> Option<String> {
-    let entry = line.strip_prefix("    IntegrationEntry::")?;
+    let entry = line.strip_prefix("    Entry::")?;
     let path = &entry[entry.find(['<', '('])? + 1..];
     let (module, _) = path.split_once("::")?;
     Some(module.strip_prefix("qontract_integration_").unwrap_or(module).to_owned())
@@ -111,9 +111,9 @@ qontract-integration-d = { path = \"integrations/d\" }
     const ENTRIES: &str = "\
 use qontract_runtime::IntegrationMeta;
 
-pub const ALL: &[IntegrationEntry] = &[
-    IntegrationEntry::objects::<qontract_integration_a::A>(),
-    IntegrationEntry::new(b::about, make_b),
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_a::A>(),
+    Entry::new(b::meta, make_b),
 ];
 
 fn rest() {}
@@ -150,10 +150,10 @@ fn rest() {}
         let expected = "\
 use qontract_runtime::IntegrationMeta;
 
-pub const ALL: &[IntegrationEntry] = &[
-    IntegrationEntry::objects::<qontract_integration_a::A>(),
-    IntegrationEntry::staged::<qontract_integration_a_b::AB>(),
-    IntegrationEntry::new(b::about, make_b),
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_a::A>(),
+    Entry::staged::<qontract_integration_a_b::AB>(),
+    Entry::new(b::meta, make_b),
 ];
 
 fn rest() {}
@@ -161,19 +161,14 @@ fn rest() {}
         assert_eq!(added, expected);
         assert_eq!(add_entry(&added, &name("a-b"), TemplateForm::Staged).expect("it is there"), added);
         let last = add_entry(&added, &name("c"), TemplateForm::Function).expect("it can be added");
-        assert!(
-            last.contains("make_b),\n    IntegrationEntry::function::<qontract_integration_c::C>(),\n];"),
-            "{last}"
-        );
+        assert!(last.contains("make_b),\n    Entry::function::<qontract_integration_c::C>(),\n];"), "{last}");
     }
 
     #[test]
     fn a_list_that_cannot_be_parsed_is_an_error() {
-        for text in [
-            ENTRIES.replace("IntegrationEntry::new", "new"),
-            ENTRIES.replace("ALL", "SOME"),
-            ENTRIES.replace("];", "]"),
-        ] {
+        for text in
+            [ENTRIES.replace("Entry::new", "new"), ENTRIES.replace("ALL", "SOME"), ENTRIES.replace("];", "]")]
+        {
             assert!(add_entry(&text, &name("a"), TemplateForm::Staged).is_err(), "{text}");
         }
     }
@@ -182,7 +177,7 @@ fn rest() {}
     fn the_list_of_the_binary_can_be_parsed() {
         let list = include_str!("../../../crates/qontract/src/integrations.rs");
         let added = add_entry(list, &name("aa-first"), TemplateForm::Function).expect("it can be added");
-        let first = "= &[\n    IntegrationEntry::function::<qontract_integration_aa_first::AaFirst>(),\n    IntegrationEntry::";
+        let first = "= &[\n    Entry::function::<qontract_integration_aa_first::AaFirst>(),\n    Entry::";
         assert!(added.contains(first), "{added}");
         assert_eq!(added.lines().count(), list.lines().count() + 1);
     }

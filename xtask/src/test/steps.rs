@@ -22,7 +22,7 @@ pub fn run(step: TestStep, workspace: &Workspace, arguments: &TestArgs) -> Resul
         TestStep::Deny => workspace.cargo("deny check licenses bans sources").run()?,
         TestStep::Advisories => return advisories(workspace),
         TestStep::Docs => {
-            workspace.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?
+            workspace.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?;
         }
         TestStep::Doctests => workspace.cargo("test --quiet --workspace --doc").run()?,
         TestStep::Tests => return cluster::run_tests(workspace, arguments),

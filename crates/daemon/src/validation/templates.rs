@@ -23,7 +23,7 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
         .collect();
     // Invalid GraphQL types are reported by their own check.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
-    let terms = QueryPolicy::of(&ProviderGroup::Files.about(""));
+    let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
     // The GraphQL types of a data repo may have no namespaces, or other fields.
     let errors = text_errors(&data).unwrap_or_default();

@@ -141,7 +141,7 @@ fn plan_desired(
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
     match seen {
         None => {
-            change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()))
+            change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()));
         }
         Some(seen) => {
             let written = diff::ObjectUpdate::new(item, seen, &put.precondition);

@@ -52,7 +52,7 @@ impl ProviderGroup {
     }
 
     /// Metadata of the integration: name, queries, flags and promises.
-    pub fn about(self, description: &str) -> IntegrationMeta {
+    pub fn meta(self, description: &str) -> IntegrationMeta {
         namespace_integration::<query::Resources>(self.name(), description)
             .reads_ad_hoc_during_declare()
             .triggers_ad_hoc_reads(self.query_predicate())
@@ -96,8 +96,8 @@ impl<P: ResourceProviders> fmt::Debug for NamespaceResources<P> {
 impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
     type State = DeclaredResources;
 
-    fn about(&self) -> IntegrationMeta {
-        P::PROVIDERS.about(P::DESCRIPTION)
+    fn meta(&self) -> IntegrationMeta {
+        P::PROVIDERS.meta(P::DESCRIPTION)
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredResources>, Fault> {

@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_wildcard_matches_one_label_of_a_host() {
         let check = |name: &str, host: &str, expect: bool| {
-            assert_eq!(covers_host(name, host), expect, "{name} {host}")
+            assert_eq!(covers_host(name, host), expect, "{name} {host}");
         };
         check("shop.example.com", "Shop.example.com", true);
         check("*.example.com", "shop.example.com", true);

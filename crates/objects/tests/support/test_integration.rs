@@ -61,7 +61,7 @@ pub struct TestNamespace {
 
 /// The integration.
 pub struct TestIntegration {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
     reconciler: ObjectReconciler,
     cluster: Cluster,
     kinds: Vec<ManagedKind>,
@@ -74,7 +74,7 @@ impl TestIntegration {
     /// An integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>, cluster: Cluster, owner: Owner, kinds: &[&str]) -> Self {
         Self {
-            about: IntegrationMeta::new("test-objects", "Manages objects").rounds(3),
+            meta: IntegrationMeta::new("test-objects", "Manages objects").rounds(3),
             reconciler: ObjectReconciler::new(kubernetes),
             cluster,
             kinds: kinds.iter().map(|kind| ManagedKind::from(kind.parse::<Kind>().unwrap())).collect(),
@@ -99,7 +99,7 @@ impl TestIntegration {
 
     /// Sets the number of rounds.
     pub fn rounds(mut self, rounds: u32) -> Self {
-        self.about.rounds = rounds;
+        self.meta.rounds = rounds;
         self
     }
 
@@ -157,7 +157,7 @@ impl StagedIntegration for TestIntegration {
     type Action = ObjectAction;
 
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {

@@ -32,24 +32,22 @@ pub fn run(arguments: IntegrationsArgs, printer: &Printer) -> anyhow::Result<Exi
 
 fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let integrations = REGISTRY.all(config, &Targets::none(), printer)?;
-    let abouts: Vec<&IntegrationMeta> = integrations.iter().map(Integration::meta).collect();
+    let metas: Vec<&IntegrationMeta> = integrations.iter().map(Integration::meta).collect();
     match output.unwrap_or_default() {
         IntegrationsFormat::Text => {
-            let width = abouts.iter().map(|about| about.name.len()).max().unwrap_or_default();
-            for about in abouts {
-                printer.text(&format!("{:width$}  {}\n", about.name, sanitize(&about.description)))?;
+            let width = metas.iter().map(|meta| meta.name.len()).max().unwrap_or_default();
+            for meta in metas {
+                printer.text(&format!("{:width$}  {}\n", meta.name, sanitize(&meta.description)))?;
             }
         }
         IntegrationsFormat::Name => {
-            for about in abouts {
-                printer.text(&format!("{}\n", sanitize(&about.name)))?;
+            for meta in metas {
+                printer.text(&format!("{}\n", sanitize(&meta.name)))?;
             }
         }
         IntegrationsFormat::Json => {
-            let list: Vec<Value> = abouts
-                .iter()
-                .map(|about| object(about, config.integrations.contains_key(&about.name)))
-                .collect();
+            let list: Vec<Value> =
+                metas.iter().map(|meta| object(meta, config.integrations.contains_key(&meta.name))).collect();
             printer.json(format!("{:#}\n", Value::Array(list)).as_bytes())?;
         }
     }
@@ -57,8 +55,8 @@ fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) 
 }
 
 /// An integration as a JSON object.
-fn object(about: &IntegrationMeta, is_program: bool) -> Value {
-    let flags: Vec<Value> = about
+fn object(meta: &IntegrationMeta, is_program: bool) -> Value {
+    let flags: Vec<Value> = meta
         .flags
         .iter()
         .map(|flag| {
@@ -70,8 +68,8 @@ fn object(about: &IntegrationMeta, is_program: bool) -> Value {
         })
         .collect();
     json!({
-        "name": about.name,
-        "description": about.description,
+        "name": meta.name,
+        "description": meta.description,
         "form": if is_program { "process" } else { "built-in" },
         "flags": flags,
     })
@@ -111,9 +109,9 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
 /// The schemas that an integration reads in this data: references may lead to schemas that the types do not
 /// show.
 fn read(integration: &Integration, asked: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
-    let about = integration.meta();
-    let data = Data::new(Arc::clone(&asked.data.source), QueryPolicy::of(about));
-    for query in &about.queries {
+    let meta = integration.meta();
+    let data = Data::new(Arc::clone(&asked.data.source), QueryPolicy::of(meta));
+    for query in &meta.queries {
         data.query_tree(query)?;
     }
     // Declaring may run further queries. A run reports errors of declaring.

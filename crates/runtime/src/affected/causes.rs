@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_bundle::Document;
 use qontract_bundle::diff::{
     Change, DatafileChange, Diff, OldFile, Renames, ResourceChange, changed_backrefs, fields,
 };
+use qontract_bundle::{Document, Value};
 use qontract_graphql::{Engine, Footprint};
 use serde::Serialize;
 
@@ -58,10 +58,10 @@ impl Cause {
 
 /// The differences in the footprint of the declared queries; `None` if a query does not match the types of a
 /// bundle.
-pub fn footprint(sides: &EnginePair<'_>, about: &IntegrationMeta) -> Option<Vec<Cause>> {
+pub fn footprint(sides: &EnginePair<'_>, meta: &IntegrationMeta) -> Option<Vec<Cause>> {
     let EnginePair { base, head, diff } = sides;
     let mut footprints = Vec::new();
-    for query in &about.queries {
+    for query in &meta.queries {
         footprints.push(query_footprint(base, query)?);
         footprints.push(query_footprint(head, query)?);
     }
@@ -182,15 +182,21 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
 /// Leaves out changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if every difference comes from a known part of a file in which something changed:
-/// then changes elsewhere are not its cause. Otherwise all causes stay.
-pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
+/// then changes elsewhere are not its cause. Otherwise all causes stay. `names` returns whether the value at the first location names
+/// the file of the second one, as an entry names its template: then a change of that file explains the difference.
+pub fn relevant(
+    causes: Vec<Cause>,
+    comparison: &Comparison,
+    names: &dyn Fn(&SourceLocation, &SourceLocation) -> bool,
+) -> Vec<Cause> {
     let differences = || comparison.shards.values().flatten();
     let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
     if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
         return causes;
     }
-    let explains =
-        |cause: &Cause, place: &SourceLocation| cause.place.as_ref().is_some_and(|one| overlap(one, place));
+    let explains = |cause: &Cause, place: &SourceLocation| {
+        cause.place.as_ref().is_some_and(|one| overlap(one, place) || names(place, one))
+    };
     let is_explained = |place: Option<&SourceLocation>| {
         place.is_some_and(|place| {
             let is_part = place.resource || !place.pointer.is_empty();
@@ -204,6 +210,27 @@ pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
         differences().filter_map(|difference| difference.place.as_ref()).any(|place| explains(cause, place))
     };
     causes.into_iter().filter(is_relevant).collect()
+}
+
+/// Whether the value at `place`, in base or head, contains the path of the file of `cause`.
+pub fn names_file(sides: &EnginePair<'_>, place: &SourceLocation, cause: &SourceLocation) -> bool {
+    let is_named = |engine: &Engine| {
+        let document = engine.bundle().datafile(&place.path)?;
+        Some(contains_text(document.value.pointer(&place.pointer)?, &cause.path))
+    };
+    // The whole file says nothing about which part of it matters.
+    let is_part = !place.resource && !place.pointer.is_empty();
+    is_part && [sides.base, sides.head].into_iter().any(|engine| is_named(engine).unwrap_or_default())
+}
+
+/// Whether a value is a text, or contains one at any depth.
+fn contains_text(value: &Value, text: &str) -> bool {
+    if let Some(own) = value.as_str() {
+        return own == text;
+    }
+    let in_list = value.as_list().is_some_and(|items| items.iter().any(|item| contains_text(item, text)));
+    let in_map = || value.as_map().is_some_and(|map| map.iter().any(|(_, item)| contains_text(item, text)));
+    in_list || in_map()
 }
 
 /// Whether one of two locations is part of the other.
@@ -274,7 +301,11 @@ mod tests {
 
     fn kept(causes: &[&str], comparison: &Comparison) -> Vec<String> {
         let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
-        let kept = relevant(causes.iter().map(cause).collect(), comparison);
+        // An entry names its template.
+        let names = |place: &SourceLocation, cause: &SourceLocation| {
+            (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
+        };
+        let kept = relevant(causes.iter().map(cause).collect(), comparison, &names);
         kept.iter()
             .filter_map(|cause| cause.place.as_ref())
             .map(|at| format!("{}#{}", at.path, at.pointer))
@@ -294,6 +325,7 @@ mod tests {
         check(&["/ns.yml#/resources", LABEL], &[Some("/ns.yml#/resources/2")], &["/ns.yml#/resources"]);
         check(&[REPLICAS, "r:/t.j2"], &[Some("/ns.yml#/resources/2")], &[REPLICAS]);
         check(&[LABEL, "r:/t.j2"], &[Some("r:/t.j2")], &["/t.j2#"]);
+        check(&[LABEL, "r:/t.j2", "r:/named.j2"], &[Some("/ns.yml#/resources/2")], &["/named.j2#"]);
         check(
             &[LABEL, REPLICAS, "/other.yml#/a"],
             &[Some("/ns.yml#/resources/2"), Some("/other.yml#/a")],

@@ -39,7 +39,7 @@ impl<'p> EnginePair<'p> {
 /// The list elements that a change can affect.
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
-    about: &'p IntegrationMeta,
+    meta: &'p IntegrationMeta,
     /// Elements whose part of an answer differs.
     differing: ElementSelection,
     /// Elements of the independent list whose ad-hoc reads may differ.
@@ -48,17 +48,17 @@ pub struct PartialComparison<'p> {
 
 impl<'p> PartialComparison<'p> {
     /// Finds the elements that the change can affect; `None` if it can affect anything else.
-    pub fn find(about: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
+    pub fn find(meta: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
         let mut parts =
-            Self { sides, about, differing: ElementSelection::new(), ad_hoc_readers: BTreeSet::new() };
-        for query in &about.queries {
+            Self { sides, meta, differing: ElementSelection::new(), ad_hoc_readers: BTreeSet::new() };
+        for query in &meta.queries {
             let differing = sides.base.differing_elements(sides.head, &sides.diff, query.operation())?;
             merge(&mut parts.differing, differing);
         }
-        match about.ad_hoc_reads {
+        match meta.ad_hoc_reads {
             AdHocReads::Never => {}
             AdHocReads::DuringDeclare => {
-                parts.ad_hoc_readers = parts.find_ad_hoc_readers(about.independent_list?)?
+                parts.ad_hoc_readers = parts.find_ad_hoc_readers(meta.independent_list?)?;
             }
             AdHocReads::Anytime => return None,
         }
@@ -80,7 +80,7 @@ impl<'p> PartialComparison<'p> {
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
         for engine in self.sides.engines() {
             let mut named = engine
-                .datafiles_naming_where(|resource| (self.about.triggers_ad_hoc_reads)(&resource.content));
+                .datafiles_naming_where(|resource| (self.meta.triggers_ad_hoc_reads)(&resource.content));
             named.append(&mut engine.datafiles_naming(changed()));
             looking.append(&mut self.elements_read_from(engine, &named)?.remove(list)?);
         }
@@ -90,7 +90,7 @@ impl<'p> PartialComparison<'p> {
     /// The elements of all lists whose answers read from these datafiles.
     fn elements_read_from(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<ElementSelection> {
         let mut reached = ElementSelection::new();
-        for query in &self.about.queries {
+        for query in &self.meta.queries {
             merge(&mut reached, engine.affected_elements(query.operation(), paths)?);
         }
         Some(reached)
@@ -105,7 +105,7 @@ impl<'p> PartialComparison<'p> {
         options: &Options,
     ) -> Option<Comparison> {
         let IndependentList { list, conflict_keys: unlike, joined_lists: joined } =
-            self.about.independent_list?;
+            self.meta.independent_list?;
         let mut paths = self.differing.remove(list).unwrap_or_default();
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
@@ -131,7 +131,7 @@ impl<'p> PartialComparison<'p> {
     /// Whether elements of joined lists reach elements of the list only through references, as far as the
     /// data shows.
     fn lists_are_separate(&self, list: &str) -> bool {
-        let mut queries = self.about.queries.iter();
+        let mut queries = self.meta.queries.iter();
         queries.all(|query| {
             self.sides.engines().iter().all(|engine| engine.are_standalone(query.operation(), list))
         })
@@ -147,7 +147,7 @@ impl<'p> PartialComparison<'p> {
         let mut only: ElementSelection = nothing.collect();
         merge(&mut only, self.differing.clone());
         for engine in self.sides.engines() {
-            for query in &self.about.queries {
+            for query in &self.meta.queries {
                 let touched = engine.datafiles_read(query.operation(), &only)?;
                 concerned.extend(engine.elements(query.operation(), list, touched));
             }

@@ -32,6 +32,19 @@ impl From<&ObjectKey> for ObjectRef {
 }
 
 /// Removals that are approved for one integration until a date.
+///
+/// ```
+/// use jiff::civil::date;
+/// use qontract_runtime::guard::{Approval, Validity};
+///
+/// let approval: Approval = serde_json::from_str(
+///     r#"{"integration": "groups", "expiration": "2026-01-31", "removals": [
+///         {"target": "cluster=c1", "kind": "Namespace", "name": "old"}]}"#,
+/// )?;
+/// assert_eq!(approval.validity(date(2026, 1, 31)), Validity::Valid);
+/// assert_eq!(approval.validity(date(2026, 2, 1)), Validity::Expired);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Approval {
     /// The path of the datafile in the bundle; empty if unknown.

@@ -5,6 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::keys::KeyLimits;
 
 /// An absolute number or a percentage of objects, whichever is more.
+///
+/// ```
+/// use qontract_runtime::guard::Budget;
+///
+/// let budget = Budget { count: 10, percent: 10 };
+/// assert_eq!(budget.max_removals(40), 10);
+/// assert_eq!(budget.max_removals(500), 50);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Absolute number of objects.

@@ -9,11 +9,26 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_hours(24 * 365);
 
 /// Decides when the next run is due.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use qontract_runtime::reconcile_loop::Schedule;
+///
+/// let (interval, initial_backoff) = (Duration::from_mins(10), Duration::from_secs(10));
+/// let schedule = Schedule { interval, initial_backoff, jitter: 0.1 };
+/// let seconds = [0, 1, 2, 3, 7, 99].map(|failures| schedule.pause(failures, 0.5).as_secs());
+/// assert_eq!(seconds, [600, 10, 20, 40, 600, 600]);
+///
+/// // Jitter makes a pause up to 10 % shorter or longer.
+/// assert_eq!(schedule.pause(0, 0.0), Duration::from_mins(9));
+/// assert_eq!(schedule.pause(0, 1.0), Duration::from_mins(11));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// The interval between successful runs, and the maximum back-off.
     pub interval: Duration,
-    /// The back-off after the first failure; it doubles with each further failure, up to `every`.
+    /// The back-off after the first failure; it doubles with each further failure, up to `interval`.
     pub initial_backoff: Duration,
     /// The fraction by which a pause is randomly longer or shorter, so that loops do not run in lockstep.
     pub jitter: f64,

@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn slices_select_the_same_indices_as_in_python() {
         let check = |bounds: [Option<i128>; 3], expect: &[usize]| {
-            assert_eq!(slice_indices(bounds, 5), expect, "{bounds:?}")
+            assert_eq!(slice_indices(bounds, 5), expect, "{bounds:?}");
         };
         check([None, None, None], &[0, 1, 2, 3, 4]);
         check([Some(-2), None, None], &[3, 4]);

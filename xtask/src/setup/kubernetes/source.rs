@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub const REFLECT2: &str = "golang-github-modern-go-reflect2-dev";
 /// The packages that contain `dpkg-source` and its dependencies.
 const UNPACKER: [&str; 3] = ["dpkg-dev", "libdpkg-perl", "patch"];
-/// The package of the generated OpenAPI description.
+/// The package of the generated `OpenAPI` description.
 const OPENAPI: &str = "k8s.io/kubernetes/pkg/generated/openapi";
 /// Modules whose types are not served by this API server.
 const EXCLUDED_MODULES: [&str; 2] = ["code-generator", "sample-apiserver"];
@@ -64,7 +64,7 @@ impl KubernetesSource {
         steps.run("replacing reflect2", &CommandLine::new("cp -R").args([packaged, vendored]))
     }
 
-    /// Generates the OpenAPI description, which the source package lacks, with its own generator.
+    /// Generates the `OpenAPI` description, which the source package lacks, with its own generator.
     pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &InstallLog) -> Result<()> {
         let generator = work.join("openapi-gen");
         let line = go.command("build -o", &self.folder).args([&generator]);

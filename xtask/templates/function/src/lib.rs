@@ -10,23 +10,23 @@ use qontract_runtime::{
 
 /// The integration.
 pub struct {{Type}} {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
 }
 
 /// Describes the integration: its name and its queries.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     IntegrationMeta::new("{{name}}", "One sentence about what the integration does").query::<query::Apps>()
 }
 
 impl Default for {{Type}} {
     fn default() -> Self {
-        Self { about: about() }
+        Self { meta: meta() }
     }
 }
 
 impl Function for {{Type}} {
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     /// The input of the function: if it is equal in base and head, the function does not run.

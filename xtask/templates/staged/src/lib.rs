@@ -20,11 +20,11 @@ pub const NAME: &str = "{{name}}";
 
 /// The integration. Its clients are fields, set where the binary lists its integrations.
 pub struct {{Type}} {
-    about: IntegrationMeta,
+    meta: IntegrationMeta,
 }
 
 /// Describes the integration: its queries, and flags that select shards by a dimension of their key.
-pub fn about() -> IntegrationMeta {
+pub fn meta() -> IntegrationMeta {
     IntegrationMeta::new(NAME, "One sentence about what the integration does")
         .query::<query::Apps>()
         .selects("app-name", "app")
@@ -32,7 +32,7 @@ pub fn about() -> IntegrationMeta {
 
 impl Default for {{Type}} {
     fn default() -> Self {
-        Self { about: about() }
+        Self { meta: meta() }
     }
 }
 
@@ -45,7 +45,7 @@ impl StagedIntegration for {{Type}} {
     type Action = Action;
 
     fn meta(&self) -> &IntegrationMeta {
-        &self.about
+        &self.meta
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredStateOf<Self>, Fault> {
