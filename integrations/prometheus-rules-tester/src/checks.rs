@@ -88,7 +88,7 @@ async fn run_checks(
         };
         ((rules, test), verdict)
     });
-    let concurrency = cx.options.concurrency(&crate::about().flags).unwrap_or(DEFAULT_CONCURRENCY);
+    let concurrency = cx.options.concurrency(&crate::meta().flags).unwrap_or(DEFAULT_CONCURRENCY);
     results.buffer_unordered(concurrency).collect().await
 }
 
