@@ -42,7 +42,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs the command of a command line.
 fn run_command(arguments: &[OsString], peer: Option<PeerName>) -> Exit {
-    qontract_cli::register_integrations(integrations::abouts(arguments));
+    qontract_cli::register_integrations(integrations::metas(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
     let cli = match parse(color, arguments) {

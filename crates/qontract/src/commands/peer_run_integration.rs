@@ -77,7 +77,7 @@ pub fn run() -> anyhow::Result<Exit> {
 fn start(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration may define further integrations, and may have appeared since the last attempt.
-    qontract_cli::register_integrations(integrations::abouts(&words));
+    qontract_cli::register_integrations(integrations::metas(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;

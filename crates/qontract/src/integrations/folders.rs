@@ -21,7 +21,7 @@ fn is_program(path: &Path) -> bool {
 
 #[test]
 fn every_integration_that_works_on_clusters_lists_its_permissions() {
-    let all = ALL.iter().map(|entry| (entry.about)().name);
+    let all = ALL.iter().map(|entry| (entry.meta)().name);
     let on_clusters: Vec<String> = all.filter(|name| name.starts_with("openshift-")).collect();
     let needs = qontract_daemon::clusters::CLUSTER_PERMISSIONS.map(|need| need.integration.to_owned());
     assert_eq!(needs.to_vec(), on_clusters);
@@ -41,6 +41,6 @@ fn the_list_matches_the_package_folders_in_order() {
         }
         assert!(names(&folder).iter().any(|path| is_program(path)), "{path} has no executable program");
     }
-    let listed: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
+    let listed: Vec<String> = ALL.iter().map(|entry| (entry.meta)().name).collect();
     assert_eq!(listed, packages);
 }
