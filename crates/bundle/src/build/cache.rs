@@ -16,9 +16,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::context::SchemaContext;
 use super::datafiles::ParsedDatafile;
 use super::encode::HashCheckpoint;
-use super::{SchemaContext, SchemaPatches};
+use super::schemas::SchemaPatches;
 use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{DirCache, FileBytes, FileStamp, RepoFile};

@@ -9,12 +9,12 @@ use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Node, Value as Yaml};
 use rayon::prelude::*;
 
-use super::SchemaPatches;
 use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache, FileReadError};
 use super::convert::Converter;
 use super::encode::{DocumentInput, DocumentSource};
 use super::facts::{self, DatafileFacts};
-use super::schemas::{Schema, SchemaId, Schemas};
+use super::parse;
+use super::schemas::{Schema, SchemaId, SchemaPatches, Schemas};
 use crate::digest::Sha256;
 use crate::model::{Backref, Document};
 use crate::repo::{Listing, RepoFile};
@@ -76,7 +76,7 @@ pub fn read_all(
 ) -> Datafiles {
     findings.extend(listing.findings);
     let files: Vec<RepoFile> =
-        listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
+        listing.files.into_iter().filter(|file| parse::is_document(file, findings)).collect();
     let all: Vec<_> =
         files.into_par_iter().enumerate().map(|(place, file)| read_one(place, &file, context)).collect();
     let mut data = Datafiles { files: Vec::with_capacity(all.len()) };
@@ -100,7 +100,7 @@ fn read_one(
     let known = context.cache.find_near(place, &file.path);
     let kept = read_cached(file, known.map(|(_, kept)| kept), context);
     let path = || known.map_or_else(|| Arc::from(file.path.as_str()), |(path, _)| Arc::clone(path));
-    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(super::read_error_finding(file, &unread)))
+    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(parse::read_error_finding(file, &unread)))
 }
 
 /// Reads a datafile, or takes it from the cache if it is unchanged.
@@ -141,9 +141,9 @@ impl DatafileContent {
         context: &DatafileContext<'_>,
         findings: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
-        let document = super::parse_bytes(file, bytes, findings)?;
+        let document = parse::parse_bytes(file, bytes, findings)?;
         let Yaml::Map(map) = document.root().value() else {
-            findings.push(super::not_a_map(file, &document));
+            findings.push(parse::not_a_map(file, &document));
             return None;
         };
         let schema = match map.get("$schema").map(Node::value) {

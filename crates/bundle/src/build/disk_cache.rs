@@ -14,11 +14,10 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
-use super::SchemaPatches;
 use super::cache::{BuildCache, CacheEntry, CacheState, FileCache};
 use super::datafiles::{DatafileContent, Identity, ParsedDatafile};
 use super::facts::DatafileFacts;
-use super::schemas::SchemaId;
+use super::schemas::{SchemaId, SchemaPatches};
 use crate::codec::{Decoder, Encoder};
 use crate::digest::Sha256;
 use crate::json::JsonParser;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use qontract_yaml::Node;
 
-use super::SchemaPatches;
 use super::convert::{Additions, Converter};
-use super::schemas::Schema;
+use super::schemas::{Schema, SchemaPatches};
 use crate::digest::Sha256;
 use crate::json;
 use crate::types::{Field, Types};

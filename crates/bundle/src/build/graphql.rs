@@ -4,12 +4,13 @@ use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Node, Value as Yaml};
 
 use super::convert::{Additions, Converter};
+use super::parse;
 use crate::repo::RepoFile;
 use crate::value::Value;
 
 /// Reads the file and reports everything that is not a well-formed type.
 pub fn read(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> Option<Value> {
-    let Some((document, _)) = super::parse(file, findings) else {
+    let Some((document, _)) = parse::parse(file, findings) else {
         if !findings.iter().any(Diagnostic::is_error) {
             findings
                 .push(Diagnostic::new(code::GRAPHQL_FORM, "the file describes no types").in_file(&file.name));

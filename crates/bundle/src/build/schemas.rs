@@ -1,20 +1,37 @@
 //! The JSON Schemas of the data repo: read by the walk over datafiles, then patched into the bundle.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Document, Node, NodeId, Value as Yaml};
 use rayon::prelude::*;
 
-use super::SchemaPatches;
 use super::convert::{Additions, Converter};
+use super::parse;
 use crate::repo::{Listing, RepoFile};
 use crate::value::{Map, Value};
 use crate::walk::{SchemaIndex, Shape, Tree};
 
 /// The schema of datafile schemas.
 const METASCHEMA: &str = "/metaschema-1.json";
+
+/// The `properties` of schemas that get the field `__identifier`.
+#[derive(Debug, Default, PartialEq)]
+pub struct SchemaPatches {
+    /// Maps under `properties` that get the field.
+    pub properties: BTreeSet<SchemaId>,
+    /// Schemas that get a new `properties` map with the field.
+    pub roots: BTreeSet<SchemaId>,
+}
+
+impl SchemaPatches {
+    /// Adds the patches of another datafile.
+    pub fn merge(&mut self, other: &SchemaPatches) {
+        self.properties.extend(&other.properties);
+        self.roots.extend(&other.roots);
+    }
+}
 
 /// All schemas, by path.
 #[derive(Debug)]
@@ -82,12 +99,12 @@ impl<'s> Tree<'s> for Schema<'s> {
 pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
     findings.extend(listing.findings);
     let files: Vec<RepoFile> =
-        listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
+        listing.files.into_iter().filter(|file| parse::is_document(file, findings)).collect();
     let parsed: Vec<_> = files
         .into_par_iter()
         .map(|file| {
             let mut found = Vec::new();
-            let parsed = super::parse(&file, &mut found);
+            let parsed = parse::parse(&file, &mut found);
             if let Some((document, _)) = &parsed {
                 check(&file, document, &mut found);
             }
@@ -109,7 +126,7 @@ pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
 
 fn check(file: &RepoFile, document: &Document, findings: &mut Vec<Diagnostic>) {
     let Yaml::Map(map) = document.root().value() else {
-        return findings.push(super::not_a_map(file, document));
+        return findings.push(parse::not_a_map(file, document));
     };
     match map.get("$schema").map(Node::value) {
         Some(Yaml::Str(METASCHEMA)) => {
@@ -151,7 +168,7 @@ impl Schemas {
     }
 
     /// The schemas as they are in the bundle: with the fields that bundling adds to datafiles.
-    pub(crate) fn patched(&self, patches: &SchemaPatches) -> Vec<(Arc<str>, Value)> {
+    pub fn patched(&self, patches: &SchemaPatches) -> Vec<(Arc<str>, Value)> {
         let identifier = || Value::Map(Map::new(vec![("type", Value::str("string"))]));
         let mut findings = Vec::new();
         let mut patched = Vec::with_capacity(self.files.len());
