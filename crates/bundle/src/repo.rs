@@ -73,12 +73,15 @@ enum RepoFileContent {
     TooLarge(u64),
 }
 
-/// The bytes of a file, or its size if it is too large.
-pub enum FileBytes<'a> {
-    /// Its bytes.
-    Whole(Cow<'a, [u8]>),
-    /// It has this many bytes, more than a file may have.
+/// The reason why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileReadError {
+    /// It has this many bytes, more than [`MAX_FILE_BYTES`].
+    #[error("it has {0} bytes; the maximum is {MAX_FILE_BYTES}")]
     TooLarge(u64),
+    /// Opening or reading it failed.
+    #[error(transparent)]
+    Failed(#[from] io::Error),
 }
 
 /// Selects files of a directory by name.
@@ -254,10 +257,9 @@ impl Repo {
 
 impl Sources for Repo {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
-        match self.file(file).ok()?.ok()?.read().ok()? {
-            FileBytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
-            FileBytes::TooLarge(_) => None,
-        }
+        let file = self.file(file).ok()?.ok()?;
+        let bytes = file.read().ok()?;
+        Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
@@ -293,30 +295,23 @@ impl RepoFile {
     fn has_same_bytes(&self, other: &Self) -> bool {
         self.path == other.path
             && match (self.read(), other.read()) {
-                (Ok(FileBytes::Whole(own)), Ok(FileBytes::Whole(other))) => own == other,
-                (Ok(FileBytes::TooLarge(own)), Ok(FileBytes::TooLarge(other))) => own == other,
+                (Ok(own), Ok(other)) => own == other,
+                (Err(FileReadError::TooLarge(own)), Err(FileReadError::TooLarge(other))) => own == other,
                 _ => false,
             }
     }
 
     /// Reads its bytes.
-    pub fn read(&self) -> io::Result<FileBytes<'_>> {
+    pub fn read(&self) -> Result<Cow<'_, [u8]>, FileReadError> {
         self.read_with_stamp().map(|(bytes, _)| bytes)
     }
 
     /// Reads its bytes, and its file stamp as it was before the read.
-    pub(crate) fn read_with_stamp(&self) -> io::Result<(FileBytes<'_>, Option<FileStamp>)> {
+    pub(crate) fn read_with_stamp(&self) -> Result<(Cow<'_, [u8]>, Option<FileStamp>), FileReadError> {
         match &self.content {
-            RepoFileContent::InMemory(bytes) => Ok((FileBytes::Whole(Cow::Borrowed(bytes)), None)),
-            RepoFileContent::TooLarge(size) => Ok((FileBytes::TooLarge(*size), None)),
-            RepoFileContent::OnDisk(place) => {
-                let disk::FileRead { file_stamp: sight, bytes } = place.read()?;
-                let bytes = match bytes {
-                    Ok(bytes) => FileBytes::Whole(Cow::Owned(bytes)),
-                    Err(size) => FileBytes::TooLarge(size),
-                };
-                Ok((bytes, sight))
-            }
+            RepoFileContent::InMemory(bytes) => Ok((Cow::Borrowed(bytes), None)),
+            RepoFileContent::TooLarge(size) => Err(FileReadError::TooLarge(*size)),
+            RepoFileContent::OnDisk(place) => place.read().map(|(bytes, stamp)| (Cow::Owned(bytes), stamp)),
         }
     }
 }

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use kubeconfig::KubeconfigToken;
 use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
-use qontract_bundle::repo::{FileBytes, MAX_FILE_BYTES, RepoError};
+use qontract_bundle::repo::{FileReadError, RepoError};
 use qontract_bundle::{Layout, Repo};
 use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
@@ -275,11 +275,10 @@ fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
         Ok(Err(finding)) => bail!("{}: {}", cannot(), finding.message),
         Ok(Ok(file)) => file,
     };
-    let bytes = match file.read().with_context(cannot)? {
-        FileBytes::Whole(bytes) => bytes.into_owned(),
-        FileBytes::TooLarge(size) => {
-            bail!("{}: it has {size} bytes; the maximum is {MAX_FILE_BYTES}", cannot())
-        }
+    let bytes = match file.read() {
+        Ok(bytes) => bytes.into_owned(),
+        Err(error @ FileReadError::TooLarge(_)) => bail!("{}: {error}", cannot()),
+        Err(error) => return Err(error).with_context(cannot),
     };
     String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
 }

@@ -8,7 +8,7 @@ pub mod templates;
 use std::collections::BTreeSet;
 
 use qontract_bundle::build::BuildOutcome;
-use qontract_bundle::repo::{FileBytes, NameFilter, RepoFile};
+use qontract_bundle::repo::{NameFilter, RepoFile};
 use qontract_bundle::{Bundle, Layout, Repo};
 use qontract_diagnostics::{Diagnostic, Severity, code};
 use qontract_graphql::Schema;
@@ -142,7 +142,7 @@ fn ambiguous_scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
     files.extend(repo.file(graphql)?);
     let is_yaml = |file: &&RepoFile| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
     let found = files.par_iter().filter(is_yaml).flat_map_iter(|file| {
-        let Ok(FileBytes::Whole(bytes)) = file.read() else { return Vec::new() };
+        let Ok(bytes) = file.read() else { return Vec::new() };
         let Ok(text) = str::from_utf8(&bytes) else { return Vec::new() };
         let found = qontract_yaml::lint::dialect(text).into_iter();
         found.map(|finding| finding.in_file(&file.name)).collect::<Vec<_>>()

@@ -12,7 +12,6 @@
 //! All entries become invalid when the digest of the schema context changes: the layout, a schema or the
 //! GraphQL types.
 
-use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -22,7 +21,7 @@ use super::encode::HashCheckpoint;
 use super::schemas::SchemaPatches;
 use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
-use crate::repo::{DirCache, FileBytes, FileStamp, RepoFile};
+use crate::repo::{DirCache, FileReadError, FileStamp, RepoFile};
 
 /// The number of files from which caching and more threads pay off. Below it, reading everything is as fast
 /// as consulting the cache.
@@ -219,13 +218,6 @@ pub(super) enum CacheLookup<T> {
     Miss(Vec<u8>, Sha256, Option<FileStamp>),
 }
 
-/// The reason why a file was not read.
-pub(super) enum FileReadError {
-    /// It has this many bytes, more than allowed.
-    TooLarge(u64),
-    Failed(io::Error),
-}
-
 /// Looks a file up in the cache, and reads it if it may have changed. `begun` is a time before any file was
 /// read; without it no stamp is trusted, so the result is not cached by stamp.
 pub(super) fn lookup<T>(
@@ -239,21 +231,12 @@ pub(super) fn lookup<T>(
     {
         return Ok(CacheLookup::Hit(kept.clone()));
     }
-    let (bytes, sight) = read_file(file)?;
+    let (bytes, sight) = file.read_with_stamp()?;
     let sum = Sha256::of(&bytes);
     // The stamp was taken before the bytes were read, so a later write changes it.
     let sight = sight.filter(|sight| begun.is_some_and(|begun| sight.is_trustworthy(begun)));
     match known.filter(|kept| kept.content_sha == sum) {
         Some(kept) => Ok(CacheLookup::Hit(CacheEntry { file_stamp: sight, ..kept.clone() })),
-        None => Ok(CacheLookup::Miss(bytes, sum, sight)),
-    }
-}
-
-/// Reads the bytes of a file, and its file stamp.
-pub(super) fn read_file(file: &RepoFile) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
-    match file.read_with_stamp() {
-        Ok((FileBytes::Whole(bytes), sight)) => Ok((bytes.into_owned(), sight)),
-        Ok((FileBytes::TooLarge(size), _)) => Err(FileReadError::TooLarge(size)),
-        Err(error) => Err(FileReadError::Failed(error)),
+        None => Ok(CacheLookup::Miss(bytes.into_owned(), sum, sight)),
     }
 }

@@ -9,7 +9,7 @@ use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Node, Value as Yaml};
 use rayon::prelude::*;
 
-use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache, FileReadError};
+use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache};
 use super::convert::Converter;
 use super::encode::{DocumentInput, DocumentSource};
 use super::facts::{self, DatafileFacts};
@@ -17,7 +17,7 @@ use super::parse;
 use super::schemas::{Schema, SchemaId, SchemaPatches, Schemas};
 use crate::digest::Sha256;
 use crate::model::{Backref, Document};
-use crate::repo::{Listing, RepoFile};
+use crate::repo::{FileReadError, Listing, RepoFile};
 use crate::types::Types;
 use crate::value::{Map, Value};
 use crate::walk::{SchemaIndex, Tree as _};

@@ -3,15 +3,14 @@
 use qontract_diagnostics::{Diagnostic, Severity, Span, code};
 use qontract_yaml::{Document, Limits, ParsedYaml, Syntax, Value as Yaml};
 
-use super::cache::{self, FileReadError};
 use crate::digest::Sha256;
 use crate::json;
-use crate::repo::{self, MAX_FILE_BYTES, RepoFile};
+use crate::repo::{self, FileReadError, MAX_FILE_BYTES, RepoFile};
 
 /// Reads and parses a YAML file. `None` if it is empty or has an error.
 pub(super) fn parse(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> Option<(Document, Sha256)> {
-    match cache::read_file(file) {
-        Ok((bytes, _)) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
+    match file.read() {
+        Ok(bytes) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
         Err(unread) => {
             findings.push(read_error_finding(file, &unread));
             None

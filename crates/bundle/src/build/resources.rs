@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use qontract_diagnostics::{Diagnostic, code};
 use rayon::prelude::*;
 
-use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache, FileReadError};
+use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache};
 use super::datafiles::Backrefs;
 use crate::digest::Sha256;
 use crate::model::{Backref, Bundle, Resource};
-use crate::repo::{FileStamp, Listing, MAX_FILE_BYTES, RepoFile, unreadable};
+use crate::repo::{FileReadError, FileStamp, Listing, MAX_FILE_BYTES, RepoFile, unreadable};
 
 /// A resource before it is encoded.
 pub struct UnencodedResource<'a> {

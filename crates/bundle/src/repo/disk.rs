@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FileStamp, MAX_FILE_BYTES};
+use super::{FileReadError, FileStamp, MAX_FILE_BYTES};
 
 /// Flags of every open.
 const OPEN_FLAGS: OFlags =
@@ -39,14 +39,6 @@ pub struct RootDir {
 pub struct DiskPath {
     root: Arc<RootDir>,
     relative: PathBuf,
-}
-
-/// The result of reading a file.
-pub struct FileRead {
-    /// Its stamp before it was read.
-    pub file_stamp: Option<FileStamp>,
-    /// Its bytes, or its size if it is too large.
-    pub bytes: Result<Vec<u8>, u64>,
 }
 
 impl RootDir {
@@ -147,8 +139,8 @@ impl DiskPath {
         FileStamp::of(&self.metadata().ok()?)
     }
 
-    /// Reads the file, unless it is too large. Anything but a regular file is an error.
-    pub fn read(&self) -> io::Result<FileRead> {
+    /// Reads its bytes, and its file stamp as it was before the read. Anything but a regular file is an error.
+    pub fn read(&self) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
         let file = self.root.open_below(&self.relative, OPEN_FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),
             // The error of opening a FIFO or socket.
@@ -158,11 +150,11 @@ impl DiskPath {
         let mut file = fs::File::from(file);
         let about = file.metadata()?;
         if !about.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
+            return Err(io::Error::other("it is not a regular file").into());
         }
-        let (size, sight) = (about.len(), FileStamp::of(&about));
+        let (size, stamp) = (about.len(), FileStamp::of(&about));
         if size > MAX_FILE_BYTES {
-            return Ok(FileRead { file_stamp: sight, bytes: Err(size) });
+            return Err(FileReadError::TooLarge(size));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         (&mut file).take(size).read_to_end(&mut bytes)?;
@@ -171,11 +163,11 @@ impl DiskPath {
         if bytes.is_empty() {
             file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > MAX_FILE_BYTES {
-                return Ok(FileRead { file_stamp: sight, bytes: Err(bytes.len() as u64) });
+                return Err(FileReadError::TooLarge(bytes.len() as u64));
             }
         }
         self.root.count(&bytes)?;
-        Ok(FileRead { file_stamp: sight, bytes: Ok(bytes) })
+        Ok((bytes, stamp))
     }
 
     /// The names and kinds of the entries of this directory, in no particular order.
@@ -280,7 +272,8 @@ mod tests {
         scratch.write("most", vec![b'x'; size]);
         scratch.write("more", vec![b'x'; size + 1]);
         let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
-        let read = |name| DiskPath::new(&root, name).read().unwrap().bytes.map(|bytes| bytes.len());
-        assert_eq!((read("most"), read("more")), (Ok(size), Err(MAX_FILE_BYTES + 1)));
+        let read = |name| DiskPath::new(&root, name).read();
+        assert_eq!(read("most").unwrap().0.len(), size);
+        assert!(matches!(read("more"), Err(FileReadError::TooLarge(more)) if more == MAX_FILE_BYTES + 1));
     }
 }
