@@ -213,7 +213,7 @@ impl<'a> InputResolver<'a> {
         };
         let mut remembered = RepoCache::load(&repo, pool);
         let commit = stamp.commit.clone();
-        let mut outcome = bundle_repo(&repo, stamp, pool, remembered.aids())?;
+        let mut outcome = bundle_repo(&repo, stamp, pool, remembered.build_options())?;
         if check != InputCheck::Nothing {
             validation::reject_empty_files(&mut outcome);
         }
@@ -297,9 +297,9 @@ pub fn bundle_repo(
     repo: &Repo,
     stamp: CommitStamp,
     pool: &Pool,
-    aids: BuildOptions<'_>,
+    options: BuildOptions<'_>,
 ) -> anyhow::Result<BuildOutcome> {
-    build_with(repo, stamp, pool, aids).map_err(|error| match error {
+    build_with(repo, stamp, pool, options).map_err(|error| match error {
         RepoError::Missing { name } => UsageError(match repo.folder() {
             Some(folder) => format!("`{}` is not a data repo: `{name}` not found", folder.display()),
             None => format!("`{name}` not found in the revision"),

@@ -64,8 +64,8 @@ impl RepoCache {
         Self { files, validation: LazyValidationCache::read(known, kept) }
     }
 
-    /// Aids for an incremental build of the data repo.
-    pub fn aids(&mut self) -> BuildOptions<'_> {
+    /// The options of a build that uses this cache.
+    pub fn build_options(&mut self) -> BuildOptions<'_> {
         BuildOptions { cache: Some(&mut self.files), ..BuildOptions::default() }
     }
 

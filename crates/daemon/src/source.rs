@@ -276,11 +276,11 @@ impl WatchedRepo {
 
     fn build(
         &self,
-        aids: BuildOptions<'_>,
+        options: BuildOptions<'_>,
         right: &mut ValidationCache,
     ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
         let (repo, stamp) = input::repo_with_commit(&self.repo, self.layout.clone())?;
-        let outcome = input::bundle_repo(&repo, stamp, &self.pool, aids)?;
+        let outcome = input::bundle_repo(&repo, stamp, &self.pool, options)?;
         let report = match validation::validated_bundle(&repo, outcome, right)? {
             Ok(built) => return Ok(Ok((built, repo))),
             Err(findings) => Report::new(findings),

@@ -74,9 +74,9 @@ pub fn build_and_write(
         Some(path) => Some(AtomicFile::create(path).with_context(|| cannot_write(path))?),
         None => None,
     };
-    let aids = BuildOptions { output: draft.as_mut(), ..remembered.aids() };
+    let options = BuildOptions { output: draft.as_mut(), ..remembered.build_options() };
     let progress = Progress::start("bundling", Activities::default());
-    let mut outcome = input::bundle_repo(repo, stamp, &pool, aids)?;
+    let mut outcome = input::bundle_repo(repo, stamp, &pool, options)?;
     let report = if validate {
         // Warnings are left to `validate`, unless they fail the build: here they would hide the errors.
         let depth = if strict { ValidationDepth::All(Formats::Ignored) } else { ValidationDepth::Errors };

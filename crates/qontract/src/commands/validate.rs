@@ -91,7 +91,7 @@ fn find(
         ValidationSubject::Revision { word, repo } => input::resolve_revision(repo, word, &layout)?,
     };
     let mut remembered = RepoCache::with_validation(&repo, &pool);
-    let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.aids())?;
+    let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.build_options())?;
     validation::reject_empty_files(&mut outcome);
     // Frees memory: the checks need only the bundle, and use the most memory.
     if outcome.built.is_some() {
