@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 use crate::clusters;
 use crate::exit::UsageError;
-use crate::input::InputResolver;
+use crate::input::{InputCheck, InputResolver};
 use crate::journal;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::run_store::RunStore;
@@ -253,8 +253,8 @@ impl CheckContext<'_> {
                 ),
             }
         }
-        let opener = InputResolver::new(&options.repo, options.layout.clone(), messages);
-        match PinnedData::open(&opener, word.unwrap_or("."), None) {
+        let resolver = InputResolver::new(&options.repo, options.layout.clone(), messages);
+        match PinnedData::open(&resolver, word.unwrap_or("."), InputCheck::Nothing, None) {
             Ok(side) => {
                 report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));
                 Some(side)

@@ -9,7 +9,7 @@ use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp, merge_base};
 use qontract_bundle::{BuildOptions, Bundle, CommitStamp, Layout, Pool, Repo, Sha256, build_with, load_from};
 use qontract_diagnostics::{MessageSink, Report, Sources};
-use qontract_graphql::Engine;
+use qontract_graphql::{Engine, SchemaError};
 
 use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
@@ -25,14 +25,13 @@ pub struct Input {
 }
 
 impl Input {
-    /// A query engine for the bundle; `word` is the specifier that was opened, for errors.
-    pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
-        Engine::new(Arc::new(self.bundle.clone())).with_context(|| invalid_types(word))
-    }
-
-    /// A query engine for the bundle that shares indexes with the engine of a similar bundle.
-    pub fn engine_sharing(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
-        other.derive(Arc::new(self.bundle.clone())).with_context(|| invalid_types(word))
+    /// A query engine for the bundle. It shares indexes with `beside`, the engine of a similar bundle.
+    pub fn engine(&self, beside: Option<&Engine>) -> Result<Engine, SchemaError> {
+        let bundle = Arc::new(self.bundle.clone());
+        match beside {
+            Some(other) => other.derive(bundle),
+            None => Engine::new(bundle),
+        }
     }
 }
 
@@ -49,8 +48,9 @@ impl Sources for Input {
     }
 }
 
-fn invalid_types(word: &str) -> String {
-    format!("the GraphQL types of `{word}` are invalid")
+/// The error text if the engine of the data `spec` cannot be built.
+pub fn invalid_types(spec: &str) -> String {
+    format!("the GraphQL types of `{spec}` are invalid")
 }
 
 /// The default base of a change.
@@ -58,7 +58,7 @@ const DEFAULT_BASE: &str = "origin/HEAD";
 
 /// A data repo cannot be bundled or has errors, which were reported.
 pub struct ValidationFailed {
-    word: String,
+    spec: String,
     /// The findings.
     pub findings: Report,
     /// The data repo, for the texts of its files.
@@ -72,27 +72,28 @@ pub struct ValidationFailed {
 impl std::fmt::Display for ValidationFailed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.sha {
-            Some(_) => write!(f, "`{}` does not validate: nothing is run on it", self.word),
-            None => write!(f, "`{}` cannot be bundled", self.word),
+            Some(_) => write!(f, "`{}` does not validate: nothing is run on it", self.spec),
+            None => write!(f, "`{}` cannot be bundled", self.spec),
         }
     }
 }
 
 impl std::fmt::Debug for ValidationFailed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ValidationFailed").field(&self.word).finish()
+        f.debug_tuple("ValidationFailed").field(&self.spec).finish()
     }
 }
 
 impl std::error::Error for ValidationFailed {}
 
 /// Checks of the input, besides that it can be bundled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum InputCheck {
-    /// The data must be valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputCheck {
+    /// The data must be valid, and no file may be empty.
     Valid,
-    /// No file may be empty.
+    /// No file may be empty: objects that the file declared would be removed.
     Complete,
+    /// No further check.
     Nothing,
 }
 
@@ -126,7 +127,7 @@ impl<'a> InputResolver<'a> {
         head: Option<String>,
     ) -> Result<(String, String), UsageError> {
         let of_head =
-            head.clone().filter(|word| !Path::new(word).exists()).unwrap_or_else(|| "HEAD".to_owned());
+            head.clone().filter(|spec| !Path::new(spec).exists()).unwrap_or_else(|| "HEAD".to_owned());
         let head = head.unwrap_or_else(|| self.folder.display().to_string());
         if let Some(base) = base {
             return Ok((base, head));
@@ -166,50 +167,36 @@ impl<'a> InputResolver<'a> {
         }
     }
 
-    /// Fails if `word` is a path as well as a revision: a change that adds such a file must not decide what
+    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not decide what
     /// it is compared with. A path that begins with a dot or a slash is not a revision.
-    fn check_unambiguous(&self, word: &str) -> Result<(), UsageError> {
-        let is_plain = matches!(Path::new(word).components().next(), Some(Component::Normal(_)));
-        if is_plain && !word.starts_with('.') && open_revision(self.folder, word, &self.layout).is_ok() {
-            let text = format!("`{word}` is both a path and a Git revision: write `./{word}` for the path");
+    fn check_unambiguous(&self, spec: &str) -> Result<(), UsageError> {
+        let is_plain = matches!(Path::new(spec).components().next(), Some(Component::Normal(_)));
+        if is_plain && !spec.starts_with('.') && open_revision(self.folder, spec, &self.layout).is_ok() {
+            let text = format!("`{spec}` is both a path and a Git revision: write `./{spec}` for the path");
             return Err(UsageError(text));
         }
         Ok(())
     }
 
-    /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
-    pub fn open(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, InputCheck::Nothing)
-    }
-
-    /// Like [`Self::open`], but reports findings and fails if a data repo is invalid. A bundle file was
-    /// validated when it was built.
-    pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, InputCheck::Valid)
-    }
-
-    /// Like [`Self::open`], but fails if a data repo has an empty file: objects that the file declared would
-    /// be removed.
-    pub fn open_complete(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, InputCheck::Complete)
-    }
-
-    fn open_checked(&self, word: &str, check: InputCheck) -> anyhow::Result<Input> {
+    /// Opens `spec`: a file is a bundle, a folder a data repo, anything else a revision. Reports the findings
+    /// of a data repo that cannot be bundled or does not pass the check, and fails. A bundle file is not
+    /// checked: it was validated when it was built.
+    pub fn open(&self, spec: &str, check: InputCheck) -> anyhow::Result<Input> {
         let Self { folder, layout, pool, messages } = self;
-        let path = PathBuf::from(word);
-        let is_path = !DEFAULT_REVISIONS.contains(&word) && path.exists();
+        let path = PathBuf::from(spec);
+        let is_path = !DEFAULT_REVISIONS.contains(&spec) && path.exists();
         if is_path {
-            self.check_unambiguous(word)?;
+            self.check_unambiguous(spec)?;
         }
         if is_path && path.is_file() {
-            let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
-            let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
+            let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{spec}`"))?;
+            let bundle = load_from(&mut file, pool).with_context(|| format!("`{spec}` is not a bundle"))?;
             return Ok(Input { bundle, repo: None });
         }
         let (repo, stamp) = if is_path && path.is_dir() {
             repo_with_commit(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
         } else {
-            resolve_revision(folder, word, layout)?
+            resolve_revision(folder, spec, layout)?
         };
         let mut remembered = RepoCache::load(&repo, pool);
         let commit = stamp.commit.clone();
@@ -224,7 +211,7 @@ impl<'a> InputResolver<'a> {
             findings.extend(outcome.findings);
             let findings = Report::new(findings);
             messages.report(&findings, &repo);
-            return Err(ValidationFailed { word: word.to_owned(), findings, repo, commit, sha: None }.into());
+            return Err(ValidationFailed { spec: spec.to_owned(), findings, repo, commit, sha: None }.into());
         };
         remembered.save(None);
         if check == InputCheck::Valid {
@@ -232,8 +219,8 @@ impl<'a> InputResolver<'a> {
             {
                 let findings = Report::new(findings);
                 messages.report(&findings, &repo);
-                let (word, sha) = (word.to_owned(), Some(bundle.sha().to_string()));
-                return Err(ValidationFailed { word, findings, repo, commit, sha }.into());
+                let (spec, sha) = (spec.to_owned(), Some(bundle.sha().to_string()));
+                return Err(ValidationFailed { spec, findings, repo, commit, sha }.into());
             }
             remembered.validation.save();
         }
@@ -262,12 +249,12 @@ pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(R
     open_revision(folder, name, layout).map_err(|error| revision_error(error, name))
 }
 
-/// The data repo in the Git revision that `word` names. The error says that it is not a file or folder
+/// The data repo in the Git revision that `spec` names. The error says that it is not a file or folder
 /// either.
-pub fn resolve_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
-    open_revision(folder, word, layout).map_err(|error| match error {
-        GitError::NoRevision(_) => not_found(word),
-        other => revision_error(other, word),
+pub fn resolve_revision(folder: &Path, spec: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
+    open_revision(folder, spec, layout).map_err(|error| match error {
+        GitError::NoRevision(_) => not_found(spec),
+        other => revision_error(other, spec),
     })
 }
 
@@ -285,11 +272,11 @@ fn revision_error(error: GitError, name: &str) -> anyhow::Error {
     }
 }
 
-fn not_found(word: &str) -> anyhow::Error {
-    if word.starts_with("http://") || word.starts_with("https://") {
-        return UsageError(format!("`{word}` is a URL: only `reconcile` can query a server")).into();
+fn not_found(spec: &str) -> anyhow::Error {
+    if spec.starts_with("http://") || spec.starts_with("https://") {
+        return UsageError(format!("`{spec}` is a URL: only `reconcile` can query a server")).into();
     }
-    UsageError(format!("`{word}` is not a file, directory or Git revision")).into()
+    UsageError(format!("`{spec}` is not a file, directory or Git revision")).into()
 }
 
 /// Bundles a data repo; a missing part is a usage error.
@@ -326,8 +313,8 @@ mod tests {
         let scratch = qontract_testkit::Scratch::new();
         scratch.copy(&qontract_testkit::example(), "repo");
         let (repo, messages) = (scratch.path().join("repo"), SilentSink);
-        let opener = InputResolver::new(&repo, Layout::default(), &messages);
-        let input = opener.open(&repo.display().to_string()).expect("a data repo");
+        let resolver = InputResolver::new(&repo, Layout::default(), &messages);
+        let input = resolver.open(&repo.display().to_string(), InputCheck::Nothing).expect("a data repo");
         let (file, other) = ("data/services/billing/app.yml", "data/services/catalog/app.yml");
         let text = input.text(file).expect("a text").into_owned();
         scratch.write(&format!("repo/{file}"), format!("# above\n{text}"));

@@ -9,10 +9,10 @@ use qontract_bundle::diff::fields;
 use qontract_bundle::repo::Revision;
 use qontract_bundle::{Bundle, Document, Layout, Repo};
 use qontract_diagnostics::Sources as _;
-use qontract_graphql::Engine;
+use qontract_graphql::{Engine, SchemaError};
 use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
 
-use crate::input::{Input, InputResolver};
+use crate::input::{Input, InputCheck, InputResolver, invalid_types};
 use crate::line_cache::LineCache;
 
 pub use remote::ServerConnection;
@@ -29,32 +29,21 @@ pub struct PinnedData {
 }
 
 impl PinnedData {
-    /// Opens a data specifier. Tables are shared with `beside`, the data that it will be compared with.
-    pub fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<Self> {
-        Self::of_input(opener.open(word)?, opener, word, beside)
-    }
-
-    /// Opens a data specifier, and fails before an engine is built if a data repo is invalid.
-    pub fn open_valid(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
-        Self::of_input(opener.open_valid(word)?, opener, word, None)
-    }
-
-    /// Opens a data specifier, and fails if a data repo has an empty file.
-    pub fn open_complete(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
-        Self::of_input(opener.open_complete(word)?, opener, word, None)
-    }
-
-    fn of_input(
-        input: Input,
-        opener: &InputResolver<'_>,
-        word: &str,
+    /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. Tables are
+    /// shared with `beside`, the data that it will be compared with.
+    pub fn open(
+        resolver: &InputResolver<'_>,
+        spec: &str,
+        check: InputCheck,
         beside: Option<&PinnedData>,
     ) -> anyhow::Result<Self> {
-        let engine = match beside.and_then(|other| other.source.engine()) {
-            Some(other) => input.engine_sharing(other, word)?,
-            None => input.engine(word)?,
-        };
-        Ok(Self::with_engine(input, Arc::new(engine), &opener.layout))
+        let input = resolver.open(spec, check)?;
+        Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types(spec))
+    }
+
+    fn of_input(input: Input, layout: &Layout, beside: Option<&PinnedData>) -> Result<Self, SchemaError> {
+        let engine = input.engine(beside.and_then(|other| other.source.engine()).map(|engine| &**engine))?;
+        Ok(Self::with_engine(input, Arc::new(engine), layout))
     }
 
     /// An input that is queried through this engine.
@@ -75,13 +64,8 @@ impl PinnedData {
         layout: &Layout,
         last: Option<&PinnedData>,
     ) -> anyhow::Result<Self> {
-        let whole = Arc::new(bundle.clone());
-        let engine = match last.and_then(|last| last.source.engine()) {
-            Some(last) => last.derive(whole),
-            None => Engine::new(whole),
-        };
-        let engine = Arc::new(engine.context("its GraphQL types are invalid")?);
-        Ok(Self::with_engine(Input { bundle, repo: Some(repo) }, engine, layout))
+        let input = Input { bundle, repo: Some(repo) };
+        Self::of_input(input, layout, last).context("its GraphQL types are invalid")
     }
 
     /// A bundle on a server, which has no source lines here.

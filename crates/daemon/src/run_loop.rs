@@ -24,7 +24,7 @@ use crate::data_validity::{DataReporter, DataUse};
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
-use crate::input::InputResolver;
+use crate::input::{InputCheck, InputResolver};
 use crate::journal;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
@@ -292,8 +292,8 @@ struct StaticInput {
 
 impl DataSource for StaticInput {
     fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
-        let opener = InputResolver::new(&self.repo, Layout::default(), &*self.messages);
-        Ok(Arc::new(PinnedData::open_valid(&opener, &self.word)?))
+        let resolver = InputResolver::new(&self.repo, Layout::default(), &*self.messages);
+        Ok(Arc::new(PinnedData::open(&resolver, &self.word, InputCheck::Valid, None)?))
     }
 
     fn subscribe(&self) -> watch::Receiver<u64> {

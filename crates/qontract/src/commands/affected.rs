@@ -7,7 +7,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{AffectedArgs, ReportFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::InputResolver;
+use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::pinned_data::{ComparedData, PinnedData};
 use qontract_daemon::targets::Targets;
 use qontract_report::affected::{self as affected_report, AffectedRow, AffectedShard};
@@ -21,11 +21,11 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let AffectedArgs { base, head, integration: requested, verbose, config, repo, output, layout } =
         arguments;
     let config = Config::find_and_note(config.as_deref(), printer)?;
-    let opener = InputResolver::new(&repo, layout.into(), printer);
-    let (base, head) = opener.base_and_head(base, head)?;
-    let open = |word: &str, beside: Option<&PinnedData>| {
-        PinnedData::open(&opener, word, beside)
-            .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
+    let resolver = InputResolver::new(&repo, layout.into(), printer);
+    let (base, head) = resolver.base_and_head(base, head)?;
+    let open = |spec: &str, beside: Option<&PinnedData>| {
+        PinnedData::open(&resolver, spec, InputCheck::Nothing, beside)
+            .map_err(|error| error.context(UsageError(format!("cannot open `{spec}`"))))
     };
     let base = open(&base, None)?;
     let head = open(&head, Some(&base))?;

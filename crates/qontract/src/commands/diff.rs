@@ -4,7 +4,7 @@ use qontract_bundle::diff::Diff as Difference;
 use qontract_cli::printer::Printer;
 use qontract_cli::{DiffArgs, DiffFormat};
 use qontract_daemon::exit::Exit;
-use qontract_daemon::input::InputResolver;
+use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::line_cache::LineCache;
 use qontract_report::data_diff::{self, DiffLimits, DiffSides, SourceLocator};
 
@@ -18,11 +18,11 @@ pub fn run(arguments: DiffArgs, printer: &Printer) -> Exit {
 
 fn compare(arguments: DiffArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let DiffArgs { base, head, repo, full, output, layout } = arguments;
-    let opener = InputResolver::new(&repo, layout.into(), printer);
+    let resolver = InputResolver::new(&repo, layout.into(), printer);
     let head = head.unwrap_or_else(|| repo.display().to_string());
     // Opens both before failing, so that the errors of both are reported at once.
-    let base = opener.open(&base);
-    let head = opener.open(&head);
+    let base = resolver.open(&base, InputCheck::Nothing);
+    let head = resolver.open(&head, InputCheck::Nothing);
     let (base, head) = match (base, head) {
         (Ok(base), Ok(head)) => (base, head),
         (Err(error), Err(other)) => {
@@ -38,7 +38,7 @@ fn compare(arguments: DiffArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let sides = DiffSides {
         base: SourceLocator(&base_line),
         head: SourceLocator(&head_line),
-        layout: &opener.layout,
+        layout: &resolver.layout,
     };
     let fold = if full { DiffLimits::FULL } else { DiffLimits::default() };
     let files = || data_diff::files(&difference, &sides);

@@ -15,7 +15,7 @@ use qontract_cli::{LogOptions, PlanArgs, PlanFormat, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::{InputResolver, ValidationFailed};
+use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{self, PinnedData};
 use qontract_daemon::plan_report;
@@ -44,22 +44,19 @@ const MAX_CONCURRENT: usize = 4;
 pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
-    let opener = InputResolver::new(&arguments.repo, Layout::default(), printer);
-    let (base_word, head_word) = opener.base_and_head(arguments.base.clone(), arguments.head.clone())?;
-    let head = if arguments.no_validate {
-        PinnedData::open_complete(&opener, &head_word)
-    } else {
-        PinnedData::open_valid(&opener, &head_word)
-    };
-    let head = opened(head, &head_word, arguments.output, printer, |failed| {
+    let resolver = InputResolver::new(&arguments.repo, Layout::default(), printer);
+    let (base_spec, head_spec) = resolver.base_and_head(arguments.base.clone(), arguments.head.clone())?;
+    let check = if arguments.no_validate { InputCheck::Complete } else { InputCheck::Valid };
+    let head = PinnedData::open(&resolver, &head_spec, check, None);
+    let head = opened(head, &head_spec, arguments.output, printer, |failed| {
         invalid_report(DataSide::Head, failed, None)
     })?;
-    let base = PinnedData::open(&opener, &base_word, Some(&head));
-    let base = opened(base, &base_word, arguments.output, printer, |failed| {
+    let base = PinnedData::open(&resolver, &base_spec, InputCheck::Nothing, Some(&head));
+    let base = opened(base, &base_spec, arguments.output, printer, |failed| {
         invalid_report(DataSide::Base, failed, Some(&head))
     })?;
     let sandbox = sandbox(&arguments, &config, printer);
-    let repo = discovery::repo_of(&head_word, &arguments.repo);
+    let repo = discovery::repo_of(&head_spec, &arguments.repo);
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxLocation { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let talk = LogOptions::default().with_environment()?;

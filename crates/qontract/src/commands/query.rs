@@ -10,7 +10,7 @@ use qontract_bundle::json::JsonParser;
 use qontract_cli::printer::Printer;
 use qontract_cli::{DataOptions, QueryArgs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::InputResolver;
+use qontract_daemon::input::{InputCheck, InputResolver, invalid_types};
 use qontract_daemon::pinned_data::PinnedData;
 use qontract_graphql::{Engine, ObjectOrigin, QueryLimits, Request};
 use qontract_runtime::SourceLocation;
@@ -51,10 +51,11 @@ impl QueryableData {
     /// Opens the data that the options name, to be queried within limits.
     pub fn open(options: DataOptions, limits: QueryLimits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
-        let opener = InputResolver::new(&repo, layout.into(), printer);
-        let input = opener.open(&data)?;
-        let engine = Arc::new(input.engine(&data)?.with_limits(limits));
-        let side = PinnedData::with_engine(input, Arc::clone(&engine), &opener.layout);
+        let resolver = InputResolver::new(&repo, layout.into(), printer);
+        let input = resolver.open(&data, InputCheck::Nothing)?;
+        let engine = input.engine(None).with_context(|| invalid_types(&data))?;
+        let engine = Arc::new(engine.with_limits(limits));
+        let side = PinnedData::with_engine(input, Arc::clone(&engine), &resolver.layout);
         Ok(Self { engine, data: side })
     }
 }

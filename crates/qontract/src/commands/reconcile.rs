@@ -19,7 +19,7 @@ use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WriteObserver;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::InputResolver;
+use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{ComparedData, PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
@@ -73,9 +73,9 @@ pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> an
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let job = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
-    let sides = job.sides(runtime.handle());
+    let opened = job.open_data(runtime.handle());
     drop(progress);
-    let (head, base) = sides?;
+    let (head, base) = opened?;
     if line == CommandLine::Own {
         let announcement = Announcement {
             data: options.data.as_deref(),
@@ -200,7 +200,7 @@ struct RunContext<'a> {
 
 impl RunContext<'_> {
     /// Opens and pins the head and the base.
-    fn sides(
+    fn open_data(
         &self,
         runtime: &tokio::runtime::Handle,
     ) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
@@ -224,15 +224,14 @@ impl RunContext<'_> {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let opener = InputResolver::new(&options.repo, Layout::default(), *printer);
-        let word = options.data.as_deref().unwrap_or(".");
-        let head = if options.no_validate {
-            PinnedData::open_complete(&opener, word)?
-        } else {
-            PinnedData::open_valid(&opener, word)?
+        let resolver = InputResolver::new(&options.repo, Layout::default(), *printer);
+        let spec = options.data.as_deref().unwrap_or(".");
+        let check = if options.no_validate { InputCheck::Complete } else { InputCheck::Valid };
+        let head = PinnedData::open(&resolver, spec, check, None)?;
+        let base = match options.base.as_deref() {
+            Some(base) => Some(PinnedData::open(&resolver, base, InputCheck::Nothing, Some(&head))?),
+            None => None,
         };
-        let base =
-            options.base.as_deref().map(|base| PinnedData::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
 

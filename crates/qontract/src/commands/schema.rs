@@ -6,16 +6,16 @@ use anyhow::Context as _;
 use qontract_cli::SchemaExportArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::Exit;
-use qontract_daemon::input::InputResolver;
+use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_validate::export;
 
 /// `qontract schema export`: plain JSON Schemas, and the editor settings that map them to files.
 pub fn export(arguments: SchemaExportArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExportArgs { folder, from, repo, layout } = arguments;
-    let opener = InputResolver::new(&repo, layout.into(), printer);
-    let input = opener.open(&from)?;
+    let resolver = InputResolver::new(&repo, layout.into(), printer);
+    let input = resolver.open(&from, InputCheck::Nothing)?;
     let schemas = export::schemas(&input.bundle);
-    let settings = export::settings(&input.bundle, &folder.display().to_string(), &opener.layout);
+    let settings = export::settings(&input.bundle, &folder.display().to_string(), &resolver.layout);
     let count = schemas.len();
     for (name, text) in schemas.into_iter().chain([("settings.json".to_owned(), settings)]) {
         let path = folder.join(&name);
