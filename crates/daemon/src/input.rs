@@ -14,7 +14,9 @@ use qontract_graphql::{Engine, SchemaError};
 use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
 use crate::repo_cache::RepoCache;
-use crate::validation::{self, ValidationDepth};
+use crate::validation::{self, FailedCheck};
+
+pub use crate::validation::InputCheck;
 
 /// A bundle and, unless it was read from a bundle file, its data repo.
 pub struct Input {
@@ -85,17 +87,6 @@ impl std::fmt::Debug for ValidationFailed {
 }
 
 impl std::error::Error for ValidationFailed {}
-
-/// Checks of the input, besides that it can be bundled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputCheck {
-    /// The data must be valid, and no file may be empty.
-    Valid,
-    /// No file may be empty: objects that the file declared would be removed.
-    Complete,
-    /// No further check.
-    Nothing,
-}
 
 /// The revisions that commands compare with by default. These words always name revisions, even if a file has
 /// that name.
@@ -198,32 +189,22 @@ impl<'a> InputResolver<'a> {
         } else {
             resolve_revision(folder, spec, layout)?
         };
-        let mut remembered = RepoCache::load(&repo, pool);
+        let mut cache = RepoCache::load(&repo, pool);
         let commit = stamp.commit.clone();
-        let mut outcome = bundle_repo(&repo, stamp, pool, remembered.build_options())?;
-        if check != InputCheck::Nothing {
-            validation::reject_empty_files(&mut outcome);
+        let outcome = bundle_repo(&repo, stamp, pool, cache.build_options())?;
+        if outcome.built.is_some() {
+            cache.save(None);
         }
-        let Some(bundle) = outcome.built else {
-            // Reports all findings at once, as far as files could be read.
-            let known = remembered.validation.results();
-            let mut findings = validation::validate_outcome(&repo, &outcome, ValidationDepth::Errors, known)?;
-            findings.extend(outcome.findings);
-            let findings = Report::new(findings);
-            messages.report(&findings, &repo);
-            return Err(ValidationFailed { spec: spec.to_owned(), findings, repo, commit, sha: None }.into());
-        };
-        remembered.save(None);
-        if check == InputCheck::Valid {
-            if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.validation.results())?
-            {
-                let findings = Report::new(findings);
+        let bundle = match validation::checked_bundle(&repo, outcome, check, &mut cache.validation)? {
+            Ok(bundle) => bundle,
+            Err(FailedCheck { findings, sha }) => {
+                let (findings, sha) = (Report::new(findings), sha.map(|sha| sha.to_string()));
                 messages.report(&findings, &repo);
-                let (spec, sha) = (spec.to_owned(), Some(bundle.sha().to_string()));
+                let spec = spec.to_owned();
                 return Err(ValidationFailed { spec, findings, repo, commit, sha }.into());
             }
-            remembered.validation.save();
-        }
+        };
+        cache.validation.save();
         Ok(Input { bundle, repo: Some(repo) })
     }
 }

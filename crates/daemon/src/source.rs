@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
 use crate::input;
 use crate::pinned_data::{PinnedData, ServerConnection};
-use crate::repo_cache::RepoCache;
-use crate::validation::{self, ValidationCache};
+use crate::repo_cache::{LazyValidationCache, RepoCache};
+use crate::validation::{self, InputCheck};
 use crate::watcher::{RepoWatcher, WakeReason};
 
 /// A source of the data of loops.
@@ -257,17 +257,15 @@ impl WatchedRepo {
             // memory.
             *remembered = None;
             return Self::on_one_thread(|| {
-                self.build(BuildOptions::default(), &mut ValidationCache::default())
+                self.build(BuildOptions::default(), &mut LazyValidationCache::default())
             })?;
         }
         let is_first = remembered.is_none();
         let repo = || Repo::directory(&self.repo, self.layout.clone());
         let known = remembered.get_or_insert_with(|| RepoCache::with_validation(&repo(), &self.pool));
-        let RepoCache { files, validation: right } = known;
-        let built = self.build(
-            BuildOptions { cache: Some(files), changed_paths: changed, output: None },
-            right.results(),
-        )?;
+        let RepoCache { files, validation } = known;
+        let options = BuildOptions { cache: Some(files), changed_paths: changed, output: None };
+        let built = self.build(options, validation)?;
         if is_first && built.is_ok() {
             known.save(None);
         }
@@ -277,13 +275,13 @@ impl WatchedRepo {
     fn build(
         &self,
         options: BuildOptions<'_>,
-        right: &mut ValidationCache,
+        known: &mut LazyValidationCache,
     ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
         let (repo, stamp) = input::repo_with_commit(&self.repo, self.layout.clone())?;
         let outcome = input::bundle_repo(&repo, stamp, &self.pool, options)?;
-        let report = match validation::validated_bundle(&repo, outcome, right)? {
+        let report = match validation::checked_bundle(&repo, outcome, InputCheck::Valid, known)? {
             Ok(built) => return Ok(Ok((built, repo))),
-            Err(findings) => Report::new(findings),
+            Err(invalid) => Report::new(invalid.findings),
         };
         let text = render::render_all(&report, &repo, render::Colour::Plain);
         let errors =

@@ -9,13 +9,15 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::{NameFilter, RepoFile};
-use qontract_bundle::{Bundle, Layout, Repo};
+use qontract_bundle::{Bundle, Layout, Repo, Sha256};
 use qontract_diagnostics::{Diagnostic, Severity, code};
 use qontract_graphql::Schema;
 pub use qontract_validate::ValidationCache;
 pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate_incremental};
 use rayon::prelude::*;
+
+use crate::repo_cache::LazyValidationCache;
 
 /// The depth of validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub fn validate_outcome(
 
 /// Validates a bundle of a data repo; returns all findings if it has errors. Warnings are computed only in
 /// that case.
-pub fn require_valid(
+fn require_valid(
     bundle: &Bundle,
     repo: &Repo,
     known: &mut ValidationCache,
@@ -98,21 +100,48 @@ pub fn require_valid(
     validate(bundle, repo, BTreeSet::new(), ValidationDepth::All(Formats::default()), known).map(Err)
 }
 
-/// The bundle, if it is valid and no file is empty; else all findings.
-pub fn validated_bundle(
+/// Checks of the data besides that it can be bundled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputCheck {
+    /// The data must be valid, and no file may be empty.
+    Valid,
+    /// No file may be empty: objects that the file declared would be removed.
+    Complete,
+    /// No further check.
+    Nothing,
+}
+
+/// The findings of data that cannot be bundled or does not pass its check.
+pub struct FailedCheck {
+    /// All findings, of bundling and of validation.
+    pub findings: Vec<Diagnostic>,
+    /// The SHA-256 of the bundle, if it could be bundled.
+    pub sha: Option<Sha256>,
+}
+
+/// The bundle, if it passes the check; else all findings.
+pub fn checked_bundle(
     repo: &Repo,
     mut outcome: BuildOutcome,
-    known: &mut ValidationCache,
-) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
-    reject_empty_files(&mut outcome);
-    let findings = match outcome.built.take() {
-        Some(built) => match require_valid(&built, repo, known)? {
+    check: InputCheck,
+    known: &mut LazyValidationCache,
+) -> anyhow::Result<Result<Bundle, FailedCheck>> {
+    if check != InputCheck::Nothing {
+        reject_empty_files(&mut outcome);
+    }
+    let (mut findings, sha) = match outcome.built.take() {
+        Some(built) if check != InputCheck::Valid => return Ok(Ok(built)),
+        Some(built) => match require_valid(&built, repo, known.results())? {
             Ok(()) => return Ok(Ok(built)),
-            Err(findings) => findings,
+            Err(findings) => (findings, Some(built.sha())),
         },
-        None => validate_outcome(repo, &outcome, ValidationDepth::All(Formats::default()), known)?,
+        None => {
+            let depth = ValidationDepth::All(Formats::default());
+            (validate_outcome(repo, &outcome, depth, known.results())?, None)
+        }
     };
-    Ok(Err(findings.into_iter().chain(outcome.findings).collect()))
+    findings.extend(outcome.findings);
+    Ok(Err(FailedCheck { findings, sha }))
 }
 
 /// Warnings about removal approvals without effect.
