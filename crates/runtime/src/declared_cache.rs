@@ -24,6 +24,13 @@ pub struct SharedDeclaredState {
     _entry: Arc<DeclaredCacheEntry>,
 }
 
+impl SharedDeclaredState {
+    /// The state of a cache entry.
+    pub(crate) fn new(state: Arc<dyn AnyDeclaredState>, entry: Arc<DeclaredCacheEntry>) -> Self {
+        Self { state, _entry: entry }
+    }
+}
+
 impl Deref for SharedDeclaredState {
     type Target = dyn AnyDeclaredState;
 
@@ -39,36 +46,21 @@ impl Deref for SharedDeclaredState {
 pub struct DeclaredStateCache(Mutex<Vec<Weak<DeclaredCacheEntry>>>);
 
 /// One declared state, with its complete input as the cache key.
-struct DeclaredCacheEntry {
+pub struct DeclaredCacheEntry {
     source: Arc<dyn BundleReader>,
     subset: Option<Arc<ElementSelection>>,
     allowed_schemas: Option<BTreeSet<String>>,
     options: Options,
     /// The result, with the log of its reads, which is added to the log of every caller that gets the state.
-    result: OnceLock<(DeclareResult, QueryLog)>,
+    /// The first caller declares it, and the others wait. A fault is not cached beyond the callers that wait
+    /// for it.
+    pub result: OnceLock<(DeclareResult, QueryLog)>,
 }
 
 impl DeclaredStateCache {
-    /// The cached state for this input, or the result of `declare`. Concurrent callers with the same input
-    /// wait for the first. A fault is not cached beyond the callers that wait for it.
-    pub fn get_or_declare(
-        &self,
-        data: &Data,
-        options: &Options,
-        declare: impl FnOnce(&Data) -> DeclareResult,
-    ) -> Result<Option<SharedDeclaredState>, Fault> {
-        let cell = self.entry(data, options);
-        let (made, log) = cell.result.get_or_init(|| {
-            let own = data.with_empty_log();
-            let made = declare(&own);
-            (made, own.query_log())
-        });
-        data.merge_query_log(log);
-        let state = made.clone()?;
-        Ok(state.map(|state| SharedDeclaredState { state, _entry: Arc::clone(&cell) }))
-    }
-
-    fn entry(&self, data: &Data, options: &Options) -> Arc<DeclaredCacheEntry> {
+    /// The entry for this input; a new one has no result yet. Concurrent callers with the same input get the
+    /// same entry.
+    pub fn entry(&self, data: &Data, options: &Options) -> Arc<DeclaredCacheEntry> {
         // The list is consistent at any time, so a panic elsewhere does not corrupt it.
         let mut cells = self.0.lock();
         cells.retain(|cell| cell.strong_count() > 0);

@@ -82,10 +82,15 @@ impl Integration {
                 Ok(state.map(|state| Arc::new(state) as Arc<dyn AnyDeclaredState>))
             }
         };
-        self.declared_cache.get_or_declare(data, options, |data| {
-            let declared = catch_unwind(AssertUnwindSafe(|| declare(data)));
-            declared.unwrap_or_else(|panic| Err(panic_fault("declare", &*panic)))
-        })
+        let entry = self.declared_cache.entry(data, options);
+        let (result, log) = entry.result.get_or_init(|| {
+            let own = data.with_empty_log();
+            let declared = catch_unwind(AssertUnwindSafe(|| declare(&own)));
+            (declared.unwrap_or_else(|panic| Err(panic_fault("declare", &*panic))), own.query_log())
+        });
+        data.merge_query_log(log);
+        let state = result.clone()?;
+        Ok(state.map(|state| SharedDeclaredState::new(state, Arc::clone(&entry))))
     }
 }
 
