@@ -4,6 +4,8 @@
 //! before the first step is applied.
 
 mod apply;
+mod approvals;
+mod deadline;
 mod preflight;
 mod redaction;
 mod rehearsal;
@@ -218,7 +220,7 @@ impl RunRequest {
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);
     let permits = qontract_access::mint(request.mode);
-    let data = match preflight::check_definition(integration, request, &mut outcome) {
+    let data = match preflight::permitted_data(integration, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
             outcome.faults.push(fault);
@@ -271,7 +273,7 @@ async fn execute(
     outcome: &mut RunOutcome,
 ) -> Result<(), Fault> {
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
-    let guard = selection::removal_guard(integration, request, &work)?;
+    let guard = approvals::removal_guard(integration, request, &work)?;
     match integration.form() {
         IntegrationForm::Staged(staged) => {
             let crew = round::RoundRunner { integration: &**staged, request, data, permits, guard: &guard };
@@ -286,7 +288,7 @@ async fn execute(
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;
-                    ran = round::with_deadline(request.limits.phase_timeout, "run", function.run(&cx)) => ran,
+                    ran = deadline::with_deadline(request.limits.phase_timeout, "run", function.run(&cx)) => ran,
                     () = cx.interrupted() => Ok(()),
                 },
                 Err(fault) => Err(fault),
@@ -302,6 +304,6 @@ async fn execute(
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }
-    selection::report_approvals(&guard, request, outcome);
+    approvals::report_approvals(&guard, request, outcome);
     Ok(())
 }

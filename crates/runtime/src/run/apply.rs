@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::RunRequest;
+use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
-use super::round::with_deadline;
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::{ApplyResult, WriteContext};
 use crate::fault::Fault;

@@ -11,8 +11,9 @@ use crate::outcome::{RunEnd, RunOutcome};
 
 use super::RunRequest;
 
-/// Checks the integration's definition and returns a handle to the data of head.
-pub fn check_definition(
+/// A handle to the data of head, limited to the schemas that the integration's definition allows. Fails if the
+/// definition is missing or does not cover the declared queries.
+pub fn permitted_data(
     integration: &Integration,
     request: &RunRequest,
     outcome: &mut RunOutcome,

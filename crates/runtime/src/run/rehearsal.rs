@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::RunLimits;
+use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
-use super::round::with_deadline;
 use crate::contract::{ReadContext, RehearsalResult};
 use crate::fault::Fault;
 use crate::guard::Refusal;

@@ -2,9 +2,6 @@
 //! guards see the whole plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -12,6 +9,7 @@ use qontract_access::{Mode, Permits};
 use qontract_telemetry::activity;
 
 use super::apply::{self, ApplyContext, ApplyOutcome};
+use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
 use super::rehearsal;
 use super::reservation::Reservations;
@@ -20,7 +18,7 @@ use super::unresolved::Unresolved;
 use super::{Bodies, RunRequest};
 use crate::contract::ReadContext;
 use crate::data::Data;
-use crate::fault::{Fault, Responsible, panic_fault};
+use crate::fault::{Fault, Responsible};
 use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts, Verdicts};
 use crate::key::ShardKey;
 use crate::meta::MAX_ROUNDS;
@@ -222,7 +220,7 @@ impl RoundRunner<'_> {
         let planning = async {
             tokio::select! {
                 biased;
-                planned = self.plan(read, shard) => planned,
+                planned = self.plan_shard(read, shard) => planned,
                 // Planning changes nothing: a shutdown does not wait for it.
                 () = self.request.shutdown.requested() => Err(Fault::interrupted("interrupted")),
             }
@@ -238,7 +236,11 @@ impl RoundRunner<'_> {
         }
     }
 
-    async fn plan(&self, read: &ReadContext, shard: &mut ActiveShard<'_>) -> Result<PlannedShard, Fault> {
+    async fn plan_shard(
+        &self,
+        read: &ReadContext,
+        shard: &mut ActiveShard<'_>,
+    ) -> Result<PlannedShard, Fault> {
         let (phase, key, declared) = (self.request.limits.phase_timeout, &shard.key, shard.declared);
         let desired = if let Some(desired) = shard.desired.take() {
             desired
@@ -372,18 +374,5 @@ fn record_plan(
             let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
             shard.held.push(HeldPlanChange { change, why, hold: refusal.hold() });
         }
-    }
-}
-
-/// Runs code of an integration with a deadline, and converts a panic into a fault.
-pub async fn with_deadline<T>(
-    deadline: Duration,
-    what: &str,
-    future: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    match tokio::time::timeout(deadline, AssertUnwindSafe(future).catch_unwind()).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(panic)) => Err(panic_fault(what, &*panic)),
-        Err(_) => Err(Fault::remote(format!("`{what}` took longer than {} s", deadline.as_secs()))),
     }
 }

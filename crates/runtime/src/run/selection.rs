@@ -1,10 +1,9 @@
-//! Shard selection: decides on early exit, selects the shards to run, and reports approvals.
+//! Shard selection: decides on early exit, selects the shards to run, and reports the schemas that were read.
 
 use std::collections::BTreeSet;
 
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
-use qontract_diagnostics::suggest::ComparisonBudget;
 
 use crate::affected::{AffectedVerdict, BundlePair, Impact, affected};
 use crate::allow_list;
@@ -12,14 +11,11 @@ use crate::data::Data;
 use crate::declared_cache::SharedDeclaredState;
 use crate::definition;
 use crate::fault::Fault;
-use crate::guard::{Approvals, ObjectRef, RemovalGuard};
 use crate::integration::Integration;
 use crate::key::ShardKey;
 use crate::meta::AdHocReads;
 use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
-use crate::plan::{HeldPlanChange, Hold, ObjectKey};
-use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, Difference};
 use crate::type_erasure::AnyDeclaredState;
@@ -28,9 +24,6 @@ use super::RunRequest;
 
 /// Maximum number of locations that are listed with a decision.
 const MAX_PLACES: usize = 10;
-
-/// Maximum number of approval entries that a run compares with held removals, to find misspelt ones.
-const MAX_COMPARISONS: usize = 100_000;
 
 /// The shards that a run processes, with their declared states.
 pub struct ShardSelection {
@@ -310,66 +303,6 @@ fn matches_selectors(
     options.select(flags, key)
         && options.select_labelled(flags, |label| declared.has_label(label, key))
         && request.slot.contains(&key.slot_value())
-}
-
-/// The removal guard of this run.
-pub fn removal_guard(
-    integration: &Integration,
-    request: &RunRequest,
-    work: &ShardSelection,
-) -> Result<RemovalGuard, Fault> {
-    let approvals = Approvals::valid_on(request.today, definition::approvals(&*request.head)?);
-    let ShardSelection { head, keys, .. } = work;
-    let own: BTreeSet<&ShardKey> = keys.iter().collect();
-    let declared =
-        head.iter().flat_map(|head| head.keys().into_iter().filter(|key| head.disabled(key).is_none()));
-    let other_shards = declared.filter(|key| !own.contains(key)).map(ToString::to_string).collect();
-    let integration = integration.meta().name.clone();
-    Ok(RemovalGuard {
-        integration,
-        protected: request.protected.clone(),
-        budgets: request.budgets,
-        approvals,
-        other_shards,
-        now: request.now,
-    })
-}
-
-/// Reports the datafile that would approve the held removals, and the problems of existing approvals.
-pub fn report_approvals(guard: &RemovalGuard, request: &RunRequest, outcome: &mut RunOutcome) {
-    let is_approvable = |held: &HeldPlanChange| held.hold == Hold::Approval && guard.removes(&held.change);
-    let held: Vec<&ObjectKey> = outcome
-        .shards
-        .values()
-        .flat_map(|shard| &shard.held)
-        .filter(|held| is_approvable(held))
-        .map(|held| &held.change.object)
-        .collect();
-    let RemovalGuard { integration, approvals, .. } = guard;
-    let text = (!held.is_empty()).then(|| Approvals::datafile_text(integration, &held, request.today));
-    outcome.approval = text;
-    let mut removed: BTreeSet<ObjectRef> = held.into_iter().map(ObjectRef::from).collect();
-    let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
-    removed.extend(planned.filter(|change| guard.removes(change)).map(|change| (&change.object).into()));
-    let patience = ComparisonBudget::new(MAX_COMPARISONS);
-    for held in outcome.shards.values_mut().flat_map(|shard| &mut shard.held) {
-        let thing = ObjectRef::from(&held.change.object);
-        if let Some(why) = is_approvable(held)
-            .then(|| approvals.mismatch(integration, &thing, &removed, &patience))
-            .flatten()
-        {
-            held.why = format!("{}; {why}", held.why);
-        }
-    }
-    let is_complete = request.slot == Slot::default()
-        && request.options.is_empty()
-        && request.base.is_none()
-        && !request.shutdown.is_requested()
-        && outcome.all_faults().next().is_none();
-    for (path, text) in approvals.remarks(integration, &removed, is_complete) {
-        let places = if path.is_empty() { Vec::new() } else { vec![SourceLocation::datafile(&path, "")] };
-        outcome.decisions.push(Decision { text, places });
-    }
 }
 
 /// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
