@@ -4,26 +4,23 @@ mod discovery;
 mod folder;
 mod immutable;
 mod kinds;
+mod read;
 mod record;
 mod rollout;
 mod write;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
-use crate::draft::namespace;
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind, Object, ObjectAddress, ObjectVersion};
 use crate::{ObjectDraft, ObjectReader, ObjectWriter, Rehearsal, WorkloadRestart};
-use discovery::{SandboxKind, find_kind};
-use folder::{ClusterDir, FileContent, object_names};
-use record::ObjectFile;
+use discovery::find_kind;
+use folder::{ClusterDir, object_names};
+use read::read_object;
 
 /// A directory in place of all clusters.
 ///
@@ -98,56 +95,6 @@ impl Sandbox {
         let known = find_kind(&folder, cluster, &address.kind)?;
         Ok(read_object(&folder, &known, address)?.map(|(object, _)| object))
     }
-}
-
-/// Reads an object and its record.
-fn read_object(
-    folder: &ClusterDir,
-    known: &SandboxKind,
-    address: &ObjectAddress,
-) -> Result<Option<(Object, ObjectFile)>, KubernetesError> {
-    let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
-    let Some(FileContent { bytes, age }) = folder.read(&file)? else { return Ok(None) };
-    let record = ObjectFile::read(&bytes)
-        .map_err(|why| KubernetesError::Malformed { object: address.to_string(), why })?;
-    let object = Object {
-        address: address.clone(),
-        version: version(&bytes),
-        field_ownership: record.field_ownership(),
-        managed_fields: record.managed_fields(),
-        body: served_body(known, address, &record.body, age),
-    };
-    Ok(Some((object, record)))
-}
-
-/// A body as a server would return it, with kind, name and roll-out status.
-fn served_body(known: &SandboxKind, address: &ObjectAddress, body: &Value, age: Duration) -> Value {
-    let mut body = body.clone();
-    let has_version = body["apiVersion"].is_string();
-    if !has_version {
-        body["apiVersion"] = known.resource.api_version.clone().into();
-    }
-    body["kind"] = known.kind.name.clone().into();
-    if !body["metadata"].is_object() {
-        body["metadata"] = Value::Object(serde_json::Map::new());
-    }
-    body["metadata"]["name"] = address.name.clone().into();
-    if let Some(namespace) = address.namespace.as_ref().filter(|_| known.resource.is_namespaced) {
-        body["metadata"]["namespace"] = namespace.clone().into();
-    }
-    if body.get("status").is_none()
-        && let Some(status) = rollout::status(&known.kind.name, &body, age)
-    {
-        body["status"] = status;
-    }
-    body
-}
-
-/// The version of a file: the beginning of its digest.
-fn version(bytes: &[u8]) -> ObjectVersion {
-    let digest = Sha256::digest(bytes);
-    let first = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    ObjectVersion { uid: None, resource_version: format!("{first:016x}") }
 }
 
 impl ObjectReader for Sandbox {

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use super::discovery::{custom_kind_dir, find_kind};
 use super::folder::ClusterDir;
+use super::read::read_object;
 use super::record::ObjectFile;
-use super::{Sandbox, immutable, read_object};
+use super::{Sandbox, immutable};
 use crate::draft::{complete_body, namespace};
 use crate::error::KubernetesError;
 use crate::fields::{FieldSet, ManagedFieldsEntry, apply};
