@@ -1,4 +1,4 @@
-//! Sandbox: a directory in place of all clusters; the README lists its features.
+//! The sandbox: a directory that stands in for all clusters; the README lists its features.
 
 mod discovery;
 mod folder;
@@ -25,7 +25,7 @@ use discovery::{SandboxKind, find_kind};
 use folder::{ClusterDir, FileContent, object_names};
 use record::ObjectFile;
 
-/// A directory in place of all clusters.
+/// A directory that stands in for all clusters.
 ///
 /// ```
 /// use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft};
@@ -77,17 +77,17 @@ impl Sandbox {
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, kind)?;
-        let namespaces = match (known.resource.is_namespaced, namespace) {
+        let served = find_kind(&folder, cluster, kind)?;
+        let namespaces = match (served.resource.is_namespaced, namespace) {
             (false, _) => vec![None],
             (true, Some(namespace)) => vec![Some(namespace.to_owned())],
             (true, None) => folder.namespaces()?.into_iter().map(Some).collect(),
         };
         let mut objects = Vec::new();
         for namespace in namespaces {
-            for name in object_names(&folder.kind_dir(namespace.as_deref(), &known.folder)?)? {
+            for name in object_names(&folder.kind_dir(namespace.as_deref(), &served.folder)?)? {
                 let address = ObjectAddress { kind: kind.clone(), namespace: namespace.clone(), name };
-                objects.extend(read_object(&folder, &known, &address)?.map(|(object, _)| object));
+                objects.extend(read_object(&folder, &served, &address)?.map(|(object, _)| object));
             }
         }
         Ok(objects)
@@ -95,18 +95,18 @@ impl Sandbox {
 
     fn get_now(&self, cluster: &Cluster, address: &ObjectAddress) -> Result<Option<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, &address.kind)?;
-        Ok(read_object(&folder, &known, address)?.map(|(object, _)| object))
+        let served = find_kind(&folder, cluster, &address.kind)?;
+        Ok(read_object(&folder, &served, address)?.map(|(object, _)| object))
     }
 }
 
 /// Reads an object and its record.
 fn read_object(
     folder: &ClusterDir,
-    known: &SandboxKind,
+    served: &SandboxKind,
     address: &ObjectAddress,
 ) -> Result<Option<(Object, ObjectFile)>, KubernetesError> {
-    let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
+    let file = folder.file(namespace(address, &served.resource)?, &served.folder, &address.name)?;
     let Some(FileContent { bytes, age }) = folder.read(&file)? else { return Ok(None) };
     let record = ObjectFile::read(&bytes)
         .map_err(|why| KubernetesError::Malformed { object: address.to_string(), why })?;
@@ -115,28 +115,28 @@ fn read_object(
         version: version(&bytes),
         field_ownership: record.field_ownership(),
         managed_fields: record.managed_fields(),
-        body: served_body(known, address, &record.body, age),
+        body: served_body(served, address, &record.body, age),
     };
     Ok(Some((object, record)))
 }
 
 /// A body as a server would return it, with kind, name and roll-out status.
-fn served_body(known: &SandboxKind, address: &ObjectAddress, body: &Value, age: Duration) -> Value {
+fn served_body(served: &SandboxKind, address: &ObjectAddress, body: &Value, age: Duration) -> Value {
     let mut body = body.clone();
     let has_version = body["apiVersion"].is_string();
     if !has_version {
-        body["apiVersion"] = known.resource.api_version.clone().into();
+        body["apiVersion"] = served.resource.api_version.clone().into();
     }
-    body["kind"] = known.kind.name.clone().into();
+    body["kind"] = served.kind.name.clone().into();
     if !body["metadata"].is_object() {
         body["metadata"] = Value::Object(serde_json::Map::new());
     }
     body["metadata"]["name"] = address.name.clone().into();
-    if let Some(namespace) = address.namespace.as_ref().filter(|_| known.resource.is_namespaced) {
+    if let Some(namespace) = address.namespace.as_ref().filter(|_| served.resource.is_namespaced) {
         body["metadata"]["namespace"] = namespace.clone().into();
     }
     if body.get("status").is_none()
-        && let Some(status) = rollout::status(&known.kind.name, &body, age)
+        && let Some(status) = rollout::status(&served.kind.name, &body, age)
     {
         body["status"] = status;
     }

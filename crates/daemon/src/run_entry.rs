@@ -1,4 +1,4 @@
-//! One run in a list of runs.
+//! A row in the list of runs.
 
 use std::time::Duration;
 
@@ -87,9 +87,7 @@ impl<'r> From<&'r RunRecord> for RunEntry<'r> {
             not_made: if record.mode == Mode::DryRun {
                 0
             } else {
-                changes_of(record)
-                    .filter(|change| !matches!(change.result, StepResult::Done | StepResult::Planned))
-                    .count()
+                changes_of(record).filter(|change| change.result != StepResult::Done).count()
             },
             head: &record.head,
         }

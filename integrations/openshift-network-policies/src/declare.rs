@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::NAME;
 use crate::query::NetworkPolicies;
 
-/// The policies of all namespaces: one for each namespace that is allowed.
+/// Declares the policies of all namespaces: one policy for each allowed namespace.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<NetworkPolicies>()?;
     Ok(in_namespaces(
@@ -17,8 +17,9 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
             let mut all = ObjectSet::of("NetworkPolicy.networking.k8s.io");
-            for source in namespace.network_policies_allow.iter().flatten() {
+            for (index, source) in namespace.network_policies_allow.iter().flatten().enumerate() {
                 let place = answer.places.of(pointer);
+                let place = place.map(|place| place.below(&format!("/networkPoliciesAllow/{index}")));
                 if source.cluster.name != namespace.namespace_target.cluster.name {
                     let (name, cluster) = (&source.name, &source.cluster.name);
                     let why =

@@ -95,7 +95,7 @@ impl RootDir {
         Err(Errno::NOSYS)
     }
 
-    /// Opens one directory after the other, so that no component can be a link.
+    /// Opens one directory after another, so that no component can be a link.
     fn open_step_by_step(&self, relative: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut components = relative.components().peekable();
         let mut folder: Option<OwnedFd> = None;
@@ -109,7 +109,7 @@ impl RootDir {
     }
 }
 
-/// Approximate size of a text in a bundle, where a control character becomes an escape of six bytes.
+/// Approximate size of a string in a bundle, where a control character becomes an escape of six bytes.
 fn encoded_size(bytes: &[u8]) -> u64 {
     let is_control = |byte: &&u8| **byte < b' ' && !matches!(**byte, b'\t' | b'\n' | b'\r');
     bytes.len() as u64 + 5 * bytes.iter().filter(is_control).count() as u64
@@ -126,7 +126,7 @@ impl DiskPath {
         Some(Self::new(root, path.strip_prefix(root.path()).ok()?))
     }
 
-    /// An entry of this folder.
+    /// An entry of this directory.
     pub fn join(&self, name: &str) -> Self {
         Self { root: Arc::clone(&self.root), relative: self.relative.join(name) }
     }
@@ -160,9 +160,9 @@ impl DiskPath {
         if !about.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        let (size, sight) = (about.len(), FileStamp::of(&about));
+        let (size, file_stamp) = (about.len(), FileStamp::of(&about));
         if size > MAX_FILE_BYTES {
-            return Ok(FileRead { file_stamp: sight, bytes: Err(size) });
+            return Ok(FileRead { file_stamp, bytes: Err(size) });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         (&mut file).take(size).read_to_end(&mut bytes)?;
@@ -171,11 +171,11 @@ impl DiskPath {
         if bytes.is_empty() {
             file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > MAX_FILE_BYTES {
-                return Ok(FileRead { file_stamp: sight, bytes: Err(bytes.len() as u64) });
+                return Ok(FileRead { file_stamp, bytes: Err(bytes.len() as u64) });
             }
         }
         self.root.count(&bytes)?;
-        Ok(FileRead { file_stamp: sight, bytes: Ok(bytes) })
+        Ok(FileRead { file_stamp, bytes: Ok(bytes) })
     }
 
     /// The names and kinds of the entries of this directory, in no particular order.
