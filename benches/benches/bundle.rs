@@ -65,7 +65,7 @@ impl Corpus {
 }
 
 fn measure_size(size: usize, missed: &mut Vec<String>) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let corpus = Corpus::new(size, folder.path().join("repo"));
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (repo, ours, theirs, cache) = (path("repo"), path("ours.json"), path("theirs.json"), path("cache"));
@@ -75,20 +75,20 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
 
     let stamp = ["--commit", "c", "--commit-timestamp", "1"];
     let arguments = [&["bundle", &repo, "-o", &ours][..], &stamp].concat();
-    let (off, kept) = ([("QONTRACT_CACHE", "off")], [("QONTRACT_CACHE", cache.as_str())]);
+    let (off, cached) = ([("QONTRACT_CACHE", "off")], [("QONTRACT_CACHE", cache.as_str())]);
     let cold = median(|| run_with(&binary, &arguments, &off));
     let unchecked = median(|| run_with(&binary, &[&arguments[..], &["--no-validate"]].concat(), &off));
     let keeping = median(|| {
         let _ = fs::remove_dir_all(&cache);
-        run_with(&binary, &arguments, &kept)
+        run_with(&binary, &arguments, &cached)
     });
     // The stat signatures of files are trusted only some time after they were written.
     std::thread::sleep(SETTLE_TIME);
-    run_with(&binary, &arguments, &kept);
+    run_with(&binary, &arguments, &cached);
     let again = median(|| {
         corpus.change();
         std::thread::sleep(Duration::from_millis(100));
-        run_with(&binary, &arguments, &kept)
+        run_with(&binary, &arguments, &cached)
     });
     let loading = median(|| run(&binary, &["diff", &ours, &ours]));
     // Larger sizes are measured without the peer.
@@ -103,12 +103,12 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
     measure::print_line("|---|---|---|---|---|");
     for (step, measured) in [
         ("`qontract bundle`, no cache", Some(cold)),
-        ("the same with `--no-validate`", Some(unchecked)),
-        ("the same, with an empty cache that is filled", Some(keeping)),
+        ("`qontract bundle --no-validate`, no cache", Some(unchecked)),
+        ("`qontract bundle`, filling an empty cache", Some(keeping)),
         ("a new process, one datafile changed", Some(again)),
         ("`qontract diff` of the bundle with itself (two loads)", Some(loading)),
         ("PyYAML + json: parse and dump only", parsing),
-        ("PyYAML + json + jsonschema: and check datafiles against their schemas", checking),
+        ("PyYAML + json + jsonschema: parse, dump, and validate datafiles", checking),
     ] {
         let Some(CommandMeasurement { wall, cpu, peak, disk_bytes: fetched }) = measured else { continue };
         let (peak, fetched) = (peak / 1000, fetched / 1_000_000);
@@ -143,7 +143,7 @@ fn watch(corpus: &Corpus) -> f64 {
             corpus.change();
             let begun = Instant::now();
             while client.get("/sha256") == before {
-                assert!(begun.elapsed() < Duration::from_mins(1), "the change is seen");
+                assert!(begun.elapsed() < Duration::from_mins(1), "the change is not served within a minute");
                 std::thread::sleep(Duration::from_millis(2));
             }
             begun.elapsed().as_secs_f64()

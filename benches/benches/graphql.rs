@@ -1,7 +1,7 @@
 //! CPU time of a query, compared with graphql-js on the same bundle in the same run.
 //!
 //! `cargo xtask bench graphql` prints a Markdown table: CPU milliseconds per request, warm, on one thread. Both sides
-//! measure from the text of the request to the bytes of the answer, without HTTP. The answers must be equal.
+//! measure from the request string to the bytes of the response, without HTTP. The responses must be equal.
 //! `QONTRACT_BENCH_SIZES=1000,10000,50000` sets the sizes.
 
 #[path = "measure.rs"]
@@ -30,7 +30,7 @@ const USERS: &str = "{ users_v1 { path name org_username roles { path name permi
 fn main() {
     let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "1000,10000".to_owned());
     measure::print_line(
-        "| datafiles | request | answer bytes | `qontract` CPU ms | graphql-js CPU ms | times |",
+        "| datafiles | request | response bytes | `qontract` CPU ms | graphql-js CPU ms | times |",
     );
     measure::print_line("|---|---|---|---|---|---|");
     for size in sizes.split(',') {
@@ -39,7 +39,7 @@ fn main() {
 }
 
 fn measure_size(size: usize) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     corpus::generate(size, corpus::DEFAULT_SEED).write(folder.path()).expect("the corpus can be written");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
     measure::copy(&example.join("schemas"), &folder.path().join("schemas"));

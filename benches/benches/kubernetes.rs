@@ -67,9 +67,9 @@ fn reconcile(shape: Workload, api: &[String]) {
         ..ClusterSettings::default()
     };
     let http = Settings { proxies: Proxies::Never, ..Settings::default() };
-    let known = BTreeMap::from([("c1".to_owned(), settings)]);
+    let by_name = BTreeMap::from([("c1".to_owned(), settings)]);
     let permit = ReadPermit::for_targets(Mode::Real);
-    let clusters = Clusters::new(&permit, http, Arc::new(AdminToken(token.clone())), known);
+    let clusters = Clusters::new(&permit, http, Arc::new(AdminToken(token.clone())), by_name);
     let cluster = Cluster { name: "c1".to_owned(), server: url.clone(), token: None };
     let owner = Owner::of("openshift-resources", None).unwrap();
     let mut integration = TestIntegration::new(Arc::new(clusters), cluster, owner, &["ConfigMap"]);

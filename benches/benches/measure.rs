@@ -51,7 +51,7 @@ pub fn median(mut run: impl FnMut() -> CommandMeasurement) -> CommandMeasurement
     runs[1]
 }
 
-/// The path of the optimised binary, next to this benchmark.
+/// The path of the optimized binary, next to this benchmark.
 pub fn binary(name: &str) -> String {
     let mut path: PathBuf = std::env::current_exe().expect("this program has a path");
     path.pop();
@@ -89,8 +89,8 @@ pub fn print_line(line: &str) {
 
 /// Copies a directory recursively.
 pub fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder to copy") {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory to copy") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {

@@ -68,7 +68,7 @@ fn main() {
     let mut missed = Vec::new();
     for size in sizes.split(',') {
         let size = size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers");
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let corpus = Corpus::new(size, folder.path());
         // First, because memory left over from other measurements would be counted.
         dry_runs(&corpus, &mut missed);

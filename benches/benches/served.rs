@@ -22,7 +22,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `qontract serve` with these arguments, without its answer cache.
+    /// Starts `qontract serve` with these arguments, without its response cache.
     pub fn ours(arguments: &[&str]) -> Self {
         let mut command = Command::new(measure::binary("qontract"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--answer-cache", "0"]).args(arguments);
@@ -116,7 +116,7 @@ impl HttpClient {
         self.send("GET", path, "").1
     }
 
-    /// The answer to a query.
+    /// The response to a query.
     pub fn query(&mut self, query: &str) -> Vec<u8> {
         let (status, body) = self.send("POST", "/graphql", &json!({ "query": query }).to_string());
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));

@@ -2,7 +2,7 @@
 //! the cost of loading, comparing and replacing bundles.
 //!
 //! `cargo xtask bench server` prints Markdown tables, and fails if something costs more than promised. Both
-//! servers are processes on the loopback interface; our answer cache is off. `QONTRACT_BENCH_SIZES` sets the
+//! servers are processes on the loopback interface; our response cache is off. `QONTRACT_BENCH_SIZES` sets the
 //! sizes; beyond 50,000 datafiles the peer is not measured.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -46,7 +46,7 @@ fn main() {
     let mut missed = Vec::new();
     for size in sizes.split(',') {
         let size: usize = size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers");
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let bundles = bundles(size, folder.path());
         measure::print_line(&format!("\n## {size} datafiles\n"));
         answers(&bundles, size == PROMISED_SIZE, &mut missed);
@@ -148,7 +148,7 @@ fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     let ours = ServerProcess::ours(&["--bundle", &first]);
     let theirs = bundles.has_peer.then(|| theirs(&[&bundles.first]));
     measure::print_line(
-        "| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |",
+        "| request | response bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |",
     );
     measure::print_line("|---|---|---|---|---|---|---|");
     for (name, query, least) in [("Q1", Q1, 20.0), ("Q2", q2.as_str(), 10.0), ("Q3", Q3, 20.0)] {

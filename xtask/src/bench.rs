@@ -1,4 +1,4 @@
-//! Runs the benchmarks, against optimised builds.
+//! Runs the benchmarks against optimized builds.
 
 use crate::cli::BenchArgs;
 use crate::setup;

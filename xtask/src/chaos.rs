@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: runs the randomised tests with far more cases than the suite does.
+//! `cargo xtask chaos`: runs the randomized tests with many more cases than the suite.
 //!
 //! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases from [`COUNT_VARIABLE`].
 
@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 /// The variable that overrides the number of cases of a test; `qontract_testkit::chaos_count` reads it.
 const COUNT_VARIABLE: &str = "QONTRACT_CHAOS_COUNT";
 
-/// A randomised test that can run with more cases.
+/// A randomized test that can run with more cases.
 #[derive(Debug)]
 struct Scenario {
     name: &'static str,
@@ -20,7 +20,7 @@ struct Scenario {
     /// The count without `--count`.
     default_count: u64,
     package: &'static str,
-    /// The name of the test, as nextest knows it.
+    /// The name of the test in nextest.
     test: &'static str,
     needs_cluster: bool,
 }
@@ -81,7 +81,7 @@ const SCENARIOS: [Scenario; 6] = [
             "kills during writes to a real API server",
             200,
             "qontract",
-            "a_run_that_is_killed_anywhere_converges",
+            "a_run_that_is_killed_at_any_point_converges",
         )
     },
 ];
@@ -110,7 +110,7 @@ pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
 
 fn run_scenario(workspace: &Workspace, scenario: &Scenario, count: u64) -> Result<()> {
     let filter = format!("package({}) & test(~{})", scenario.package, scenario.test);
-    let run = workspace.cargo("nextest run --profile chaos --no-capture");
+    let run = workspace.cargo("nextest run --profile chaos --no-capture --run-ignored all");
     let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT_VARIABLE, count.to_string());
     if !scenario.needs_cluster {
         return run.run();

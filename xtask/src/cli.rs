@@ -18,8 +18,8 @@ pub enum Command {
     /// Install the tools that the tests need into a cache directory outside the checkout
     ///
     /// The directory is `$QONTRACT_TOOLS`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
-    /// Nothing else on the machine changes; a second run does nothing. The Kubernetes servers are built from
-    /// source, once, unless `$KUBEBUILDER_ASSETS` has them.
+    /// Nothing else on the machine changes; a second run has no effect. The Kubernetes servers are built from
+    /// source, once, unless `$KUBEBUILDER_ASSETS` contains them.
     Setup,
     /// Check everything: setup, formatting, lints, layout, licences, docs and all tests
     Test(TestArgs),
@@ -37,7 +37,7 @@ pub enum Command {
     Dist(DistArgs),
     /// Run the fuzz targets for a while; a crash is a failure
     Fuzz(FuzzArgs),
-    /// Run randomised tests with far more cases than the suite
+    /// Run randomized tests with many more cases than the suite
     Chaos(ChaosArgs),
 }
 
@@ -57,14 +57,14 @@ pub struct TestArgs {
 
 /// One step of `test`, in the order in which they run.
 ///
-/// The tests come last, so that their own summary closes the output.
+/// The tests come last, so that their summary is at the end of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum TestStep {
     /// The sources are formatted
     Fmt,
     /// The layout and dependency rules hold
     Tidy,
-    /// No lint fires
+    /// Clippy reports no lints
     Clippy,
     /// Generated files are up to date
     Generate,

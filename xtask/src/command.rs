@@ -1,4 +1,4 @@
-//! Command lines: built, printed as one would type them, and run.
+//! Builds, prints and runs command lines.
 //!
 //! All output of a command goes to stderr, so that it stays in order.
 

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of `fuzz/` with the stable toolchain.
+//! Runs the fuzz targets in `fuzz/` with the stable toolchain.
 //!
 //! The sanitizers that cargo-fuzz enables are unstable compiler flags, so `RUSTC_BOOTSTRAP=1` unlocks them
 //! for this one build. Builds and corpora stay in the cache directory; a crashing input is left in

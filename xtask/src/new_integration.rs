@@ -1,7 +1,7 @@
 //! `cargo xtask new-integration`: writes the files of an integration, registers it, and defines it in the
 //! example data.
 //!
-//! All content is computed first; if any of it fails, nothing is written.
+//! All content is computed first, so that nothing is written if a step fails.
 
 mod lists;
 mod name;

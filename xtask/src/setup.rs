@@ -1,8 +1,8 @@
 //! Installs the tools that the tests need into the cache directory: each missing tool once, never partially.
 //!
 //! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. It is present if the machine already
-//! has it, or if its stamp in the cache holds the required version. The stamp is written last, so an
-//! interrupted install is repeated; a file lock serialises concurrent runs.
+//! has it, or if its stamp file in the cache contains the required version. The stamp is written last, so an
+//! interrupted install is repeated; a file lock serializes concurrent runs.
 
 mod apt;
 mod cargo_tool;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn check(provisions: &[&Fake], expect_installs: &[usize]) {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let cache = ToolCache::at(folder.path());
         for provision in provisions {
             // some tests expect a failed install

@@ -1,5 +1,5 @@
-//! `cargo xtask test`, the entry point for people and CI: runs all steps, also after a failed one, and prints
-//! a summary.
+//! `cargo xtask test`, the entry point for people and CI: runs all steps, even after a failed one, and prints a
+//! summary.
 
 pub mod cluster;
 mod steps;
@@ -21,7 +21,7 @@ pub enum StepOutcome {
     LeftOut(usize),
     /// It failed, and so does the run.
     Failed,
-    /// It could not run on this machine, or only reports; its output says which.
+    /// It could not run on this machine, or only reports; see its output.
     Advisory,
 }
 

@@ -87,7 +87,7 @@ fn is_test_crate(path: &str) -> bool {
     path.starts_with("crates/test") || path.starts_with("xtask/src/tidy/")
 }
 
-/// The most warnings that are printed.
+/// Maximum number of warnings that are printed.
 const MAX_WARNINGS: usize = 10;
 
 /// Checks this checkout.

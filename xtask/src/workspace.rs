@@ -27,10 +27,10 @@ impl Workspace {
     /// The checkout that this program was built from, with the cache directory from the environment.
     pub fn of_this_checkout() -> Result<Self> {
         let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = xtask.parent().context("the xtask folder has no parent")?.to_owned();
+        let root = xtask.parent().context("the xtask directory has no parent")?.to_owned();
         let folder = std::path::absolute(cache_folder(|name| env::var_os(name))?)?;
         if folder.starts_with(&root) {
-            bail!("the cache folder `{}` is inside the checkout: set `QONTRACT_TOOLS`", folder.display());
+            bail!("the cache directory `{}` is inside the checkout: set `QONTRACT_TOOLS`", folder.display());
         }
         let on_ci = env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
         Ok(Self { root, cache: ToolCache { folder }, on_ci })
@@ -68,7 +68,7 @@ impl ToolCache {
         self.folder.join(relative)
     }
 
-    /// The Python interpreter with the oracles' packages.
+    /// The Python interpreter with the packages of the reference implementations.
     pub fn python(&self) -> PathBuf {
         self.path("python/bin/python")
     }
@@ -117,7 +117,7 @@ fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> 
     if let Some(folder) = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()) {
         return Ok(folder.join("qontract"));
     }
-    let home = set("HOME").context("no cache folder: set `QONTRACT_TOOLS` or `HOME`")?;
+    let home = set("HOME").context("no cache directory: set `QONTRACT_TOOLS` or `HOME`")?;
     Ok(home.join(".cache/qontract"))
 }
 

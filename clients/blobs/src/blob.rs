@@ -8,7 +8,7 @@ use crate::error::BlobsError;
 /// Maximum length of a key in bytes, as in S3.
 const MAX_KEY_LEN: usize = 1024;
 
-/// The key of a blob. Slashes have no meaning except for listings by prefix.
+/// The key of a blob. Slashes have no special meaning; listings select keys by prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobKey(String);
 
@@ -31,7 +31,7 @@ impl BlobKey {
         Err(BlobsError::Key { key: text, why })
     }
 
-    /// The text.
+    /// The key as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -130,7 +130,7 @@ pub enum Precondition {
 /// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobEntry {
-    /// Its key, also if it is not a valid key for this client.
+    /// Its key, even if this client does not accept it as a key.
     pub key: String,
     /// Its tag.
     pub etag: Etag,
@@ -147,7 +147,7 @@ pub struct BlobPage {
     pub next: Option<Cursor>,
 }
 
-/// The start of a page.
+/// The position in a listing at which a page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub(crate) String);
 

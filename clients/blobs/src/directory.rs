@@ -1,7 +1,7 @@
 //! A directory that stands in for a bucket, for the sandbox.
 //!
 //! **Invariant:** a blob is written completely or not at all; no key resolves outside of the directory; the
-//! writes of all processes that use the directory are serialised by a file lock.
+//! a file lock serializes the writes of all processes that use the directory.
 
 mod names;
 
@@ -41,12 +41,12 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: Arc<Path>,
-    /// Serialises the writers of this process, so that only one of them blocks a thread on the lock file.
+    /// Serializes the writers of this process, so that only one of them blocks a thread on the lock file.
     write_lock: Arc<Mutex<()>>,
 }
 
 impl Directory {
-    /// The blobs in `root`. The first write creates the directory.
+    /// A store in the directory `root`, which the first write creates.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into().into(), write_lock: Arc::default() }
     }
@@ -200,19 +200,19 @@ impl BlockingDirectory {
         lock().map_err(|error| file_error("lock", &path, error))
     }
 
-    /// Replaces a file atomically: writes a draft, syncs it and renames it. The caller holds the lock, so
-    /// nothing else uses the draft.
+    /// Replaces a file atomically: writes a temporary file, syncs it and renames it. The caller holds the lock,
+    /// so nothing else uses the temporary file.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
-        let draft = self.root.join(".draft");
+        let temporary = self.root.join(".draft");
         let write = || -> io::Result<()> {
-            // Remove the draft of a killed process, or a link in its place.
-            ignore_absent(fs::remove_file(&draft))?;
-            let mut out = private_file().create_new(true).open(&draft)?;
+            // Remove the temporary file of a killed process, or a link in its place.
+            ignore_absent(fs::remove_file(&temporary))?;
+            let mut out = private_file().create_new(true).open(&temporary)?;
             out.write_all(bytes)?;
             out.sync_all()
         };
-        write().map_err(|error| file_error("write", &draft, error))?;
-        fs::rename(&draft, file).map_err(|error| file_error("write", file, error))?;
+        write().map_err(|error| file_error("write", &temporary, error))?;
+        fs::rename(&temporary, file).map_err(|error| file_error("write", file, error))?;
         let folder = file.parent().unwrap_or(&self.root);
         File::open(folder)
             .and_then(|folder| folder.sync_all())
@@ -362,7 +362,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Ignores that a file to remove does not exist.
+/// Treats a missing file as removed.
 fn ignore_absent(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if is_absent(&error) => Ok(()),

@@ -35,7 +35,7 @@ pub enum BlobsError {
         /// The blob.
         key: BlobKey,
     },
-    /// The blob does not exist, and should.
+    /// A blob that should exist does not exist.
     #[error("blob `{0}` not found")]
     NotFound(BlobKey),
     /// The content of the blob is not valid.
@@ -60,7 +60,7 @@ pub enum BlobsError {
     /// The bucket does not exist.
     #[error("bucket `{0}` not found")]
     NoBucket(String),
-    /// No response, or none about the blob.
+    /// No response, or a response that is not about the blob.
     #[error("{what} failed: {reason}")]
     Unreachable {
         /// The operation.

@@ -1,5 +1,5 @@
-//! Blob store client: a Read half and a Write half, no policy. Uses S3, or a directory that stands in for a
-//! bucket.
+//! Blob store client: a Read half and a Write half, without policy. Works with S3, or with a directory that
+//! stands in for a bucket.
 //!
 //! **Invariant:** a failed read is never taken for an absent blob, and a write whose precondition does not
 //! hold changes nothing.
@@ -37,22 +37,22 @@ pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateSt
 
 /// The Read half.
 pub trait BlobReader: Send + Sync {
-    /// A blob, if it exists.
+    /// Reads a blob, if it exists.
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
         key: &'a BlobKey,
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>>;
 
-    /// Tag, size and metadata of a blob, if it exists.
+    /// Reads tag, size and metadata of a blob, if it exists.
     fn head<'a>(
         &'a self,
         permit: &'a ReadPermit,
         key: &'a BlobKey,
     ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>>;
 
-    /// The first page of the blobs whose keys start with `prefix`, or the page at the cursor, sorted by the
-    /// bytes of the keys.
+    /// Lists the blobs whose keys start with `prefix`, sorted by the bytes of the keys: the page at the cursor,
+    /// or the first page.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -72,7 +72,7 @@ pub trait BlobWriter: Send + Sync {
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>>;
 
-    /// Deletes a blob, which must still have the tag, if one is given. Deleting a missing blob succeeds.
+    /// Deletes a blob; if a tag is given, the blob must still have it. Deleting a missing blob succeeds.
     fn delete<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -81,7 +81,7 @@ pub trait BlobWriter: Send + Sync {
     ) -> BoxFuture<'a, Result<(), BlobsError>>;
 }
 
-/// Both halves.
+/// A client with both halves.
 pub trait Blobs: BlobReader + BlobWriter {}
 
 impl<T: BlobReader + BlobWriter> Blobs for T {}

@@ -49,21 +49,21 @@ pub struct S3 {
     shared: Arc<SharedBucket>,
 }
 
-/// The state that all runs share.
+/// The state that the clients of all runs share.
 struct SharedBucket {
     settings: S3Settings,
     limiter: Limiter,
 }
 
 impl S3 {
-    /// The bucket of these settings, for the run of this permit. Sends nothing yet.
+    /// Creates a client of the bucket in these settings, for the run of this permit. Sends no requests.
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
         let builder = settings.builder().await;
         let limiter = Limiter::new(settings.concurrency).with_wait_timeout(settings.deadline);
         Self::with_mode(builder, permit.mode(), Arc::new(SharedBucket { settings, limiter }))
     }
 
-    /// A client of the bucket for another run.
+    /// Creates a client of the same bucket for another run.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self::with_mode(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.shared))

@@ -1,5 +1,5 @@
-//! The state store of qontract-reconcile: JSON under `state/<integration>/<key>`, readable and writable by
-//! both.
+//! The state store of qontract-reconcile: JSON under `state/<integration>/<key>`, which both programs can read
+//! and write.
 
 mod settings;
 
@@ -14,7 +14,7 @@ use crate::{Blobs, list_all};
 
 pub use settings::{StateCredentials, StateSettings};
 
-/// The state of one integration.
+/// The state store of one integration.
 #[derive(Clone)]
 pub struct StateStore {
     blobs: Arc<dyn Blobs>,
@@ -60,7 +60,7 @@ pub enum AddCondition {
 }
 
 impl StateStore {
-    /// The state of an integration; without a name, the state of all integrations.
+    /// The state store of an integration; with an empty name, that of all integrations.
     pub fn new(blobs: Arc<dyn Blobs>, integration: &str) -> Self {
         let path = if integration.is_empty() { "state".to_owned() } else { format!("state/{integration}") };
         Self { blobs, path }
@@ -93,7 +93,7 @@ impl StateStore {
         &self,
         permit: &WritePermit,
         key: &str,
-        draft: &NewValue,
+        new: &NewValue,
         add: AddCondition,
     ) -> Result<Etag, BlobsError> {
         let precondition = match add {
@@ -102,8 +102,8 @@ impl StateStore {
             AddCondition::Force => Precondition::Any,
         };
         let content = BlobContent {
-            bytes: qontract_python_json::to_string(&draft.value).into_bytes(),
-            metadata: draft.metadata.clone(),
+            bytes: qontract_python_json::to_string(&new.value).into_bytes(),
+            metadata: new.metadata.clone(),
         };
         self.blobs.put(permit, &self.key(key)?, &content, &precondition).await
     }

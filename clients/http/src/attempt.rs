@@ -1,7 +1,7 @@
 //! One attempt: sends the request, follows redirects if allowed, reads the body.
 //!
-//! **Invariant:** only reads follow redirects, and never to another origin: what was sent to one target is
-//! not sent to another.
+//! **Invariant:** only reads follow redirects, and never to another origin, so a request for one target is never
+//! sent to another.
 
 use std::error::Error;
 use std::io;
@@ -19,7 +19,7 @@ use crate::response::Response;
 use crate::retry::retry_after;
 use crate::settings::Settings;
 
-/// Maximum number of redirects that are followed in a row.
+/// Maximum number of consecutive redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 /// Maximum number of bytes that are read of the body of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
@@ -131,8 +131,8 @@ fn redirect_target(
     }
 }
 
-/// The error for a request without a response. The URL is removed from the error of the library, since it has
-/// the query.
+/// The error for a request without a response. The URL is removed from the error of the library, because it
+/// includes the query.
 fn transport_error(prepared: &PreparedRequest, error: reqwest::Error) -> HttpError {
     let (call, source) = (prepared.call.clone(), error.without_url());
     if source.is_builder() {
@@ -145,7 +145,7 @@ fn transport_error(prepared: &PreparedRequest, error: reqwest::Error) -> HttpErr
     HttpError::Exchange { call, cause }
 }
 
-/// Whether the TLS handshake failed: the certificate is not trusted, or the server does not use TLS.
+/// Whether the TLS handshake failed, for example because of an untrusted certificate or a server without TLS.
 fn is_tls_failure(error: &reqwest::Error) -> bool {
     let mut chain = std::iter::successors(error.source(), |error| (*error).source());
     chain.any(|error| error.downcast_ref().is_some_and(is_invalid_data))

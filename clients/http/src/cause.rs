@@ -24,12 +24,12 @@ pub fn cause(error: &(dyn Error + 'static), host: &str) -> String {
     if chain.iter().any(is_lookup) {
         return format!("host name `{host}` not found");
     }
-    let known = chain.iter().rev().find_map(|error| {
+    let cause = chain.iter().rev().find_map(|error| {
         let tls = error.downcast_ref::<rustls::Error>().map(|error| tls_cause(error, host));
         tls.or_else(|| error.downcast_ref::<io::Error>().and_then(|error| io_cause(error, host)))
     });
     // The innermost message is the most specific one.
-    known.unwrap_or_else(|| chain.last().map(ToString::to_string).unwrap_or_default())
+    cause.unwrap_or_else(|| chain.last().map(ToString::to_string).unwrap_or_default())
 }
 
 /// The cause of an I/O error, or of a TLS error wrapped in one.
@@ -46,7 +46,7 @@ fn io_cause(error: &io::Error, host: &str) -> Option<String> {
         io::ErrorKind::ConnectionRefused => "connection refused",
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "connection reset by the server",
         io::ErrorKind::ConnectionAborted => "connection aborted",
-        io::ErrorKind::UnexpectedEof => "connection closed before the end of the answer",
+        io::ErrorKind::UnexpectedEof => "connection closed before the end of the response",
         io::ErrorKind::TimedOut => "connection timed out",
         io::ErrorKind::HostUnreachable => "no route to the host",
         io::ErrorKind::NetworkUnreachable => "network unreachable",
@@ -70,7 +70,7 @@ fn tls_cause(error: &rustls::Error, host: &str) -> String {
 }
 
 /// `openssl x509 -req` creates such a certificate unless it is given extensions.
-const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not supported: make one of version 3, with extensions such as `extendedKeyUsage`";
+const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not supported: create one of version 3, with extensions such as `extendedKeyUsage`";
 
 /// A server certificate with `CA:TRUE`, as created by `openssl req -x509`, is not accepted, even if it is
 /// trusted as a CA.
@@ -142,7 +142,7 @@ mod tests {
             (io::ErrorKind::ConnectionReset, "connection reset by the server"),
             (io::ErrorKind::BrokenPipe, "connection reset by the server"),
             (io::ErrorKind::ConnectionAborted, "connection aborted"),
-            (io::ErrorKind::UnexpectedEof, "connection closed before the end of the answer"),
+            (io::ErrorKind::UnexpectedEof, "connection closed before the end of the response"),
             (io::ErrorKind::TimedOut, "connection timed out"),
             (io::ErrorKind::HostUnreachable, "no route to the host"),
             (io::ErrorKind::NetworkUnreachable, "network unreachable"),

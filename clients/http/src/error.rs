@@ -16,7 +16,7 @@ use crate::secret::Secret;
 
 /// Number of characters of a body that an error shows; more if a word is longer.
 pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
-/// Number of bytes of a body that are scanned for an excerpt.
+/// Maximum number of bytes of a body that are scanned for an excerpt.
 const MAX_SCANNED_BYTES: usize = 64 << 10;
 
 /// The call that failed: its method, and its URL without user, password, query and fragment.
@@ -66,7 +66,7 @@ pub enum HttpError {
         call: Call,
         /// Whether a retry may help; false if the certificate is not valid.
         transient: bool,
-        /// The cause, in a few words.
+        /// A short description of the cause.
         cause: String,
     },
     /// The connection broke, or the response is not HTTP.
@@ -74,7 +74,7 @@ pub enum HttpError {
     Exchange {
         /// The call.
         call: Call,
-        /// The cause, in a few words.
+        /// A short description of the cause.
         cause: String,
     },
     /// The back-off that the target requested ends past the deadline of the call.
@@ -170,7 +170,7 @@ impl HttpError {
             Self::Deadline { deadline, last: Some(last), .. } => {
                 format!("gave up after {} (last attempt: {})", seconds(*deadline), last.reason_with(body))
             }
-            Self::BodyTooLarge { limit, .. } => format!("the answer has more than {limit} bytes"),
+            Self::BodyTooLarge { limit, .. } => format!("the response has more than {limit} bytes"),
             Self::Redirect { status, to, .. } => format!("HTTP {status}: redirect to `{to}` not followed"),
             Self::Status { status, excerpt, .. } if excerpt.is_empty() || body == BodyVisibility::Hidden => {
                 format!("HTTP {status}")
@@ -222,12 +222,12 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// Shorter credentials are not searched for in responses.
+/// Minimum length of the credentials that are searched for in responses.
 const MIN_CREDENTIAL_BYTES: usize = 4;
 
 /// The start of a body as one line, without control characters; redacted as a whole if it contains a secret.
 ///
-/// Only whole words are shown: a truncated secret of the caller would not be recognised by a later redaction.
+/// Only whole words are shown: a truncated secret of the caller would not be recognized by a later redaction.
 pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SCANNED_BYTES)]);
     let redactor = Redactor::with_min_bytes(secrets.iter().map(Secret::credential), MIN_CREDENTIAL_BYTES);
@@ -298,7 +298,7 @@ mod tests {
         let expect = "`GET http://h/x`: gave up after 500 ms (last attempt: HTTP 503 Service Unavailable)";
         assert_eq!(deadline.without_body(), expect);
         let body = HttpError::BodyTooLarge { call: call(), limit: 7 };
-        assert_eq!(body.without_body(), "`GET http://h/x`: the answer has more than 7 bytes");
+        assert_eq!(body.without_body(), "`GET http://h/x`: the response has more than 7 bytes");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Decides which requests a run may send. Pure, so that other HTTP stacks can use it, too.
+//! The guard: decides which requests a run may send. Pure, so that other HTTP stacks can use it as well.
 //!
 //! **Invariant:** in a dry run no unsafe method is allowed, except a `POST` on the allow-list and rehearsals
 //! of known targets.
@@ -34,10 +34,10 @@ impl SafePost {
 /// The reason why a request is not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardRefusal {
-    /// The Read half sends a request that could change the target.
+    /// The Read half tried to send a request that could change the target.
     #[error("{0} is refused: a read may only use GET, HEAD, OPTIONS, or a request that is known to be safe")]
     UnsafeRead(Call),
-    /// The Write half sends a request in a dry run.
+    /// The Write half tried to send a request in a dry run.
     #[error("{0} is refused: this is a dry run")]
     DryRun(Call),
 }
@@ -50,7 +50,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard with this allow-list.
+    /// Creates a guard with this allow-list.
     pub fn new(safe_posts: Vec<SafePost>) -> Self {
         Self { safe_posts, rehearsals: Vec::new() }
     }
@@ -64,7 +64,7 @@ impl Guard {
         self
     }
 
-    /// Adds a target that supports rehearsals.
+    /// Allows rehearsals on this target.
     #[must_use]
     pub fn with_rehearsal(mut self, rehearsal: SafeRehearsal) -> Self {
         if !self.rehearsals.contains(&rehearsal) {

@@ -36,13 +36,13 @@ pub struct Http {
 #[derive(Debug)]
 struct SharedStack {
     client: reqwest::Client,
-    /// The reason why TLS is not available: the machine has no trusted certificates.
+    /// Set if TLS is not available because the machine has no trusted certificates.
     tls_error: Option<Arc<reqwest::Error>>,
     settings: Settings,
 }
 
 impl Http {
-    /// A stack for the run of this permit.
+    /// Creates a stack for the run of this permit.
     pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
         let set_up = |error| HttpError::SetUp(Arc::new(error));
         let roots = roots(&settings).map_err(set_up)?;
@@ -70,7 +70,7 @@ impl Http {
         })
     }
 
-    /// A stack for another run that shares connections, rate limits and allow-list with this one.
+    /// Creates a stack for another run that shares connections, rate limits and allow-list with this one.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }
@@ -82,7 +82,7 @@ impl Http {
         Self { guard: Arc::new(Guard::clone(&self.guard).with(safe_post)), ..self.clone() }
     }
 
-    /// Adds a target that supports rehearsals.
+    /// Allows rehearsals on this target.
     #[must_use]
     pub fn with_safe_rehearsal(&self, rehearsal: SafeRehearsal) -> Self {
         Self { guard: Arc::new(Guard::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
@@ -122,7 +122,7 @@ impl Http {
             Ok(response) => Some(response.status),
             Err(error) => error.status(),
         };
-        doing.finish(status.map_or_else(|| "no answer".to_owned(), |status| status.to_string()));
+        doing.finish(status.map_or_else(|| "no response".to_owned(), |status| status.to_string()));
         outcome
     }
 }

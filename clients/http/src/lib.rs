@@ -1,13 +1,14 @@
 //! The HTTP stack of all clients.
 //!
-//! A client builds a [`Request`] and passes it to [`Http::read`] or [`Http::write`]. The stack enforces what
-//! must hold for every call: what a run may send ([`Guard`]), a deadline, bounded retries, a rate limit per
-//! origin that all callers share, a maximum response size. It is independent of any particular system.
+//! A client builds a [`Request`] and passes it to [`Http::read`] or [`Http::write`]. The stack enforces the
+//! rules for every call: the requests that a run may send ([`Guard`]), a deadline, a retry policy with back-off,
+//! a rate limit per origin that all callers share, and a maximum response size. It does not depend on any
+//! particular system.
 //!
 //! **Invariant:** in a dry run no unsafe method leaves the process, except for the allow-list of
 //! [`SafePost`]s and requests that a [`SafeRehearsal`] covers.
 //!
-//! **Invariant:** no header value and no URL query is in an error or in `Debug` output.
+//! **Invariant:** errors and `Debug` output contain no header values and no URL queries.
 //!
 //! ```no_run
 //! use qontract_access::ReadPermit;

@@ -18,7 +18,7 @@ pub struct OriginLimiters {
 }
 
 impl OriginLimiters {
-    /// The limiter of an origin. The first caller sets its concurrency.
+    /// The limiter of an origin. The first caller determines its concurrency.
     pub(crate) fn for_origin(&self, origin: String, concurrency: usize) -> Arc<OriginLimiter> {
         let mut targets = self.limiters.lock();
         Arc::clone(targets.entry(origin).or_insert_with(|| Arc::new(OriginLimiter::new(concurrency))))

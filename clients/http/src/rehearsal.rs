@@ -18,7 +18,7 @@ pub struct SafeRehearsal {
 }
 
 impl SafeRehearsal {
-    /// The server at `target`.
+    /// Allows rehearsals on the API server at `target`.
     pub fn new(target: &Url) -> Self {
         Self { origin: origin(target), prefix: target.path().trim_end_matches('/').to_owned() }
     }

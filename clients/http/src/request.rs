@@ -12,7 +12,7 @@ use crate::secret::Secret;
 /// Headers that would change the request after the guard checked it.
 const FORBIDDEN_HEADERS: [&str; 4] = ["host", "x-http-method", "x-http-method-override", "x-method-override"];
 
-/// A request.
+/// An HTTP request that a client builds.
 #[derive(Clone)]
 pub struct Request {
     method: Method,
@@ -24,7 +24,7 @@ pub struct Request {
     max_body: Option<usize>,
 }
 
-/// The value of a header.
+/// A header value, which may be confidential.
 #[derive(Clone)]
 enum HeaderText {
     Plain(String),
@@ -115,7 +115,7 @@ impl Request {
             return Err(wrong("only http and https are supported".to_owned()));
         }
         if !self.url.username().is_empty() || self.url.password().is_some() {
-            return Err(wrong("the URL has a user or a password: send a header".to_owned()));
+            return Err(wrong("the URL contains credentials: send them in a header".to_owned()));
         }
         let mut request = reqwest::Request::new(self.method.clone(), self.url);
         let mut secrets = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_password_in_the_url_is_refused_and_not_shown() {
-        let why = "http://h/x` cannot be sent: the URL has a user or a password: send a header";
+        let why = "http://h/x` cannot be sent: the URL contains credentials: send them in a header";
         refused(request("http://user:word@h/x"), why);
     }
 

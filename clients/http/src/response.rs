@@ -17,7 +17,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The clock of the target at the time of the response.
+    /// The `Date` of the response: the clock of the target.
     pub fn date(&self) -> Option<SystemTime> {
         httpdate::parse_http_date(self.headers.get(DATE)?.to_str().ok()?).ok()
     }

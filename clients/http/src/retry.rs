@@ -1,4 +1,5 @@
-//! Retries: transient statuses, and back-off with jitter. Pure: randomness and time are arguments.
+//! Retry policy: which statuses are transient, and exponential back-off (backoff) with jitter. Pure: randomness
+//! and time are arguments.
 
 use std::time::Duration;
 

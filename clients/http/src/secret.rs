@@ -1,8 +1,8 @@
-//! Text that is never printed.
+//! Strings that are never printed.
 
 use std::fmt;
 
-/// A token, a password, a whole `Authorization` value: text that is sent but never printed.
+/// A string that is sent but never printed: a token, a password, a complete `Authorization` value.
 ///
 /// ```
 /// use qontract_client_http::Secret;
@@ -18,12 +18,12 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for sending it.
+    /// The string itself, for sending it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether both contain the same text. There is no `==`, so that types that contain secrets do not
+    /// Whether both hold the same string. There is no `==`, so that types that contain secrets do not
     /// compare them implicitly.
     pub fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0

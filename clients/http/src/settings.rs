@@ -30,7 +30,7 @@ pub struct Settings {
     pub safe_posts: Vec<SafePost>,
     /// Additional trusted certificates; each entry is PEM with one or more certificates.
     pub roots: Vec<Vec<u8>>,
-    /// A client certificate and its private key, as one PEM text.
+    /// A client certificate and its private key, in one PEM string.
     pub identity: Option<Secret>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
@@ -41,9 +41,9 @@ pub struct Settings {
 /// Whether calls go through proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxies {
-    /// As set by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
+    /// Use proxies as set by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
     Environment,
-    /// Never.
+    /// Use no proxies.
     Never,
 }
 

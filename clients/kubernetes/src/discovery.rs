@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind};
 
-/// The groups that have a kind of one name, and how each serves it.
+/// The groups that have a kind of one name, each with its API resource.
 pub(crate) type KindGroups = BTreeMap<String, ApiResource>;
 
-/// Chooses the group of a kind: the one that it names; else the only one that has it; among several the core
-/// group, else the only built-in one.
+/// Chooses the group of a kind: the named group; else the only group that has the kind; else the core group;
+/// else the only built-in group.
 pub(crate) fn choose_group(
     cluster: &Cluster,
     kind: &Kind,
@@ -47,7 +47,7 @@ fn unserved(cluster: &Cluster, kind: &Kind, groups: &KindGroups) -> KubernetesEr
     KubernetesError::Unserved { cluster: cluster.name.clone(), kind: format!("`{kind}`"), instead }
 }
 
-/// The version of a draft: that of its body, which must be served.
+/// The API version of a draft: the one in its body, which the cluster must serve.
 pub(crate) fn draft_version(
     cluster: &Cluster,
     kind: &Kind,

@@ -21,7 +21,7 @@ const SERVER_FIELDS: [&str; 7] = [
     "selfLink",
 ];
 
-/// The body of a draft with its version, kind and name; other values in the body are an error.
+/// The body of a draft with its version, kind and name; different values in the body are an error.
 ///
 /// `stringData` of Secrets becomes `data`, as on the server: otherwise a key that is no longer declared would
 /// stay.
@@ -89,7 +89,7 @@ fn set_or_check(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<
 pub(crate) fn fold_string_data(body: &mut Map<String, Value>) -> Result<(), &'static str> {
     let Some(texts) = body.remove("stringData").filter(|texts| !texts.is_null()) else { return Ok(()) };
     let texts: BTreeMap<String, String> =
-        serde_json::from_value(texts).map_err(|_| "`stringData` is not a map of texts")?;
+        serde_json::from_value(texts).map_err(|_| "`stringData` is not a map of strings")?;
     let data = body.entry("data").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(data) = data else { return Err("`data` is not a map") };
     for (key, text) in texts {
@@ -135,7 +135,7 @@ mod tests {
         check(&body, Ok(&expect));
         check(
             &json!({"stringData": {"a": 1}}),
-            Err("Secret `a` in `ns` cannot be read: `stringData` is not a map of texts"),
+            Err("Secret `a` in `ns` cannot be read: `stringData` is not a map of strings"),
         );
     }
 

@@ -39,7 +39,7 @@ pub enum KubernetesError {
         transient: bool,
     },
     /// The cluster denies access.
-    #[error("the cluster `{cluster}` does not allow it: {why}")]
+    #[error("the cluster `{cluster}` denies access: {why}")]
     Denied {
         /// The cluster.
         cluster: String,
@@ -73,7 +73,7 @@ pub enum KubernetesError {
         object: String,
     },
     /// Other managers own fields that we want to set.
-    #[error("{object} is managed by others, too: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{object} conflicts with other managers: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.
         object: String,
@@ -107,7 +107,7 @@ pub enum KubernetesError {
         why: String,
     },
     /// The cluster failed.
-    #[error("cluster `{cluster}` answered HTTP {status}: {why}")]
+    #[error("cluster `{cluster}` responded with HTTP {status}: {why}")]
     Failed {
         /// The cluster.
         cluster: String,
@@ -124,13 +124,13 @@ pub enum KubernetesError {
         /// The component that does not support it.
         by: &'static str,
     },
-    /// An invalid name.
-    #[error("`{name}` cannot be a name")]
+    /// A name is not valid.
+    #[error("`{name}` is not a valid name")]
     Name {
         /// The name.
         name: String,
     },
-    /// A response or file that is not a valid object.
+    /// A response or file is not a valid object.
     #[error("{object} cannot be read: {why}")]
     Malformed {
         /// The object.
@@ -150,7 +150,7 @@ pub enum KubernetesError {
 }
 
 impl KubernetesError {
-    /// Whether a retry may succeed without any intervention.
+    /// Whether a retry may succeed without intervention.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Credentials { transient, .. } => *transient,

@@ -89,7 +89,7 @@ impl FieldSet {
         root
     }
 
-    /// The fields that an object declares, if nothing is known about its lists.
+    /// The fields that an object declares, without knowledge of its list types.
     pub fn of(body: &Value) -> Self {
         Self::declared(body, &ListTypes::default())
     }
@@ -147,7 +147,7 @@ impl FieldSet {
         Self(self.0.union(&other.0).cloned().collect())
     }
 
-    /// Whether it has a path at or below this one.
+    /// Whether the set has a path at or below this one.
     pub fn contains_below(&self, path: &[String]) -> bool {
         let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
         from.next().is_some_and(|next| next.starts_with(path))

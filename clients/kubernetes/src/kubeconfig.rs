@@ -1,4 +1,5 @@
-//! Kubeconfig files: server, CA and credentials of one context. Pure: files that it names are read by the caller.
+//! Kubeconfig files: server, CA and credentials of one context. Pure: the caller reads the files that a
+//! kubeconfig names.
 //!
 //! Tokens, token files and client certificates are supported. Settings that would run a program, or change
 //! the trust or the identity of a connection, are refused.
@@ -14,18 +15,18 @@ use serde_json::Value;
 /// An error of a kubeconfig.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeconfigError {
-    /// It is not YAML, or not a kubeconfig.
+    /// The file is not YAML, or not a kubeconfig.
     #[error("not a kubeconfig: {0}")]
     Syntax(String),
-    /// It has no such context, cluster or user.
-    #[error("no {what} `{name}` in it{}", listed(.known))]
+    /// The context, cluster or user does not exist.
+    #[error("no {what} `{name}` in it{}", listed(.available))]
     Missing {
         /// The kind of the missing entry.
         what: &'static str,
         /// Its name.
         name: String,
         /// The names of the existing entries.
-        known: Vec<String>,
+        available: Vec<String>,
     },
     /// No context is given, and there is no current context.
     #[error("it has no current context: set `context`{}", listed(.0))]
@@ -64,9 +65,9 @@ fn listed(names: &[String]) -> String {
 /// PEM in the kubeconfig itself, or in a file that is relative to it.
 #[derive(Clone, Debug)]
 pub enum Pem {
-    /// The text.
+    /// PEM in the kubeconfig.
     Inline(Secret),
-    /// The file.
+    /// The path of a PEM file.
     File(PathBuf),
 }
 
@@ -127,12 +128,12 @@ struct KubeconfigEntry<'a> {
 impl<'a> KubeconfigEntry<'a> {
     fn find(what: &'static str, name: &'a str, all: &'a [NamedEntry]) -> Result<Self, KubeconfigError> {
         let found = all.iter().find(|one| one.name == name);
-        let known = || all.iter().map(|one| one.name.clone()).collect();
-        let missing = || KubeconfigError::Missing { what, name: name.to_owned(), known: known() };
+        let available = || all.iter().map(|one| one.name.clone()).collect();
+        let missing = || KubeconfigError::Missing { what, name: name.to_owned(), available: available() };
         found.map(|one| Self { what, name, value: &one.value }).ok_or_else(missing)
     }
 
-    /// A text setting; an empty one counts as missing.
+    /// A string setting; an empty one counts as missing.
     fn text(&self, setting: &str) -> Option<&'a str> {
         self.value.get(setting).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
@@ -143,7 +144,7 @@ impl<'a> KubeconfigEntry<'a> {
             return Ok(self.text(setting).map(|file| Pem::File(file.into())));
         };
         let text = BASE64_STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let text = text.ok_or_else(|| self.invalid("its `-data` is not Base64 of PEM"))?;
+        let text = text.ok_or_else(|| self.invalid("its `-data` is not base64-encoded PEM"))?;
         Ok(Some(Pem::Inline(Secret::new(text))))
     }
 
@@ -283,7 +284,7 @@ mod tests {
         refused(
             &file(SERVER, "client-certificate-data: '%'"),
             None,
-            "user `u`: its `-data` is not Base64 of PEM",
+            "user `u`: its `-data` is not base64-encoded PEM",
         );
         refused(
             "clusters: s3cret\n",

@@ -1,4 +1,4 @@
-//! Client for Kubernetes clusters: a read half and a write half, no policy. For real API servers, and for the
+//! Kubernetes client: a Read half and a Write half, without policy. Works with real API servers and with the
 //! sandbox.
 
 mod discovery;
@@ -33,7 +33,7 @@ pub const RESTART_MANAGER: &str = "qontract-restart";
 /// The pod annotation with the cause of the last restart.
 pub const RECYCLED_ANNOTATION: &str = "qontract.recycled";
 
-/// The read half.
+/// The Read half.
 pub trait ObjectReader: Send + Sync {
     /// Resolves a kind by discovery. Results are cached per cluster and process.
     fn api_resource<'a>(
@@ -43,8 +43,8 @@ pub trait ObjectReader: Send + Sync {
         kind: &'a Kind,
     ) -> BoxFuture<'a, Result<ApiResource, KubernetesError>>;
 
-    /// All objects of a kind in a cluster, sorted by name; of a namespaced kind, only those in `namespace`. A
-    /// namespace that does not exist has no objects.
+    /// Lists all objects of a kind in a cluster, sorted by name; for a namespaced kind, only those in
+    /// `namespace`. A namespace that does not exist has no objects.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -53,8 +53,8 @@ pub trait ObjectReader: Send + Sync {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
-    /// All objects of a kind, read in a certain API version if the cluster serves it: another version may
-    /// lack fields.
+    /// Lists all objects of a kind in a specific API version, if the cluster serves it: another version may lack
+    /// fields.
     fn list_version<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -66,7 +66,7 @@ pub trait ObjectReader: Send + Sync {
         self.list(permit, cluster, kind.kind, namespace)
     }
 
-    /// One object, if it exists.
+    /// Reads one object, if it exists.
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -84,7 +84,7 @@ pub trait ObjectReader: Send + Sync {
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// The write half. Every write may be repeated, and has a precondition: `Stale` means that it does not hold.
+/// The Write half. Every write may be repeated, and has a precondition: `Stale` means that it does not hold.
 pub trait ObjectWriter: Send + Sync {
     /// Writes an object.
     fn put<'a>(
@@ -114,7 +114,7 @@ pub trait ObjectWriter: Send + Sync {
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 }
 
-/// Both halves.
+/// A client with both halves.
 pub trait Kubernetes: ObjectReader + ObjectWriter {}
 
 impl<T: ObjectReader + ObjectWriter> Kubernetes for T {}
@@ -170,7 +170,7 @@ pub enum Rehearsal {
     Accepted,
     /// The cluster would reject it, with the reason.
     Rejected(String),
-    /// Cannot be determined yet: a prerequisite does not exist.
+    /// The result cannot be determined yet, because a prerequisite does not exist.
     Undetermined(String),
     /// Rehearsals are disabled.
     Disabled,

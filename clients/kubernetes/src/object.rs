@@ -48,8 +48,8 @@ pub struct TokenRef {
 pub struct Kind {
     /// Its name.
     pub name: String,
-    /// Its group; empty for the core group. `None` means the only group that serves a kind of this name;
-    /// among several the core group, else the only built-in one.
+    /// Its group; empty for the core group. `None` selects the only group that serves a kind of this name; else
+    /// the core group; else the only built-in group.
     pub group: Option<String>,
 }
 
@@ -145,7 +145,7 @@ impl fmt::Display for ObjectAddress {
 pub struct KindVersion<'a> {
     /// The kind.
     pub kind: &'a Kind,
-    /// For example `apps/v1`; the cluster's preferred one by default.
+    /// The API version, for example `apps/v1`; by default, the cluster's preferred one.
     pub api_version: Option<&'a str>,
 }
 
@@ -167,7 +167,7 @@ impl fmt::Display for ObjectVersion {
     }
 }
 
-/// Ownership of an object's fields, as far as the next write depends on it.
+/// Ownership of an object's fields, reduced to the cases that affect the next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOwnership {
     /// Fields that we applied are ours, and no other manager owns fields that have to be moved.
@@ -180,15 +180,15 @@ pub enum FieldOwnership {
     Updated,
 }
 
-/// An object that was read. Its managed fields are not in the body but stored beside it as text, since they
-/// are as large as the rest.
+/// An object that was read. Its managed fields, which are as large as the rest, are stored unparsed next to the
+/// body.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     /// Its address.
     pub address: ObjectAddress,
     /// The version that was read.
     pub version: ObjectVersion,
-    /// Ownership of its fields, as far as the next write depends on it.
+    /// Ownership of the fields that affect the next write.
     pub field_ownership: FieldOwnership,
     /// Ownership of each field.
     pub managed_fields: ManagedFields,
@@ -215,8 +215,8 @@ impl Object {
     }
 }
 
-/// Checks that a name can be part of a path: the characters that Kubernetes allows, and no longer than a file
-/// name may be.
+/// Checks that a name can be part of a path: only characters that Kubernetes allows, and at most the length of a
+/// file name.
 pub(crate) fn check_name(name: &str) -> Result<&str, KubernetesError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || "-._:@+=~,!()".contains(one);
     let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Real clusters. All requests are sent by our own HTTP stack, so that its guarantees hold here, too.
+//! Client for real clusters. All requests go through our HTTP stack, so that its guarantees apply.
 
 mod access;
 mod connection;
@@ -33,7 +33,7 @@ pub use access::{AccessDecision, AccessRequest};
 pub struct ClusterToken {
     /// The token.
     pub secret: Secret,
-    /// The server that it is for, if known: it is not sent to another one.
+    /// The only server that it may be sent to, if known.
     pub server: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub trait TokenSource: Send + Sync {
 pub struct ClientCertificate {
     /// The certificate and its private key, as PEM.
     pub pem: Secret,
-    /// The server that it is for: it is not used for another one.
+    /// The only server that it may be used for.
     pub server: String,
 }
 
@@ -113,35 +113,36 @@ impl From<BTreeMap<String, ClusterSettings>> for ClusterSettingsMap {
     }
 }
 
-/// Real clusters, for one run. Create it once per process; discovery results and connections are shared with
-/// those of other runs.
+/// Client of real clusters for one run. Create one per process: discovery results and connections are shared
+/// with the clients of other runs.
 #[derive(Clone)]
 pub struct Clusters {
     permit: ReadPermit,
     shared: Arc<SharedClusters>,
 }
 
-/// The state that the clusters of several runs share.
+/// The state that the clients of several runs share.
 struct SharedClusters {
     http: Settings,
     tokens: Arc<dyn TokenSource>,
-    known: ClusterSettingsMap,
+    settings: ClusterSettingsMap,
     connections: Mutex<BTreeMap<Cluster, Arc<ClusterConnection>>>,
 }
 
 impl Clusters {
-    /// Clusters for the run of the permit.
+    /// Creates a client for the run of the permit.
     pub fn new(
         permit: &ReadPermit,
         http: Settings,
         tokens: Arc<dyn TokenSource>,
-        known: impl Into<ClusterSettingsMap>,
+        settings: impl Into<ClusterSettingsMap>,
     ) -> Self {
-        let shared = SharedClusters { http, tokens, known: known.into(), connections: Mutex::default() };
+        let shared =
+            SharedClusters { http, tokens, settings: settings.into(), connections: Mutex::default() };
         Self { permit: permit.clone(), shared: Arc::new(shared) }
     }
 
-    /// The same clusters for another run.
+    /// Creates a client of the same clusters for another run.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { permit: permit.clone(), shared: Arc::clone(&self.shared) }
@@ -155,7 +156,7 @@ impl Clusters {
             return Ok(Arc::clone(connection));
         }
         let settings =
-            self.shared.known.by_name.get(&cluster.name).unwrap_or(&self.shared.known.default).clone();
+            self.shared.settings.by_name.get(&cluster.name).unwrap_or(&self.shared.settings.default).clone();
         let connection = ClusterConnection::new(&self.permit, &self.shared.http, cluster, settings)?;
         let connection = Arc::new(connection);
         connections.insert(cluster.clone(), Arc::clone(&connection));

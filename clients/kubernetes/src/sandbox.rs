@@ -1,4 +1,4 @@
-//! Sandbox: a directory in place of all clusters; the README lists its features.
+//! The sandbox: a directory that stands in for all clusters; the README lists its features.
 
 mod discovery;
 mod folder;
@@ -22,7 +22,7 @@ use discovery::find_kind;
 use folder::{ClusterDir, object_names};
 use read::read_object;
 
-/// A directory in place of all clusters.
+/// A directory that stands in for all clusters.
 ///
 /// ```
 /// use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft};
@@ -74,17 +74,17 @@ impl Sandbox {
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, kind)?;
-        let namespaces = match (known.resource.is_namespaced, namespace) {
+        let served = find_kind(&folder, cluster, kind)?;
+        let namespaces = match (served.resource.is_namespaced, namespace) {
             (false, _) => vec![None],
             (true, Some(namespace)) => vec![Some(namespace.to_owned())],
             (true, None) => folder.namespaces()?.into_iter().map(Some).collect(),
         };
         let mut objects = Vec::new();
         for namespace in namespaces {
-            for name in object_names(&folder.kind_dir(namespace.as_deref(), &known.folder)?)? {
+            for name in object_names(&folder.kind_dir(namespace.as_deref(), &served.folder)?)? {
                 let address = ObjectAddress { kind: kind.clone(), namespace: namespace.clone(), name };
-                objects.extend(read_object(&folder, &known, &address)?.map(|(object, _)| object));
+                objects.extend(read_object(&folder, &served, &address)?.map(|(object, _)| object));
             }
         }
         Ok(objects)
@@ -92,8 +92,8 @@ impl Sandbox {
 
     fn get_now(&self, cluster: &Cluster, address: &ObjectAddress) -> Result<Option<Object>, KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, &address.kind)?;
-        Ok(read_object(&folder, &known, address)?.map(|(object, _)| object))
+        let served = find_kind(&folder, cluster, &address.kind)?;
+        Ok(read_object(&folder, &served, address)?.map(|(object, _)| object))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs promtool: checks Prometheus rules and runs their unit tests.
 //!
-//! **Invariant:** rules that were not checked never pass: if promtool gives no verdict, that is an error.
+//! **Invariant:** rules that were not checked never pass: a run of promtool without a verdict is an error.
 
 mod program;
 mod run;
@@ -33,7 +33,7 @@ pub enum PromtoolError {
     /// The program was not found.
     #[error("promtool not found {searched}")]
     Missing {
-        /// Where it was searched.
+        /// The location that was searched.
         searched: String,
     },
     /// It cannot be started.
@@ -95,7 +95,7 @@ impl Default for PromtoolLimits {
 /// The program.
 #[derive(Clone, Debug)]
 pub struct Promtool {
-    /// Its path, or where it was searched.
+    /// Its path, or the location that was searched.
     program: Result<PathBuf, String>,
     limits: PromtoolLimits,
 }

@@ -1,11 +1,12 @@
-//! Finds the program.
+//! Finds the promtool program.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The configured program, else the first `promtool` on the path. The error describes where it was searched.
+/// The configured program, else the first `promtool` on the path. The error names the location that was
+/// searched.
 pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if let Some(program) = configured {
         let found = is_program(program).then(|| program.to_owned());

@@ -1,4 +1,4 @@
-//! One run of the program, within its limits.
+//! Runs promtool once, with a timeout and an output limit.
 //!
 //! **Invariant:** the program and its children have their own process group, which is killed when the verdict
 //! is known or the caller stops waiting.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use qontract_access::ReadPermit;
 use qontract_client_http::{Http, HttpError, Request, SafePost, Secret, Url};
 
-/// The job of all processes.
+/// The job label of all pushed metrics.
 const JOB: &str = "qontract-reconcile";
 
 /// A Pushgateway client.
@@ -27,7 +27,7 @@ pub enum PushgatewayError {
 }
 
 impl Pushgateway {
-    /// A client of the gateway at this URL, with basic authentication.
+    /// Creates a client of the gateway at this URL, with basic authentication.
     pub fn new(http: &Http, url: Url, user: &str, password: &Secret) -> Self {
         // Pushing metrics changes no target.
         #[expect(clippy::disallowed_methods, reason = "our own metrics, only below this path")]

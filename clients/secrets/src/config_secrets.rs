@@ -1,4 +1,4 @@
-//! Secrets in tables of the configuration file, instead of Vault. The path, split at slashes, names nested
+//! Secrets in tables of the configuration file, used instead of Vault. The segments of a path name nested
 //! tables.
 
 use std::fmt;
@@ -46,7 +46,7 @@ impl fmt::Debug for ConfigSecrets {
     }
 }
 
-/// A value as text; `None` for tables and lists.
+/// A value as a string; `None` for tables and lists.
 fn text(value: &Value) -> Option<Secret> {
     match value {
         Value::String(text) => Some(Secret::new(text.as_str())),

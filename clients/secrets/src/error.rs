@@ -1,7 +1,7 @@
 //! Errors of the secrets client.
 //!
-//! **Invariant:** an error contains the location of a secret, never its value: nothing of a request body, and
-//! nothing of a response that could contain a value.
+//! **Invariant:** an error contains the location of a secret, never its value: no part of a request body, and
+//! no part of a response that could contain a value.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub enum SecretsError {
     /// Vault is sealed: it is reachable, but does not serve requests.
     #[error("Vault at `{0}` is sealed")]
     Sealed(String),
-    /// No response, or none about the secret.
+    /// No response, or a response that is not about the secret.
     #[error("the request to Vault about {what} failed: {}", .error.without_body())]
     Unreachable {
         /// The subject of the request.
@@ -85,7 +85,7 @@ pub enum SecretsError {
     #[error("secret {0} was modified concurrently")]
     Stale(SecretLocation),
     /// The response is not valid for Vault.
-    #[error("Vault's answer about {what} is malformed: {why}")]
+    #[error("Vault's response about {what} is malformed: {why}")]
     Malformed {
         /// The subject of the request.
         what: String,
@@ -126,8 +126,7 @@ impl SecretsError {
         }
     }
 
-    /// The error of a call whose body contains secrets: only the status of the response is used, by
-    /// `refused`.
+    /// The error of a call whose body contains secrets: `refused` gets only the status of the response.
     pub(crate) fn of_secret_body(
         error: HttpError,
         what: impl Into<String>,
@@ -142,7 +141,7 @@ impl SecretsError {
     }
 }
 
-/// The error for a sealed Vault. Other failures have the same status, so the text is checked.
+/// The error for a sealed Vault. Other failures have the same status, so the message is checked.
 fn sealed(error: &HttpError, server: &Url) -> Option<SecretsError> {
     let HttpError::Status { status, excerpt, .. } = error else { return None };
     let is_sealed = *status == StatusCode::SERVICE_UNAVAILABLE && excerpt.to_lowercase().contains("sealed");

@@ -1,8 +1,8 @@
-//! Secrets client: a Read half and a Write half, no policy. Uses Vault, or tables of the configuration file
-//! instead.
+//! Secrets client: a Read half and a Write half, without policy. Works with Vault, or with tables of the
+//! configuration file.
 //!
-//! **Invariant:** no value is in an error or in `Debug` output; values are [`Secret`]s from the response to
-//! the place where they are sent.
+//! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response until
+//! it is sent.
 //!
 //! ```
 //! use qontract_access::ReadPermit;
@@ -45,14 +45,14 @@ pub enum WriteOutcome {
 
 /// The Read half.
 pub trait SecretReader: Send + Sync {
-    /// The value of a reference.
+    /// Reads the value of a reference.
     fn read<'a>(
         &'a self,
         permit: &'a ReadPermit,
         secret: &'a SecretRef,
     ) -> BoxFuture<'a, Result<Secret, SecretsError>>;
 
-    /// All values of a secret, in this version or the latest.
+    /// Reads all values of a secret, in this version or the latest.
     fn read_all<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -72,7 +72,7 @@ pub trait SecretWriter: Send + Sync {
     ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>>;
 }
 
-/// Both halves.
+/// A client with both halves.
 pub trait Secrets: SecretReader + SecretWriter {}
 
 impl<T: SecretReader + SecretWriter> Secrets for T {}

@@ -51,7 +51,7 @@ impl SecretRef {
             ValueFormat::Base64 => decode(value).ok_or_else(|| SecretsError::Format {
                 place: place(),
                 field: self.field.clone(),
-                why: "it is not the base64 of a text",
+                why: "it is not base64-encoded text",
             }),
         }
     }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_undecodable_value_is_not_shown() {
-        let expect = Err("field `token` of secret `a/b` cannot be decoded: it is not the base64 of a text");
+        let expect = Err("field `token` of secret `a/b` cannot be decoded: it is not base64-encoded text");
         check("s3cret!", "token", ValueFormat::Base64, expect);
         check("//79", "token", ValueFormat::Base64, expect);
     }

@@ -32,7 +32,7 @@ use crate::location::{SecretLocation, segments};
 use crate::reference::SecretRef;
 use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
 
-/// Maximum size of a response of Vault, in bytes. Vault itself limits requests to 32 MiB; secrets have a few
+/// Maximum size of a Vault response, in bytes. Vault itself limits requests to 32 MiB; secrets have a few
 /// KiB.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
@@ -81,7 +81,7 @@ struct FetchedSecret {
 }
 
 impl Vault {
-    /// A client with these settings. Sends nothing yet.
+    /// Creates a client with these settings. Sends no requests.
     #[expect(
         clippy::disallowed_methods,
         reason = "logins and token renewals change nothing but our own session"
@@ -103,13 +103,13 @@ impl Vault {
         Self { http, shared: Arc::new(shared) }
     }
 
-    /// A client for another run that shares session and cache.
+    /// Creates a client for another run that shares session and cache.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { http: self.http.for_run(permit), shared: Arc::clone(&self.shared) }
     }
 
-    /// A secret, from the cache if it has not expired.
+    /// Reads a secret, from the cache if it has not expired.
     async fn cached_secret(
         &self,
         permit: &ReadPermit,

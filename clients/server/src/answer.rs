@@ -1,4 +1,4 @@
-//! The answer to a query.
+//! The response to a query.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ServerError;
 
-/// An answer without errors.
+/// A response without errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryAnswer {
     body: String,
@@ -22,7 +22,7 @@ pub struct GraphqlError {
     pub message: String,
 }
 
-/// The JSON body of an answer.
+/// The JSON body of a response.
 #[derive(Deserialize)]
 struct AnswerBody<'a> {
     #[serde(borrow)]
@@ -37,8 +37,8 @@ struct Extensions {
 }
 
 impl QueryAnswer {
-    /// Parses an answer. It is an error if the answer has errors, or lacks the list of schemas, which
-    /// determines what an integration may read.
+    /// Parses a response. Fails if the response has errors, or lacks the list of schemas, which determines what
+    /// an integration may read.
     pub(crate) fn parse(body: Vec<u8>) -> Result<Self, ServerError> {
         let malformed = |what| ServerError::Malformed { what, source: None };
         let body = String::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
@@ -61,12 +61,12 @@ impl QueryAnswer {
         self.body.as_bytes()
     }
 
-    /// The JSON text of `data`.
+    /// The JSON of `data`.
     pub fn data(&self) -> &str {
         &self.body[self.data.clone()]
     }
 
-    /// The schemas of the datafiles in the answer, in order of first use.
+    /// The schemas of the datafiles in the response, in order of first use.
     pub fn schemas(&self) -> &[String] {
         &self.schemas
     }
@@ -101,21 +101,24 @@ mod tests {
     fn errors_are_a_failure_with_data_or_without() {
         let two =
             r#"{"errors":[{"message":"no"},{"message":"never"}],"data":{"a":1},"extensions":{"schemas":[]}}"#;
-        check(two, Err("the data server cannot answer the query: no (and 1 more)"));
-        check(r#"{"errors":[{"message":"no"}]}"#, Err("the data server cannot answer the query: no"));
+        check(two, Err("the data server cannot execute the query: no (and 1 more)"));
+        check(r#"{"errors":[{"message":"no"}]}"#, Err("the data server cannot execute the query: no"));
     }
 
     #[test]
     fn an_answer_without_a_list_of_schemas_is_malformed() {
-        let expect = "the data server's answer is malformed: it has no `extensions.schemas`";
+        let expect = "the data server's response is malformed: it has no `extensions.schemas`";
         check(r#"{"data":{}}"#, Err(expect));
         check(r#"{"data":{},"extensions":{}}"#, Err(expect));
     }
 
     #[test]
     fn what_is_not_graphql_is_malformed() {
-        check("<html>", Err("the data server's answer is malformed: it is not GraphQL"));
-        check("{}", Err("the data server's answer is malformed: it has no `data`"));
-        check(r#"{"errors":[],"data":null}"#, Err("the data server's answer is malformed: it has no `data`"));
+        check("<html>", Err("the data server's response is malformed: it is not GraphQL"));
+        check("{}", Err("the data server's response is malformed: it has no `data`"));
+        check(
+            r#"{"errors":[],"data":null}"#,
+            Err("the data server's response is malformed: it has no `data`"),
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The client and its calls.
+//! The data server client and its calls.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl fmt::Display for BundleSelector {
 /// A GraphQL query.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct GraphqlQuery<'q> {
-    /// The text.
+    /// The query document.
     #[serde(rename = "query")]
     pub text: &'q str,
     /// Values of its variables.
@@ -85,7 +85,7 @@ impl ServerClient {
         Self { http, url: graphql_url, token }
     }
 
-    /// The sha of the latest bundle.
+    /// Requests the sha of the latest bundle.
     pub async fn latest_sha(&self, permit: &ReadPermit) -> Result<Sha, ServerError> {
         let request = Request::get(self.url_at("/sha256"));
         let response = self.call(permit, request).await.map_err(|e| self.failed(e, ServerError::Latest))?;
@@ -93,7 +93,7 @@ impl ServerClient {
         sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
     }
 
-    /// The commit that a bundle was built from.
+    /// Requests the commit that a bundle was built from.
     pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
         let request = Request::get(self.url_at(&format!("/git-commit-info/{sha}")))
             .accept_status(StatusCode::NOT_FOUND);

@@ -52,10 +52,10 @@ pub enum ServerError {
         source: HttpError,
     },
     /// The query is invalid, or cannot be executed on this data.
-    #[error("the data server cannot answer the query: {}", summary(.0))]
+    #[error("the data server cannot execute the query: {}", summary(.0))]
     GraphqlErrors(Vec<GraphqlError>),
     /// The response is not valid for a data server.
-    #[error("the data server's answer is malformed: {what}")]
+    #[error("the data server's response is malformed: {what}")]
     Malformed {
         /// The reason.
         what: &'static str,

@@ -1,10 +1,10 @@
-//! Client of a data server, which answers GraphQL queries against bundles.
+//! Client of a data server, which runs GraphQL queries against bundles.
 //!
-//! A server holds several bundles. For consistent answers, call [`ServerClient::latest_sha`] once and then query
+//! A server holds several bundles. For consistent results, call [`ServerClient::latest_sha`] once and then query
 //! that sha ([`BundleSelector::Sha`]): the latest bundle may change at any time. The client only reads: there is no
 //! Write half.
 //!
-//! **Invariant:** an answer with errors is a failure; partial data is not returned.
+//! **Invariant:** a response with errors is a failure; partial data is never returned.
 //!
 //! ```no_run
 //! use qontract_access::ReadPermit;

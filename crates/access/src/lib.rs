@@ -1,8 +1,8 @@
 //! Permits to read from and write to target systems.
 //!
-//! Dry run is a permit, not a flag. The Read half of every client requires a [`ReadPermit`], the Write half a
-//! [`WritePermit`]. A dry run has no write permit: code that could write cannot even be called. A permit
-//! cannot be used to make another one. Code that creates clients before a run uses
+//! A dry run is the absence of a permit, not a flag. The Read half of every client requires a [`ReadPermit`],
+//! the Write half a [`WritePermit`]. A dry run has no write permit: code that writes cannot be called. A
+//! permit cannot be used to create another one. Code that creates clients before a run uses
 //! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
 //! **Invariant:** only the runner mints permits, once per run. [`mint`] is a disallowed method everywhere
@@ -13,14 +13,14 @@ use std::fmt;
 /// Whether a run may write to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The run plans and validates, but changes nothing.
+    /// The run plans and validates changes, but applies none.
     DryRun,
     /// The run applies its plan.
     Real,
 }
 
 impl Mode {
-    /// Its text in logs and records.
+    /// The name of the mode in logs and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::DryRun => "dry run",
@@ -35,7 +35,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Permission to read from targets, in a run of a certain mode.
+/// Permission to read from targets in a run of the given mode.
 ///
 /// ```
 /// use qontract_access::{Mode, ReadPermit};
@@ -55,7 +55,7 @@ impl ReadPermit {
     }
 
     /// Permission for clients that are created before a run of this mode. Clients that are created for a dry
-    /// run refuse to write, whichever permit they are passed later.
+    /// run refuse to write, even if they are later passed a write permit.
     pub fn for_targets(mode: Mode) -> Self {
         Self { mode }
     }
@@ -78,7 +78,7 @@ pub struct WritePermit {
 pub struct Permits {
     /// The read permit.
     pub read: ReadPermit,
-    /// The write permit, in a real run.
+    /// The write permit; `None` in a dry run.
     pub write: Option<WritePermit>,
 }
 
@@ -91,7 +91,7 @@ pub enum Access {
     Write,
 }
 
-/// The permit with which a half of a client sends a request.
+/// The permit that authorizes a request of one half of a client.
 #[derive(Clone, Copy, Debug)]
 pub enum AccessPermit<'p> {
     /// The permit of the Read half.
@@ -101,7 +101,7 @@ pub enum AccessPermit<'p> {
 }
 
 impl AccessPermit<'_> {
-    /// The half that it belongs to.
+    /// The half of the client that the permit belongs to.
     pub fn access(self) -> Access {
         match self {
             AccessPermit::Read(_) => Access::Read,

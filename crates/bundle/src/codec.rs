@@ -1,10 +1,10 @@
-//! Private binary encoding of numbers, digests and texts, for files that only this program reads.
+//! Private binary encoding of numbers, digests and strings, for files that only this program reads.
 
 use std::io;
 
 use crate::digest::Sha256;
 
-/// Encodes values one after the other.
+/// Encodes a sequence of values.
 #[derive(Default)]
 pub struct Encoder {
     /// Bytes that precede `bytes`, in pieces that are never copied into one buffer.
@@ -18,7 +18,7 @@ impl Encoder {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Appends a count or an index as a variable-length number: small ones take few bytes.
+    /// Appends a count or an index as a variable-length number.
     pub fn count(&mut self, count: usize) {
         let mut rest = count as u64;
         while rest >= 0x80 {
@@ -33,7 +33,7 @@ impl Encoder {
         self.bytes.extend_from_slice(digest.as_bytes());
     }
 
-    /// Appends a text.
+    /// Appends a string.
     pub fn text(&mut self, text: &str) {
         self.count(text.len());
         self.bytes.extend_from_slice(text.as_bytes());
@@ -88,7 +88,7 @@ impl Encoder {
         sealed
     }
 
-    /// Writes the encoded bytes with a checksum; see [`sealed`](Self::sealed).
+    /// Writes the encoded bytes with a checksum; see [`seal`](Self::seal).
     pub fn write_sealed(self, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let by = Sha256::of(by.as_bytes());
         let sum = Sha256::of_parts([by.as_bytes().as_slice()].into_iter().chain(self.pieces()));
@@ -157,7 +157,7 @@ impl<'a> Decoder<'a> {
         self.chunk().map(Sha256::from_bytes)
     }
 
-    /// Decodes a text.
+    /// Decodes a string.
     pub fn text(&mut self) -> Option<&'a str> {
         str::from_utf8(self.bytes()?).ok()
     }

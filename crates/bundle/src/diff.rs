@@ -1,4 +1,4 @@
-//! Compares two bundles: which datafiles and resources differ, and in which fields.
+//! Compares two bundles: finds the datafiles and resources that differ, and their changed fields.
 
 mod align;
 mod fields;
@@ -17,11 +17,11 @@ pub use rename::{OldFile, RenamedFiles, Renames, renames};
 /// A value before and after a change. At least one of the two exists.
 #[derive(Clone, Debug)]
 pub enum Change<T> {
-    /// Only after.
+    /// Exists only after the change.
     Added(T),
-    /// Only before.
+    /// Exists only before the change.
     Removed(T),
-    /// Before and after, different.
+    /// Exists before and after, with different values.
     Changed(T, T),
 }
 
@@ -77,16 +77,16 @@ pub struct ResourceChange {
     pub change: Change<Arc<Resource>>,
 }
 
-/// The differences between two bundles: first, by path, changed and removed files, then added files.
+/// The differences between two bundles: first changed and removed files by path, then added files.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
     /// Datafiles.
     pub datafiles: Vec<DatafileChange>,
-    /// Resources. Only their content counts, not their back-references.
+    /// Resources. Only their content is compared, not their back-references.
     pub resources: Vec<ResourceChange>,
     /// Schemas.
     pub schemas: Vec<DatafileChange>,
-    /// The description of the GraphQL types.
+    /// The definitions of the GraphQL types.
     pub graphql: Option<Change<Arc<Document>>>,
 }
 

@@ -1,4 +1,4 @@
-//! SHA-256, the name of bundles, files and documents.
+//! SHA-256 digests, which identify bundles, files and documents.
 
 use std::fmt;
 

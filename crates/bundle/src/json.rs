@@ -1,7 +1,7 @@
 //! The JSON parser, and writers for the two dialects of the contracts.
 //!
-//! A bundle is written like Python's `json` does (ASCII, floats as Python prints them); answers and diffs are
-//! written like JavaScript's `JSON.stringify` (numbers and key order of JavaScript).
+//! Bundles are written like Python's `json` module does (ASCII, floats as Python prints them), responses and
+//! diffs like JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
 
 mod javascript;
 mod python;

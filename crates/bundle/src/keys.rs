@@ -1,8 +1,8 @@
 //! Interned key sets: maps with the same keys share them.
 //!
-//! A data repo has a hundred thousand maps and some hundred distinct key sets. So a map holds its values and
-//! a handle to its key set. This makes maps small, and code that looks up the same key in many maps searches
-//! once per key set.
+//! A data repo has a hundred thousand maps and a few hundred distinct key sets. Therefore a map holds its
+//! values and a handle to its key set. This makes maps small, and code that looks up the same key in many
+//! maps searches once per key set.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
@@ -16,7 +16,7 @@ use crate::json::write_python_str;
 pub struct Key(Box<str>);
 
 impl Key {
-    /// The text.
+    /// The key as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -123,7 +123,7 @@ impl KeySet {
 
     /// The index of the value of `key` in a map with these keys.
     pub fn index_of(&self, key: &str) -> Option<usize> {
-        self.0.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()
+        self.0.keys.binary_search_by(|probe| probe.as_str().cmp(key)).ok()
     }
 
     /// Whether a map with these keys is a reference to a datafile: `$ref` is its only key.

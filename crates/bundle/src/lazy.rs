@@ -1,6 +1,6 @@
 //! Lazy value: parsed on first access.
 //!
-//! A run needs a few documents of a large cached bundle, and only the text of all others. **Invariant:** the
+//! A run uses a few documents of a large cached bundle, and only the text of all others. **Invariant:** the
 //! text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed value can be written
 //! and hashed without parsing.
 
@@ -82,7 +82,7 @@ impl LazyValue {
         }
     }
 
-    /// The strings at these keys of a map, without parsing the rest of it. The keys must be sorted.
+    /// The strings at these keys of a map, without parsing its other values. The keys must be sorted.
     pub fn strings<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
         let peeked = self.with_text(|text| peek_strings(text.as_ref()?.as_str(), keys));
         peeked.unwrap_or_else(|| keys.map(|key| self.get(key).and_then(Value::as_str).map(str::to_owned)))
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_parsed_gives_the_same_answers() {
+    fn an_unparsed_value_returns_the_same_results() {
         let (unread, read) = (later(), LazyValue::from(JsonParser::new(TEXT).parse().expect("JSON")));
         let texts = |later: &LazyValue| {
             later.strings(["$file_sha256sum", "$other", "$schema", "Name", "__identifier", "z"])

@@ -15,14 +15,14 @@ use crate::json::{JsonError, JsonParser};
 use crate::model::{Backref, Bundle, CommitStamp, Datafile, Document, PathIndex, Pool, Resource};
 use crate::value::{Map, Value};
 
-/// The reason why bytes are not a bundle.
+/// The reason bytes are not a valid bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The bytes cannot be read.
     #[error("the bundle cannot be read")]
     Source(#[source] std::io::Error),
     /// The bytes are not UTF-8.
-    #[error("the bundle is not UTF-8 text from byte {offset} on")]
+    #[error("the bundle is not valid UTF-8 at byte {offset}")]
     Encoding {
         /// The first invalid byte.
         offset: usize,
@@ -63,43 +63,43 @@ pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError
 }
 
 fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bundle, LoadError> {
-    let used = Mutex::new(Vec::new());
-    let mut cutter = DocumentSplitter::new(source, size, &used);
-    let (made, given, known) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Maximum number of batches handed to other threads. Above it, the splitting thread parses the batch
+    let spare_buffers = Mutex::new(Vec::new());
+    let mut splitter = DocumentSplitter::new(source, size, &spare_buffers);
+    let (parsed, pending, shapes) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    // Maximum number of batches that other threads parse. Above it, the splitting thread parses the batch
     // itself, which bounds the memory.
-    let most = 2 * rayon::current_num_threads();
+    let max_pending = 2 * rayon::current_num_threads();
     rayon::in_place_scope(|scope| {
         let mut number = 0;
-        while let Some(batch) = cutter.next()? {
+        while let Some(batch) = splitter.next()? {
             number += 1;
-            let (made, given, known, used) = (&made, &given, &known, &used);
+            let (parsed, pending, shapes, spare_buffers) = (&parsed, &pending, &shapes, &spare_buffers);
             let read = move || {
-                let mut reading =
-                    BatchReader { pool, reader: JsonParser::with_shapes(pop(known).unwrap_or_default()) };
-                push(made, (number, reading.batch(&batch)));
-                push(known, reading.reader.into_shapes());
-                push(used, batch.text.into_bytes());
+                let reader = JsonParser::with_shapes(pop(shapes).unwrap_or_default());
+                let mut batch_reader = BatchReader { pool, reader };
+                push(parsed, (number, batch_reader.batch(&batch)));
+                push(shapes, batch_reader.reader.into_shapes());
+                push(spare_buffers, batch.text.into_bytes());
             };
-            if number == 1 && cutter.has_ended() || given.load(Ordering::Relaxed) >= most {
+            if number == 1 && splitter.has_ended() || pending.load(Ordering::Relaxed) >= max_pending {
                 read();
             } else {
-                given.fetch_add(1, Ordering::Relaxed);
+                pending.fetch_add(1, Ordering::Relaxed);
                 scope.spawn(move |_| {
                     read();
-                    given.fetch_sub(1, Ordering::Relaxed);
+                    pending.fetch_sub(1, Ordering::Relaxed);
                 });
             }
         }
         Ok::<(), LoadError>(())
     })?;
-    let mut made = made.into_inner();
-    made.sort_by_key(|(number, _)| *number);
+    let mut parsed = parsed.into_inner();
+    parsed.sort_by_key(|(number, _)| *number);
     let mut parts = PartialBundle::default();
-    for (_, read) in made {
+    for (_, read) in parsed {
         read?.into_iter().for_each(|one| parts.add(one));
     }
-    parts.into_bundle(cutter.sha())
+    parts.into_bundle(splitter.sha())
 }
 
 fn push<T>(all: &Mutex<Vec<T>>, one: T) {
@@ -228,7 +228,7 @@ impl PartialBundle {
     }
 }
 
-/// Sorts by path. Of equal paths, the last one counts, as in every JSON parser.
+/// Sorts by path. Of equal paths, the last one is used, as in every JSON parser.
 fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
     if !all.is_sorted_by(|a, b| path(a) < path(b)) {
         all.reverse();

@@ -68,11 +68,11 @@ pub struct Backref {
 pub struct Resource {
     /// Path within `resources/`, with a leading slash.
     pub path: Box<str>,
-    /// The whole text.
+    /// The content.
     pub content: Box<str>,
     /// Digest of the file.
     pub sha256sum: Box<str>,
-    /// The schema that its text names, if it is a YAML file.
+    /// The schema that the file names, if it is a YAML file.
     pub schema: Option<Box<str>>,
     /// The references to it.
     pub backrefs: Vec<Backref>,
@@ -133,7 +133,8 @@ impl Bundle {
     }
 
     /// Whether both bundles certainly have the same paths of datafiles and resources, because one was built
-    /// from the other or [shares paths with it](Self::along). `false` does not mean that they differ.
+    /// from the other or [shares paths with it](Self::sharing_paths_with). `false` does not mean that they
+    /// differ.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.path_index, &other.path_index)
     }
@@ -150,7 +151,7 @@ impl Bundle {
         self
     }
 
-    /// The description of the GraphQL types.
+    /// The definitions of the GraphQL types.
     pub fn graphql(&self) -> &Arc<Document> {
         &self.graphql
     }
@@ -176,7 +177,7 @@ impl Bundle {
     }
 }
 
-/// Replaces equal paths by the allocations of `others`. Returns whether both lists have the same paths.
+/// Replaces equal paths with the allocations of `others`. Returns whether both lists have the same paths.
 fn share_paths(files: &mut [Datafile], others: &[Datafile]) -> bool {
     let (mut shared, count) = (0, files.len());
     let mut others_left = others.iter().peekable();
@@ -198,7 +199,7 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
 /// Live values by digest.
 type WeakTable<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
-/// Interns documents and resources by digest, so that bundles share what they have in common.
+/// Interns documents and resources by digest, so that bundles share equal ones.
 ///
 /// **Invariant:** the pool keeps nothing alive: it holds weak references only.
 #[derive(Debug, Default)]
@@ -239,7 +240,7 @@ impl Pool {
     pub fn sweep(&self) {
         fn sweep<T>(table: &Mutex<WeakTable<T>>) {
             let mut table = table.lock();
-            table.retain(|_, kept| kept.strong_count() > 0);
+            table.retain(|_, value| value.strong_count() > 0);
             let room = 2 * table.len();
             table.shrink_to(room);
         }

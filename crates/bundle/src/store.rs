@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Bundle;
 
-/// Writes a bundle so that `path` has either all of it or its previous content.
+/// Writes a bundle atomically: `path` has either the whole bundle or its previous content.
 pub fn write(bundle: &Bundle, path: &Path) -> io::Result<()> {
     replace(path, &|out| bundle.write_to(out))
 }
@@ -19,10 +19,10 @@ pub fn replace_private(
     replace_as(path, ReadPermission::OwnerOnly, content)
 }
 
-/// Replaces a file so that `path` has either all of the new content or its previous content.
+/// Replaces a file atomically: `path` has either the whole new content or its previous content.
 ///
-/// A symbolic link stays: its target is replaced. Anything but a regular file, such as a pipe, is written to
-/// directly.
+/// A symbolic link is kept: its target is replaced. Anything but a regular file, such as a pipe, is written
+/// to directly.
 pub fn replace(
     path: &Path,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
@@ -44,9 +44,9 @@ fn replace_as(
     readers: ReadPermission,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut draft = AtomicFile::create_as(path, readers)?;
-    content(&mut draft.out)?;
-    draft.persist()
+    let mut file = AtomicFile::create_as(path, readers)?;
+    content(&mut file.out)?;
+    file.persist()
 }
 
 /// A temporary file that atomically replaces another file when it is finished.
@@ -88,8 +88,8 @@ impl io::Write for Output {
     }
 }
 
-/// The error without the path of the temporary file, which means nothing to the user; the caller names the
-/// file.
+/// Removes the path of the temporary file from an error, because it means nothing to the user; the caller
+/// names the file.
 fn without_path(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((cause, _)) => io::Error::new(error.kind(), cause),
@@ -147,7 +147,7 @@ impl AtomicFile {
             Output::Direct(_, out) => return out.map_or(Ok(()), |mut out| out.flush()),
         };
         file.as_file().sync_all()?;
-        // A temporary file is private; a bundle is as public as its directory.
+        // A temporary file is private; a replaced file keeps its permissions, a new one is world-readable.
         #[cfg(unix)]
         if matches!(readers, ReadPermission::Preserved) {
             use std::os::unix::fs::PermissionsExt as _;

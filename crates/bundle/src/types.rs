@@ -1,4 +1,4 @@
-//! The GraphQL types as the data repo describes them, read from the bundle's `graphql` document.
+//! The GraphQL types that the data repo defines, read from the bundle's `graphql` document.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ pub struct Types {
 pub struct Type {
     /// Its name.
     pub name: Box<str>,
-    /// Its fields, in the order of the file. If a field is given twice, the last one counts.
+    /// Its fields, in the order of the file. If a field is defined twice, the last definition is used.
     pub fields: Vec<Field>,
     /// Index of each field, by name.
     field_index: HashMap<Box<str>, usize, RandomState>,
@@ -32,14 +32,14 @@ pub struct Type {
     pub is_interface: bool,
     /// The interface it implements.
     pub interface: Option<Box<str>>,
-    /// How the concrete type of an object is found, for an interface.
+    /// The strategy to resolve the concrete type of an object, for an interface.
     pub resolve: Option<TypeResolution>,
 }
 
 /// Type names, by the value of the discriminator field.
 pub type TypesByValue = BTreeMap<Box<str>, Box<str>>;
 
-/// How the concrete type of an object of an interface is found.
+/// The strategy to resolve the concrete type of an object of an interface.
 #[derive(Debug)]
 pub enum TypeResolution {
     /// By the value of one of its fields.
@@ -63,23 +63,23 @@ pub struct Field {
     pub name: Box<str>,
     /// Name of its type.
     pub type_name: Box<str>,
-    /// Index of its type among all types, if the type is described.
+    /// Index of its type among all types, if the type is defined.
     type_index: Option<usize>,
-    /// A list of that type.
+    /// Whether the field is a list of that type.
     pub is_list: bool,
-    /// Never null.
+    /// Whether the field is never null.
     pub is_required: bool,
-    /// Its type is an interface.
+    /// Whether its type is an interface.
     pub is_interface: bool,
-    /// Can be used as a search argument.
+    /// Whether the field can be used as a search argument.
     pub is_searchable: bool,
-    /// Unique in the whole data.
+    /// Whether the value is unique across all data.
     pub is_unique: bool,
-    /// Unique in its list.
+    /// Whether the value is unique in its list.
     pub is_context_unique: bool,
-    /// Names a resource, or lists all of them.
+    /// Whether the field names a resource, or lists all of them.
     pub is_resource: bool,
-    /// Resolved to the resource that it names.
+    /// Whether the field is resolved to the resource that it names.
     pub resolve_resource: bool,
     /// Resolved to the datafiles that refer to the object.
     pub synthetic: Option<Synthetic>,
@@ -103,7 +103,7 @@ impl Types {
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
-        // In the order of the file: of two types for one schema, the last one counts.
+        // In the order of the file: of two types for one schema, the last one is used.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
@@ -164,8 +164,8 @@ impl Type {
         let mut fields: Vec<Field> = Vec::new();
         for field in conf.get("fields").and_then(Value::as_list).unwrap_or_default() {
             let Some(field) = field.as_map().and_then(Field::read) else { continue };
-            match fields.iter_mut().find(|known| known.name == field.name) {
-                Some(known) => *known = field,
+            match fields.iter_mut().find(|earlier| earlier.name == field.name) {
+                Some(earlier) => *earlier = field,
                 None => fields.push(field),
             }
         }
@@ -240,7 +240,7 @@ impl Field {
         })
     }
 
-    /// Whether the field identifies an object within its list: being unique in the whole data implies it.
+    /// Whether the field identifies an object within its list. Fields that are unique across all data also do.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

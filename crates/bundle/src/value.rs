@@ -10,29 +10,28 @@ use triomphe::ThinArc;
 use crate::intern::{self, HASHER, InternHandle, InternTable, LocalCache};
 use crate::keys::{Key, KeySet};
 
-/// A JSON value as a bundle holds it.
+/// A JSON value of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
-    /// A larger whole number, as decimal text.
+    /// A larger integer, as decimal digits.
     BigInt(Box<str>),
     /// A number with a point or an exponent; always finite.
     Float(f64),
-    /// Text. Up to 24 bytes are stored inline.
+    /// A string. Up to 24 bytes are stored inline.
     Str(CompactString),
-    /// Values in order.
+    /// A list.
     List(Box<[Value]>),
-    /// Values by key.
+    /// A map.
     Map(Map),
 }
 
-/// Values by key, sorted by key. Clones share the values; references to the same path share them too
-/// (interned).
+/// A map, sorted by key. Clones share the values; references to the same path also share them (interned).
 #[derive(Clone)]
 pub struct Map {
     keys: KeySet,
@@ -58,12 +57,12 @@ impl InternHandle for Values {
 }
 
 impl Value {
-    /// Creates a text value.
+    /// Creates a string value.
     pub fn str(text: &str) -> Self {
         Value::Str(text.into())
     }
 
-    /// The text, if this is one.
+    /// The string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(text) => Some(text),
@@ -113,7 +112,7 @@ impl Value {
 }
 
 impl Map {
-    /// Creates a map of `entries` in any order. Of equal keys, the last one counts.
+    /// Creates a map of `entries` in any order. Of equal keys, the last one is used.
     pub fn new<K: AsRef<str>>(mut entries: Vec<(K, Value)>) -> Self {
         Self::drain(&mut entries, 0)
     }
@@ -123,12 +122,12 @@ impl Map {
         if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
             entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
             // Equal keys are adjacent and in the given order; the last one is kept.
-            let mut kept = start;
+            let mut last = start;
             for next in start + 1..entries.len() {
-                kept += usize::from(entries[next].0.as_ref() != entries[kept].0.as_ref());
-                entries.swap(kept, next);
+                last += usize::from(entries[next].0.as_ref() != entries[last].0.as_ref());
+                entries.swap(last, next);
             }
-            entries.truncate(kept + 1);
+            entries.truncate(last + 1);
         }
         let keys = KeySet::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
         Self::with_values(keys, entries.drain(start..).map(|(_, value)| value))
@@ -165,7 +164,7 @@ impl Map {
         self.at(self.keys.index_of(key)?)
     }
 
-    /// The value at an [index](Keys::place) of its keys.
+    /// The value at an [index](KeySet::index_of) of its keys.
     pub fn at(&self, place: usize) -> Option<&Value> {
         self.values.slice.get(place)
     }
@@ -243,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_is_sorted_and_the_last_of_equal_keys_stays() {
+    fn a_map_is_sorted_and_the_last_of_equal_keys_is_used() {
         let entry = |key: &str, number| (key.to_owned(), Value::Int(number));
         let map = Map::new(vec![entry("b", 1), entry("a", 2), entry("b", 3), entry("b", 4)]);
         let flat: Vec<_> = map.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();

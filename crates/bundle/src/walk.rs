@@ -18,14 +18,14 @@ pub use schema_index::{SchemaIndex, SchemaPosition};
 /// The `$ref` by which a schema marks a field that names a resource.
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
 
-/// The kind of a node, as far as the walk needs it.
+/// The kind of a node, in the detail that the walk needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape<'a> {
-    /// Values by key.
+    /// A map.
     Map,
-    /// Values in order.
+    /// A list.
     List,
-    /// Text.
+    /// A string.
     Str(&'a str),
     /// A number, or a boolean, which is 0 or 1.
     Number(f64),
@@ -34,7 +34,7 @@ pub enum Shape<'a> {
 }
 
 impl Shape<'_> {
-    /// Whether the established tools treat the value as set.
+    /// Whether qontract-bundler and qontract-server treat the value as set.
     fn is_truthy(self) -> bool {
         match self {
             Shape::Str(text) => !text.is_empty(),
@@ -58,7 +58,7 @@ pub trait Tree<'a>: Copy {
     /// The values, if this is a list.
     fn items(self) -> impl Iterator<Item = Self>;
 
-    /// The text, if this is one.
+    /// The string, if this is one.
     fn text(self) -> Option<&'a str> {
         match self.shape() {
             Shape::Str(text) => Some(text),
@@ -67,7 +67,7 @@ pub trait Tree<'a>: Copy {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers that tell types apart are small")]
+#[expect(clippy::cast_precision_loss, reason = "numbers that distinguish types are small")]
 fn to_f64(number: i64) -> f64 {
     number as f64
 }
@@ -144,7 +144,7 @@ pub enum PathSegment<'d> {
     Index(usize),
 }
 
-/// A path as the established tools write it: `openshiftResources.[6].path`.
+/// A path as qontract-bundler writes it: `openshiftResources.[6].path`.
 pub fn jsonpath(path: &[PathSegment<'_>]) -> String {
     let mut text = String::new();
     for (index, step) in path.iter().enumerate() {
@@ -215,7 +215,7 @@ struct Walker<'w, 's, 'd, V> {
 pub fn walk<'s, 'd: 's, S, D, V>(
     root: D,
     schema: Option<&'d str>,
-    guide: &'s SchemaIndex<'s, S>,
+    schema_index: &'s SchemaIndex<'s, S>,
     types: &'s Types,
     visitor: &mut V,
 ) where
@@ -226,7 +226,7 @@ pub fn walk<'s, 'd: 's, S, D, V>(
     let at = WalkPosition {
         type_: schema.and_then(|schema| types.by_schema(schema)),
         field: None,
-        schema: schema.and_then(|schema| guide.schema(schema)),
+        schema: schema.and_then(|schema| schema_index.schema(schema)),
         one_of: None,
         schema_path: schema,
     };
@@ -316,11 +316,11 @@ impl<'s, 'd, V> Walker<'_, 's, 'd, V> {
     ) -> WalkPosition<'s, S> {
         let field_type = at.field.and_then(|field| self.types.of_field(field));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
-            let told = value.get(field)?.shape();
-            told.is_truthy().then_some((field, told, types))
+            let shape = value.get(field)?.shape();
+            shape.is_truthy().then_some((field, shape, types))
         });
-        let at = resolve(at, value, discriminator.map(|(field, told, _)| (field, told)));
-        let concrete = discriminator.and_then(|(_, told, types)| match told {
+        let at = resolve(at, value, discriminator.map(|(field, shape, _)| (field, shape)));
+        let concrete = discriminator.and_then(|(_, shape, types)| match shape {
             Shape::Str(text) => self.types.get(types.get(text)?),
             _ => None,
         });
@@ -349,10 +349,10 @@ fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
             None => WalkPosition { schema: None, ..at },
         };
     }
-    let Some((field, told)) = discriminator else { return at };
+    let Some((field, shape)) = discriminator else { return at };
     let decided = branches.map(|branch| follow_ref(at, branch)).find(|branch| {
         let property = branch.schema.and_then(|schema| schema.property(field));
-        property.is_some_and(|property| property.values().contains(&told))
+        property.is_some_and(|property| property.values().contains(&shape))
     });
     match decided {
         Some(branch) => WalkPosition { one_of: Some(schema), ..branch },

@@ -1,9 +1,9 @@
 //! Child processes in their own process groups, which end together with all their descendants.
 //!
 //! **Invariant:** no process of a group is left once the exit of its first process was observed, its
-//! [`Group`] was dropped, or this process has ended, even by `SIGKILL` ([`enable_watchdog`]). A process that
-//! has left its group ends with the last group that may have started it ([`adopt_orphans`]), unless this
-//! process is killed before.
+//! [`ProcessGroup`] was dropped, or this process has ended, even by `SIGKILL` ([`enable_watchdog`]). A
+//! process that has left its group is killed with the last group that may have started it ([`adopt_orphans`]), unless
+//! this process is killed first.
 
 mod orphans;
 mod pipe;
@@ -109,7 +109,7 @@ impl ProcessGroup {
 
     /// Kills the rest of the group, reaps the child, and then ends orphans that have left the group.
     fn kill_and_reap(&mut self) -> io::Result<()> {
-        // The group may be gone already.
+        // The group may have ended already.
         let _ = kill_process_group(self.pid(), Signal::KILL);
         let status = loop {
             match CHILDREN.reap(&mut self.child)? {

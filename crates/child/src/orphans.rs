@@ -1,4 +1,4 @@
-//! Descendants that have left their process group (`setsid`) and outlived the process that started them.
+//! Kills orphans: descendants that have left their process group (`setsid`) and outlived their parent.
 //!
 //! As a child sub-reaper, this process becomes their parent. A child that it did not start itself and that is
 //! not in its process group is an orphan: it is killed once every group that may have started it has ended.
@@ -20,7 +20,7 @@ use crate::proc::{ChildListing, ProcessInfo, children};
 pub enum SweepScope {
     /// Orphans that no running group can have started, because all running groups are younger.
     Unowned,
-    /// All.
+    /// All orphans.
     All,
 }
 
@@ -29,7 +29,7 @@ pub enum SweepScope {
 pub struct RunningGroup {
     /// The id of the group, and of its first process.
     pub id: i32,
-    /// When its first process started, in clock ticks since boot.
+    /// The start time of its first process, in clock ticks since boot.
     pub started: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct RunningGroup {
 pub struct SweepResult {
     /// Orphans that were sent `SIGKILL` and have not been reaped yet.
     pub killed: BTreeSet<i32>,
-    /// Orphans that had ended.
+    /// Orphans that had already ended.
     pub reaped: BTreeSet<i32>,
 }
 
@@ -91,17 +91,17 @@ impl Adoption {
         Some(Self { proc, own, inherited })
     }
 
-    /// When a process started, in clock ticks since boot; 0 if that is not known.
+    /// The start time of a process, in clock ticks since boot; 0 if it is unknown.
     pub fn start_time(pid: Pid) -> u64 {
         let file = format!("/proc/{}/stat", pid.as_raw_nonzero());
         ProcessInfo::read(Path::new(&file)).map_or(0, |process| process.started)
     }
 
-    /// Kills and reaps the orphans that are there now. The caller prevents starts meanwhile.
+    /// Kills and reaps the current orphans. The caller prevents new children during the call.
     pub fn sweep(&self, spared: SweepFilter<'_>) -> SweepResult {
         let mut swept = SweepResult::default();
-        // The per-thread lists may lack a child while others end. The next sweep finds it; the last sweep has
-        // no successor, so that it lists all processes.
+        // The per-thread lists may lack a child while others end. The next sweep finds it; the last sweep
+        // lists all processes, because no sweep follows it.
         let listing =
             if spared.scope == SweepScope::All { ChildListing::AllProcesses } else { ChildListing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {
@@ -152,11 +152,11 @@ impl Adoption {
 
 #[cfg(target_os = "linux")]
 fn become_subreaper() -> rustix::io::Result<()> {
-    // Any process id switches it on.
+    // Any process id enables it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
 }
 
-/// Not available on this system.
+/// Fails, because this system has no child sub-reapers.
 #[cfg(not(target_os = "linux"))]
 fn become_subreaper() -> rustix::io::Result<()> {
     Err(Errno::NOSYS)

@@ -16,18 +16,18 @@ pub struct ProcessInfo {
     pub group: i32,
     /// The id of its session.
     pub session: i32,
-    /// When it started, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     pub started: u64,
 }
 
 impl ProcessInfo {
-    /// Reads a `stat` file; `None` if the process is gone.
+    /// Reads a `stat` file; `None` if the process no longer exists.
     pub fn read(file: &Path) -> Option<Self> {
         Self::parse(&String::from_utf8_lossy(&fs::read(file).ok()?))
     }
 
-    /// Reads `PID (NAME) STATE PPID PGRP SESSION …`, in which the name may contain anything, and the start is
-    /// the 22nd field.
+    /// Parses `PID (NAME) STATE PPID PGRP SESSION …`, in which the name may contain any character, and the
+    /// start time is the 22nd field.
     fn parse(stat: &str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (pid, _) = before.split_once(" (")?;
@@ -78,7 +78,7 @@ fn listed_children(proc: &Path) -> Option<Vec<i32>> {
     Some(pids)
 }
 
-/// The entries of a folder that are numbers.
+/// The entries of a directory whose names are numbers.
 fn numbers(folder: &Path) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -103,7 +103,7 @@ mod tests {
         check("", None);
     }
 
-    /// A folder in place of `/proc`.
+    /// A directory that is used instead of `/proc`.
     struct FakeProc(PathBuf);
 
     impl FakeProc {
@@ -148,7 +148,7 @@ mod tests {
         proc.write("self/task/10/children", "20 ");
         proc.write("self/task/11/children", "99 21\n");
         assert_eq!(listed_children(&proc.0).map(|pids| pids.len()), Some(3));
-        // Processes that are gone or not direct children are left out.
+        // Processes that have ended or are not direct children are omitted.
         check(ChildListing::Threads, &[20]);
         check(ChildListing::AllProcesses, &[20, 22]);
         proc.write("self/task/12/stat", "");

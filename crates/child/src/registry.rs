@@ -56,12 +56,12 @@ struct ChildRegistry {
 
 struct GroupEntry {
     purpose: Purpose,
-    /// When the first process started, in clock ticks since boot; 0 if that is not known.
+    /// The start time of the first process, in clock ticks since boot; 0 if it is unknown.
     started: u64,
 }
 
 impl ChildRegistry {
-    /// The groups up to a purpose.
+    /// The groups whose purpose is at most `purpose`.
     fn up_to(&self, purpose: Purpose) -> Vec<Pid> {
         let chosen = self.groups.iter().filter(|(_, entry)| entry.purpose <= purpose);
         chosen.filter_map(|(group, _)| Pid::from_raw(*group)).collect()
@@ -74,7 +74,7 @@ impl ChildRegistry {
         }
     }
 
-    /// Kills and reaps the orphans that are there now.
+    /// Kills and reaps the current orphans.
     fn sweep_once(&mut self, scope: SweepScope) -> SweepResult {
         let Some(adoption) = &self.adoption else { return SweepResult::default() };
         let running = |(id, entry): (&i32, &GroupEntry)| RunningGroup { id: *id, started: entry.started };
@@ -185,7 +185,7 @@ impl Children {
             let mut registry = self.lock();
             let swept = registry.sweep_once(scope);
             let is_pending = swept.killed.iter().any(|pid| !registry.lingering.contains(pid));
-            // A process that has ended may have left children, which are orphans only since then.
+            // A process that has just ended may have left children, which are new orphans.
             if !is_pending && swept.reaped.is_empty() {
                 return;
             }
@@ -229,8 +229,8 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups up to a purpose and prevents new ones: sends `SIGTERM`, waits up to [`GRACE`], and kills
-/// the rest.
+/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGTERM`, waits up to
+/// [`GRACE_PERIOD`], and kills the rest.
 ///
 /// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners
 /// reap them.
@@ -316,7 +316,7 @@ mod tests {
         let children = Children::new();
         let (begin, begun) = mpsc::channel();
         thread::scope(|scope| {
-            // What `start` does, halted between the start of the process and its registration.
+            // Simulates `start`, halted between the start of the process and its registration.
             let mut registry = children.lock();
             let stopping = scope.spawn(|| {
                 begin.send(()).unwrap();

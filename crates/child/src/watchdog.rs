@@ -21,7 +21,7 @@ use crate::registry::GRACE_PERIOD;
 /// The only argument of the watchdog process.
 pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
 
-/// The watchdog as this process sees it.
+/// Handle of the watchdog process.
 #[derive(Debug)]
 pub struct Watchdog {
     is_enabled: bool,
@@ -34,7 +34,7 @@ impl Watchdog {
         Self { is_enabled: false, process: None }
     }
 
-    /// The process id of the watchdog, if there is one.
+    /// The process id of the watchdog, if one is running.
     pub fn id(&self) -> Option<i32> {
         self.process.as_ref().map(|process| Pid::from_child(process).as_raw_nonzero().get())
     }
@@ -52,7 +52,7 @@ impl Watchdog {
         }
     }
 
-    /// Starts the watchdog if none is running. `groups` are those that are running.
+    /// Starts the watchdog if none is running, and registers `groups`, the running groups.
     ///
     /// A failure to start it is ignored: without a watchdog, children still end in every regular exit.
     pub fn ensure(&mut self, groups: &[Pid]) {
@@ -118,7 +118,7 @@ fn watch_with(input: impl Read, grace: Duration) {
 fn end_groups(groups: &[Pid], grace: Duration) {
     let signal = |signal| {
         for group in groups {
-            // A group that is gone already needs no signal.
+            // A group that has already ended needs no signal.
             let _ = kill_process_group(*group, signal);
         }
     };

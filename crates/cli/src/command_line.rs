@@ -1,16 +1,15 @@
-//! The command line by which the program runs integrations, ours or the peer's, and how it reads the
-//! configuration.
+//! The command line that runs an integration, `qontract` or the peer's, and the configuration it reads.
 
 use super::RunOptions;
 use qontract_config::Config;
 
-/// The command line that is in use.
+/// The command line that the process was started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandLine {
-    /// Ours: with a base, only affected shards run, and real clusters need a table in the configuration.
+    /// `qontract`: with a base, only affected shards run; real clusters need a table in the configuration.
     #[default]
     Own,
-    /// The peer's: all shards run by default, and clusters are those of the data.
+    /// qontract-reconcile: all shards run by default; the data lists the clusters.
     Peer,
 }
 

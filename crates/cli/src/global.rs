@@ -54,7 +54,7 @@ pub enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// Reads `--color` before the rest of the command line is parsed, because parse errors have colours, too.
+    /// Reads `--color` before the rest of the command line is parsed, because parse errors are coloured too.
     pub fn of(arguments: &[OsString]) -> Self {
         let words = || arguments.iter().filter_map(|word| word.to_str());
         let joined = words().find_map(|word| word.strip_prefix("--color="));
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_choice_of_colours_is_found_anywhere_on_the_command_line() {
+    fn color_is_accepted_anywhere_on_the_command_line() {
         let check = |line: &str, expect: ColorWhen| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             assert_eq!(ColorWhen::of(&words), expect, "{line}");

@@ -1,11 +1,11 @@
-//! The commands of `qontract --help` in groups.
+//! Groups the commands in `qontract --help`.
 
 use clap::{Command, CommandFactory as _};
 
 use super::{Cli, ColorWhen};
 use crate::terminal::TerminalSize;
 
-/// Groups of commands. A command that is in no group is listed with the last one.
+/// Groups of commands. A command without a group is listed in the last one.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["up", "init"]),
     ("Data", &["validate", "bundle", "diff", "get", "describe", "query", "serve", "schema"]),
@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// Maximum number of columns of a line.
 const MAX_WIDTH: usize = 100;
 
-/// The command line, with its commands in groups; `version` is the output of `--version`.
+/// The clap definition of the command line, with grouped commands; `version` is the output of `--version`.
 pub fn command(color: ColorWhen, version: &'static str) -> Command {
     let command = Cli::command().color(color.into()).long_version(version);
     let template = format!(
@@ -28,7 +28,7 @@ pub fn command(color: ColorWhen, version: &'static str) -> Command {
     command.help_template(template)
 }
 
-/// The commands in groups, each with its description.
+/// The help text of the grouped commands, each with its description.
 fn groups(command: &Command, width: usize) -> String {
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let all: Vec<(&str, String)> = command
@@ -40,7 +40,7 @@ fn groups(command: &Command, width: usize) -> String {
     let mut text = String::new();
     for (index, (heading, names)) in GROUPS.iter().enumerate() {
         text.push_str(&format!("{}\n", self::heading(heading)));
-        let named = names.iter().filter_map(|name| all.iter().find(|(known, _)| known == name));
+        let named = names.iter().filter_map(|name| all.iter().find(|(other, _)| other == name));
         let others = all.iter().filter(|(name, _)| index + 1 == GROUPS.len() && !is_grouped(name));
         for (name, about) in named.chain(others) {
             let name_width = column - 2;
@@ -53,12 +53,12 @@ fn groups(command: &Command, width: usize) -> String {
     text
 }
 
-/// A heading, styled as those of other help texts.
+/// A heading with the style of clap's headings.
 fn heading(text: &str) -> String {
     format!("\x1b[1m\x1b[4m{text}:\x1b[0m")
 }
 
-/// Wraps text at `width` columns; all lines but the first are indented.
+/// Wraps text at `width` columns and indents all lines except the first.
 fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
@@ -85,7 +85,10 @@ mod tests {
         let command = Cli::command();
         let reconcile = command.find_subcommand("reconcile").unwrap();
         for flag in reconcile.get_arguments().chain(command.get_arguments()).filter_map(clap::Arg::get_long) {
-            assert!(qontract_runtime::process::is_reserved(flag), "`--{flag}` of a program would hide ours");
+            assert!(
+                qontract_runtime::process::is_reserved(flag),
+                "`--{flag}` of a program would shadow the runner's"
+            );
         }
     }
 
@@ -94,7 +97,7 @@ mod tests {
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();
-            assert_eq!(grouped.iter().filter(|known| **known == name).count(), 1, "{name}");
+            assert_eq!(grouped.iter().filter(|other| **other == name).count(), 1, "{name}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The command-line interface. The doc comments of the arguments are the help texts. [`printer`] writes to
-//! stdout and stderr, [`progress`] shows what a command waits for, and [`terminal`] reads the size and sets
-//! the modes of the terminal.
+//! stdout and stderr, [`progress`] shows the current activity of a slow command, and [`terminal`] reads the
+//! size and sets the modes of the terminal.
 
 mod command_line;
 mod global;
@@ -59,7 +59,7 @@ pub enum Command {
     /// directory instead of the target systems. A saved file takes effect within a second. Nothing else has
     /// to be installed.
     #[command(after_long_help = examples(&[
-        ("qontract up", "the data repo of the working directory, with its own sandbox"),
+        ("qontract up", "run the data repo of the working directory, with its own sandbox"),
         ("qontract up --sandbox ./sandbox", "use a sandbox that you can inspect"),
         ("qontract up --once --dry-run", "show what would change, then exit"),
     ]))]
@@ -73,65 +73,65 @@ pub enum Command {
     /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
     /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
     Plan(PlanArgs),
-    /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
+    /// Build a bundle from a data repo, named by the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
         ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
         ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
     ]))]
     Bundle(BundleArgs),
     /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the
-    /// folder
+    /// working tree
     ///
     /// Exit code: 0 no differences, 1 differences, 2 error.
     Diff(DiffArgs),
     /// Check a data repo, some of its files, a Git revision or a bundle, and report all errors at once
     ///
-    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it
-    /// depends on their findings alone.
+    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, only
+    /// their findings count.
     #[command(after_long_help = examples(&[
-        ("qontract validate", "the data repo that the working directory is in"),
+        ("qontract validate", "check the data repo that contains the working directory"),
         ("qontract validate data/services/billing/app.yml", "show the findings of one file"),
-        ("qontract validate HEAD~1", "a Git revision"),
-        ("qontract explain Q2041", "what a code means"),
+        ("qontract validate HEAD~1", "check a Git revision"),
+        ("qontract explain Q2041", "explain an error code"),
     ]))]
     Validate(ValidateArgs),
-    /// Work with the JSON schemas of a data repo
+    /// Work with the JSON Schemas of a data repo
     Schema(SchemaArgs),
-    /// List or show what the data describes: `get namespaces`, `get apps billing`
+    /// List or show objects of the data: `get namespaces`, `get apps billing`
     #[command(after_long_help = examples(&[
-        ("qontract get", "all kinds"),
-        ("qontract get namespaces --filter cluster=cliffs-stage", "a table"),
-        ("qontract get apps billing -o yaml", "one object"),
+        ("qontract get", "list all kinds"),
+        ("qontract get namespaces --filter cluster=cliffs-stage", "list namespaces as a table"),
+        ("qontract get apps billing -o yaml", "show one object"),
     ]))]
     Get(GetArgs),
     /// Query the data with GraphQL
     #[command(after_long_help = examples(&[
-        ("qontract query '{ apps_v1 { name } }'", "indented on a terminal, else in one line"),
-        ("qontract query - < query.graphql | jq .data", "a query from a file"),
+        ("qontract query '{ apps_v1 { name } }'", "indented on a terminal, otherwise on one line"),
+        ("qontract query - < query.graphql | jq .data", "run a query from a file"),
     ]))]
     Query(QueryArgs),
-    /// Serve bundles as GraphQL over HTTP, each by its SHA-256
+    /// Serve bundles as GraphQL over HTTP, addressed by their SHA-256
     #[command(after_long_help = examples(&[
-        ("qontract serve --watch", "serve the data repo as it changes, on http://127.0.0.1:4000/graphql"),
+        ("qontract serve --watch", "watch the data repo and serve it on http://127.0.0.1:4000/graphql"),
         ("qontract serve --bundle bundle.json --listen 8080", "serve a bundle on another port"),
     ]))]
     Serve(Box<ServeArgs>),
     /// Run an integration: make its targets match the data
     ///
     /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define
-    /// the integration, 5 it reads a schema that it must not read, 75 only transient failures. With --dry-run
-    /// --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
+    /// the integration, 5 it reads a schema that it is not allowed to read, 75 only transient failures. With
+    /// --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
     #[command(after_long_help = examples(&[
-        ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "what would change"),
-        ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "one cluster"),
-        ("qontract reconcile openshift-namespaces --config config.toml --every 10m --listen 9090", "in a loop"),
+        ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "show what would change"),
+        ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "reconcile one cluster"),
+        ("qontract reconcile openshift-namespaces --config config.toml --every 10m --listen 9090", "reconcile in a loop"),
     ]))]
     Reconcile(Box<ReconcileArgs>),
     /// Show which integrations and shards a change can affect, and why
     ///
     /// Exit code: 0 none, 1 some, 2 error.
     Affected(AffectedArgs),
-    /// List the integrations, or show what one of them reads
+    /// List the integrations, or the schemas that one of them reads
     Integrations(IntegrationsArgs),
     /// Work with hash slots
     Shards(ShardsArgs),
@@ -169,13 +169,13 @@ pub struct HelpArgs {
     pub markdown: bool,
 }
 
-/// Help of `--config` for commands that also read the default locations.
+/// Help of `--config` for commands that search the default locations.
 pub const CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`";
 
-/// Help of `--config` for commands that read only a file that is named.
-pub const NAMED_CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`. The default places (`./qontract.toml`, `$XDG_CONFIG_HOME/qontract/config.toml`) are not read";
+/// Help of `--config` for commands that do not search the default locations.
+pub const NAMED_CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`. The default locations (`./qontract.toml`, `$XDG_CONFIG_HOME/qontract/config.toml`) are not read";
 
-/// Examples below the help of a command: command lines and their purpose.
+/// The examples below the help of a command: command lines and their effects.
 fn examples(rows: &[(&str, &str)]) -> String {
     let rows = rows.iter().map(|(line, what)| format!("  {line}\n      {what}\n"));
     format!("Examples:\n{}", rows.collect::<String>())
@@ -185,16 +185,16 @@ fn examples(rows: &[(&str, &str)]) -> String {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Layout of the data repo")]
 pub struct LayoutOptions {
-    /// Folder of datafiles
+    /// Directory of datafiles
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub data_dir: String,
-    /// Folder of resources; may be absent
+    /// Directory of resources; optional
     #[arg(long, value_name = "DIR", default_value = "resources")]
     pub resources_dir: String,
-    /// Folder of JSON Schemas
+    /// Directory of JSON Schemas
     #[arg(long, value_name = "DIR", default_value = "schemas")]
     pub schemas_dir: String,
-    /// File that describes the GraphQL types
+    /// File that defines the GraphQL types
     #[arg(long, value_name = "FILE", default_value = "graphql-schemas/schema.yml")]
     pub graphql_file: String,
 }
@@ -210,22 +210,22 @@ impl From<LayoutOptions> for Layout {
 /// Arguments of `bundle`.
 #[derive(Args, Debug)]
 pub struct BundleArgs {
-    /// Folder of the data repo
+    /// Directory of the data repo
     #[arg(default_value = ".")]
     pub repo: PathBuf,
     /// File to write; without it, or with `-`, the bundle goes to stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Bundle this Git revision instead of the files in the folder
+    /// Bundle this Git revision instead of the working tree
     #[arg(long, value_name = "REVISION")]
     pub rev: Option<String>,
     /// Commit to write into the bundle; by default the one that Git reports
     #[arg(long, value_name = "COMMIT", requires = "commit_timestamp")]
     pub commit: Option<String>,
-    /// Time of that commit, in seconds since 1970
+    /// Time of that commit, in seconds since 1970-01-01 UTC
     #[arg(long, value_name = "SECONDS", requires = "commit")]
     pub commit_timestamp: Option<String>,
-    /// Fail on warnings, too
+    /// Fail on warnings as well
     #[arg(long)]
     pub strict: bool,
     /// Bundle without validating
@@ -240,16 +240,16 @@ pub struct BundleArgs {
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
     /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo,
-    /// whose findings alone are shown; by default the data repo that the working directory is in
+    /// to show only their findings; by default the data repo that contains the working directory
     #[arg(value_name = "WHAT", default_value = ".")]
     pub what: Vec<String>,
     /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Show no warnings
+    /// Hide warnings
     #[arg(long, conflicts_with = "strict")]
     pub only_errors: bool,
-    /// Fail on warnings, too
+    /// Fail on warnings as well
     #[arg(long)]
     pub strict: bool,
     /// Show at most this many findings
@@ -294,9 +294,10 @@ pub enum SchemaAction {
 /// Arguments of `schema export`.
 #[derive(Args, Debug)]
 pub struct SchemaExportArgs {
-    /// Folder to write into; existing files are overwritten
+    /// Directory to write to; existing files are overwritten
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// The data repo, Git revision or bundle file to read them from
+    /// The data repo, Git revision or bundle file with the schemas
     #[arg(long, alias = "data", value_name = "WHAT", default_value = ".")]
     pub from: String,
     /// Git repository in which to look up revisions
@@ -310,7 +311,7 @@ pub struct SchemaExportArgs {
 /// Options that select the data to read.
 #[derive(Args, Debug)]
 pub struct DataOptions {
-    /// A folder, a bundle file, or a Git revision
+    /// The data: a directory, a bundle file, or a Git revision
     #[arg(long, value_name = "DATA", default_value = ".")]
     pub data: String,
     /// Git repository in which to look up revisions
@@ -324,16 +325,16 @@ pub struct DataOptions {
 /// Arguments of `query`.
 #[derive(Args, Debug)]
 pub struct QueryArgs {
-    /// The request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
+    /// The GraphQL request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
     #[arg(value_name = "QUERY")]
     pub request: String,
-    /// Values of its variables, as a JSON object
+    /// Values of the variables, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub variables: Option<String>,
     /// Operation to execute, if the request has several
     #[arg(long, value_name = "NAME")]
     pub operation: Option<String>,
-    /// Add the provenance of each object to the answer: file, JSON pointer, line
+    /// Add the provenance of each object to the response: file, JSON pointer, line
     #[arg(long)]
     pub provenance: bool,
     /// Abort the query after this many seconds
@@ -347,17 +348,17 @@ pub struct QueryArgs {
 /// Arguments of `get`.
 #[derive(Args, Debug)]
 pub struct GetArgs {
-    /// What to list: a field of the type `Query`, with or without its version; without one, list them all
+    /// The kind to list: a field of the type `Query`, with or without its version; by default, list all kinds
     pub kind: Option<String>,
-    /// The name of one of them, or its path
+    /// The name or path of one object
     pub name: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub output: GetFormat,
-    /// List only objects whose field has this value; may be given several times
+    /// List only objects whose field has this value; can be repeated
     #[arg(long, value_name = "FIELD=VALUE")]
     pub filter: Vec<String>,
-    /// Order by this field instead of by path
+    /// Sort by this field instead of by path
     #[arg(long, value_name = "FIELD")]
     pub sort: Option<String>,
     /// The data to query.
@@ -399,7 +400,7 @@ pub enum IntegrationsFormat {
     /// Names and descriptions, for people
     #[default]
     Text,
-    /// A JSON list: name, description, whether it is compiled in or a program of the configuration, flags
+    /// A JSON list: name, description, form (built-in or process), flags
     Json,
     /// Names only, one per line
     Name,
@@ -414,7 +415,7 @@ pub enum IntegrationsAction {
         #[arg(short, long, value_enum)]
         output: Option<IntegrationsFormat>,
     },
-    /// Print the schemas that an integration can read, as its file in the data has to list them
+    /// Print the schemas that an integration can read, in the form that its datafile must list them
     Schemas(IntegrationSchemasArgs),
 }
 
@@ -423,7 +424,7 @@ pub enum IntegrationsAction {
 pub struct IntegrationSchemasArgs {
     /// The integration
     pub name: String,
-    /// The data whose GraphQL types decide which schemas a query reads.
+    /// The data whose GraphQL types determine the schemas that a query reads.
     #[command(flatten)]
     pub data: DataOptions,
 }
@@ -482,7 +483,7 @@ pub struct ExplainArgs {
     /// A code, for example Q1007; or the word `run`
     #[arg(value_name = "CODE|run")]
     pub code: Option<String>,
-    /// A run, after the word `run`: its id, the start of its id, `last`, or an integration
+    /// A run, after the word `run`: its id, a prefix of its id, `last`, or an integration
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
@@ -503,14 +504,14 @@ pub struct ConfigArgs {
 pub enum ConfigAction {
     /// Check the configuration, the tools, the data, and access to every target system
     ///
-    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it allow what
-    /// the integrations that the data defines need. For each program of `[integrations.*]`: can it be
-    /// started, and does it answer `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage
+    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it grant the
+    /// permissions that the integrations of the data need. For each program of `[integrations.*]`: can it be
+    /// started, and does it respond to `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage
     /// error.
     Check(Box<ConfigCheckArgs>),
-    /// Write a configuration to start from, in which every line is a comment
+    /// Write a configuration template in which every line is a comment
     Init {
-        /// The file; it must not exist
+        /// The file to create; it must not exist
         #[arg(value_name = "FILE", default_value = "qontract.toml")]
         file: PathBuf,
     },
@@ -524,18 +525,18 @@ pub struct ConfigCheckArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the
-    /// configuration, else this folder
+    /// The data: a directory, a bundle file, a Git revision, or the URL of a server; by default the
+    /// configured server, else the working directory
     #[arg(long, value_name = "DATA")]
     pub data: Option<String>,
     /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Check only this cluster; may be given several times
+    /// Check only this cluster; can be repeated
     #[arg(long, value_name = "NAME")]
     pub cluster: Vec<String>,
-    /// Folder of the run records, which holds the removal ledger; by default `$QONTRACT_RUNS`, else below the
-    /// user's state folder
+    /// Directory of the run records, which holds the removal ledger; by default `$QONTRACT_RUNS`, else below
+    /// the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
     /// Output format
@@ -567,7 +568,7 @@ pub enum JournalAction {
         /// `$QONTRACT_RUNS`, else below the user's state directory
         #[arg(long, value_name = "DIR")]
         runs: Option<PathBuf>,
-        /// Folder of a sandbox, which holds a journal of its own
+        /// Directory of a sandbox, which has its own journal
         #[arg(long, value_name = "DIR", conflicts_with = "runs")]
         sandbox: Option<PathBuf>,
     },
@@ -602,10 +603,10 @@ pub enum PeerTool {
 /// Arguments of `qontract-validator`.
 #[derive(Args, Debug)]
 pub struct PeerValidatorArgs {
-    /// Only the records of errors
+    /// Write only the records of errors
     #[arg(long)]
     pub only_errors: bool,
-    /// The bundle
+    /// The bundle file
     pub bundle: PathBuf,
 }
 
@@ -615,17 +616,17 @@ pub struct PeerBundlerArgs {
     /// Ignored: all cores are used
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub thread_pool_size: u32,
-    /// Folder of JSON Schemas
+    /// Directory of JSON Schemas
     pub schema_dir: String,
-    /// File that describes the GraphQL types
+    /// File that defines the GraphQL types
     pub graphql_schema_file: String,
-    /// Folder of datafiles
+    /// Directory of datafiles
     pub data_dir: String,
-    /// Folder of resources
+    /// Directory of resources
     pub resource_dir: String,
     /// Commit to write into the bundle
     pub git_commit: String,
-    /// Time of that commit
+    /// Time of that commit, in seconds since 1970-01-01 UTC
     pub git_commit_timestamp: String,
 }
 
@@ -639,6 +640,7 @@ pub struct CompletionsArgs {
 /// Arguments of `man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
-    /// Folder to write into; existing pages are overwritten
+    /// Directory to write to; existing pages are overwritten
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }

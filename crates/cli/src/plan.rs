@@ -1,4 +1,4 @@
-//! The part of the command line that compares two states of the data: `plan`, `affected`, `diff`.
+//! Arguments of the commands that compare two states of the data: `plan`, `affected`, `diff`.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use super::{CONFIG_HELP, LayoutOptions};
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct PlanArgs {
-    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
+    /// The data before the change: a Git revision, a directory or a bundle file [default: origin/HEAD, else
     /// HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data
-    /// repo]
+    /// The data after the change: a Git revision, a directory or a bundle file [default: the directory of the
+    /// data repo]
     pub head: Option<String>,
-    /// Plan only this integration; may be given several times
+    /// Plan only this integration; can be repeated
     #[arg(short, long, value_name = "NAME")]
     pub integration: Vec<String>,
     /// Plan every integration and shard, not only those that the change affects
@@ -34,20 +34,19 @@ pub struct PlanArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// Plan against a folder in place of every target system
+    /// Plan against a sandbox directory instead of the target systems
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
-    /// Folder of the data repo
+    /// Directory of the data repo
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
-    /// Use addresses and secrets that the change adds or modifies, which a plan otherwise does not contact or
-    /// read
+    /// Contact addresses and read secrets that the change adds or modifies; by default, a plan does neither
     #[arg(long)]
     pub trust_head: bool,
-    /// Plan data that does not validate
+    /// Plan data even if it does not validate
     #[arg(long)]
     pub no_validate: bool,
 }
@@ -60,23 +59,23 @@ pub enum PlanFormat {
     Text,
     /// Markdown, for a comment on a merge request
     Md,
-    /// JSON, as `docs/reference/plan.schema.json` describes it
+    /// JSON that conforms to `docs/reference/plan.schema.json`
     Json,
 }
 
 /// Arguments of `affected`.
 #[derive(Args, Debug)]
 pub struct AffectedArgs {
-    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else
+    /// The data before the change: a Git revision, a directory or a bundle file [default: origin/HEAD, else
     /// HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data
-    /// repo]
+    /// The data after the change: a Git revision, a directory or a bundle file [default: the directory of the
+    /// data repo]
     pub head: Option<String>,
-    /// Only this integration; may be given several times
+    /// Check only this integration; can be repeated
     #[arg(short, long, value_name = "NAME")]
     pub integration: Vec<String>,
-    /// List the integrations that are not affected, too
+    /// Also list the integrations that are not affected
     #[arg(short, long)]
     pub verbose: bool,
     /// Configuration file.
@@ -108,10 +107,10 @@ pub enum ReportFormat {
 /// Arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// The data before: a Git revision, a folder or a bundle file
+    /// The data before: a Git revision, a directory or a bundle file
     #[arg(default_value = "HEAD")]
     pub base: String,
-    /// The data after: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    /// The data after: a Git revision, a directory or a bundle file [default: the directory of the data repo]
     pub head: Option<String>,
     /// Git repository in which to look up revisions
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -133,7 +132,7 @@ pub enum DiffFormat {
     /// For people
     #[default]
     Text,
-    /// As the server's `/diff` answers
+    /// JSON in the format of the server's `/diff` endpoint
     Json,
     /// Markdown, for a comment on a merge request
     Md,

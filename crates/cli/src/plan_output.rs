@@ -11,8 +11,8 @@ pub fn detail(full: bool) -> PlanDetail {
     if full { PlanDetail::FULL } else { PlanDetail::default() }
 }
 
-/// Prints a report. In text, file names are relative to the working directory; in other formats, to the data
-/// repo.
+/// Prints a report. File names are relative to the working directory in text output, and to the data repo in
+/// other formats.
 pub fn print(
     report: &PlanReport,
     format: PlanFormat,

@@ -1,6 +1,6 @@
-//! Pretty-prints JSON for people. The order of keys and the spelling of values do not change.
+//! Pretty-prints JSON for people. Preserves the order of keys and the spelling of values.
 
-/// The JSON text, indented by two blanks for each level. Text that is not JSON is returned without an error.
+/// Indents JSON by two spaces for each level. Input that is not JSON does not cause an error.
 pub fn json(text: &str) -> String {
     let (mut out, mut depth, mut in_text, mut is_escaped) =
         (String::with_capacity(text.len() * 2), 0, false, false);
@@ -57,7 +57,7 @@ mod tests {
     use super::json;
 
     #[test]
-    fn json_is_indented_and_its_order_kept() {
+    fn json_is_indented_and_keeps_its_key_order() {
         let check = |text: &str, expect: &str| assert_eq!(json(text), expect, "{text}");
         check("{\"b\":1,\"a\":[]}\n", "{\n  \"b\": 1,\n  \"a\": []\n}\n");
         check("[1,{\"a\":null}]", "[\n  1,\n  {\n    \"a\": null\n  }\n]\n");

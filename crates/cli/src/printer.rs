@@ -1,9 +1,9 @@
 //! The only module that prints: results to stdout, messages to stderr.
 //!
 //! **Invariant:** no character of the data controls the terminal or changes how output looks
-//! (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
-//! command did before; terminal styles pass only in [`Styled`], in which data is escaped. A command escapes
-//! single lines with `shown` beforehand, so that data cannot start a new line.
+//! (`hostile_output.rs`). All text goes through [`sanitize_lines`] and all JSON through [`sanitize_json`];
+//! terminal styles pass only in [`StyledText`], in which data is escaped. A command escapes single-line
+//! values with [`sanitize`] first, so that data cannot start a new line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ use crate::progress;
 pub enum Verbosity {
     /// Warnings and errors.
     Quiet,
-    /// Notes, too.
+    /// Warnings, errors and notes.
     Normal,
     /// Everything.
     Verbose,
@@ -47,7 +47,7 @@ pub fn verbosity() -> Verbosity {
     }
 }
 
-/// Both streams of the process.
+/// Stdout and stderr of the process.
 #[derive(Debug)]
 pub struct Printer {
     out: io::Stdout,
@@ -80,17 +80,17 @@ impl MessageSink for Printer {
 }
 
 impl Printer {
-    /// Stdout, to which a bundle is written byte for byte. Its JSON is printable ASCII, as Python writes it.
+    /// Stdout for a bundle, which is written byte for byte: its JSON is printable ASCII.
     pub fn bundle_out(&self) -> &io::Stdout {
         &self.out
     }
 
-    /// Writes JSON to stdout, with unsafe characters as escapes, which does not change the value.
+    /// Writes JSON to stdout and escapes unsafe characters, which does not change the value.
     pub fn json(&self, json: &[u8]) -> anyhow::Result<()> {
         self.write(sanitize_json(&String::from_utf8_lossy(json)).as_bytes())
     }
 
-    /// Writes text to stdout, with unsafe characters as escapes.
+    /// Writes text to stdout and escapes unsafe characters.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
         self.write(sanitize_lines(text).as_bytes())
     }
@@ -100,14 +100,14 @@ impl Printer {
         self.styled(findings)
     }
 
-    /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    /// Writes styled text to stdout; colours are removed unless stdout is a terminal and `NO_COLOR` is unset.
     pub fn styled(&self, text: &StyledText) -> anyhow::Result<()> {
         progress::erase();
         ignore_broken_pipe(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
     }
 
-    /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are
-    /// escapes.
+    /// Writes text to stdout and escapes unsafe characters, for commands that run until the reader closes the
+    /// pipe.
     pub fn follow(&self, text: &str) -> anyhow::Result<PipeState> {
         progress::erase();
         let mut out = self.out.lock();
@@ -117,7 +117,7 @@ impl Printer {
         }
     }
 
-    /// Writes JSON to stdout: indented on a terminal, else as it is.
+    /// Writes JSON to stdout: indented on a terminal, otherwise unchanged.
     pub fn json_answer(&self, json: &[u8]) -> anyhow::Result<()> {
         if io::IsTerminal::is_terminal(&self.out) {
             self.json(pretty::json(&String::from_utf8_lossy(json)).as_bytes())
@@ -126,7 +126,7 @@ impl Printer {
         }
     }
 
-    /// Writes help or a usage error, which has styles of its own and no text of the data.
+    /// Writes help or a usage error, which has its own styles and contains no data.
     pub fn usage(&self, styled: &str, is_error: bool) {
         let _ = if is_error {
             AutoStream::auto(self.err.lock()).write_all(styled.as_bytes())
@@ -135,8 +135,7 @@ impl Printer {
         };
     }
 
-    /// Writes lines to stderr, with unsafe characters as escapes; if the process is quiet, only warnings and
-    /// errors.
+    /// Writes lines to stderr and escapes unsafe characters; with `--quiet`, only warnings and errors.
     pub fn note(&self, line: &str) {
         if verbosity() == Verbosity::Quiet && !["error", "warning"].iter().any(|word| line.starts_with(word))
         {
@@ -159,8 +158,8 @@ impl Printer {
         self.note(&text);
     }
 
-    /// Writes findings to stderr, with source lines where `sources` has them, and a summary line; colours
-    /// stay only where a terminal shows them and `NO_COLOR` is not set.
+    /// Writes findings to stderr, with source lines from `sources`, and a summary line; colours are removed
+    /// unless stderr is a terminal and `NO_COLOR` is unset.
     pub fn report(&self, report: &Report, sources: &dyn Sources) {
         if report.is_empty() {
             return;
@@ -177,12 +176,12 @@ impl Printer {
     }
 }
 
-/// Text whose lines begin with a word in its colour: `error:`, `warning:`, `note:`, `hint:`.
+/// Colours `error:`, `warning:`, `note:` and `hint:` at the beginning of lines.
 fn coloured(text: &str) -> Cow<'_, str> {
     let colours = [("error:", "1;31"), ("warning:", "1;33"), ("note:", "1;32"), ("hint:", "1;36")];
     let line = |line: &str| {
-        let known = colours.iter().find(|(word, _)| line.starts_with(word));
-        known.map_or_else(
+        let prefix = colours.iter().find(|(word, _)| line.starts_with(word));
+        prefix.map_or_else(
             || line.to_owned(),
             |(word, colour)| format!("\x1b[{colour}m{word}\x1b[0m{}", &line[word.len()..]),
         )
@@ -195,7 +194,7 @@ pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
     AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
-/// Turns a broken pipe into success: a reader that closes stdout early, such as `head`, does not change the
+/// Treats a broken pipe as success: a reader that closes stdout early, such as `head`, does not change the
 /// exit code.
 pub fn ignore_broken_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
@@ -209,7 +208,7 @@ mod tests {
     use super::coloured;
 
     #[test]
-    fn the_word_that_begins_a_line_is_coloured() {
+    fn the_prefix_of_a_line_is_coloured() {
         let check = |text: &str, expect: &str| assert_eq!(coloured(text), expect);
         check(
             "error: a\n    error: b\nnote: c",

@@ -1,4 +1,4 @@
-//! Progress line on the terminal: shows what a command waits for if it takes long.
+//! Progress line on the terminal: shows the current activity of a slow command.
 //!
 //! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first
 //! ([`erase`]); it is drawn again below that output.
@@ -26,7 +26,7 @@ const MAX_WIDTH: usize = 60;
 /// Whether the line is on the terminal. The lock is held while the line is drawn or erased.
 static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
-/// Erases the line, if it is there. All output calls it first.
+/// Erases the line if it is drawn. All output calls it first.
 pub fn erase() {
     let mut is_drawn = IS_DRAWN.lock();
     if std::mem::take(&mut *is_drawn) {
@@ -76,7 +76,7 @@ fn is_enabled() -> bool {
         && variable("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// Ends the thread that draws.
+/// Signal that ends the drawing thread.
 #[derive(Default)]
 struct StopSignal {
     is_set: Mutex<bool>,

@@ -13,7 +13,7 @@ pub struct RunsArgs {
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RecordFormat,
-    /// The action; by default, list.
+    /// The action; lists runs by default.
     #[command(subcommand)]
     pub action: Option<RunsAction>,
 }
@@ -26,9 +26,9 @@ const DEFAULT_LAST: usize = 20;
 pub enum RunsAction {
     /// List runs, the newest last
     List(RunsListArgs),
-    /// Show what a run decided and did
+    /// Show the decisions and changes of a run
     Show {
-        /// A run: its id, the start of its id, `last`, or an integration, whose last run is meant
+        /// A run: its id, a prefix of its id, `last`, or an integration, which selects its last run
         #[arg(value_name = "RUN")]
         run: String,
     },
@@ -38,19 +38,19 @@ pub enum RunsAction {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunsListArgs {
-    /// Only runs of this integration
+    /// List only runs of this integration
     #[arg(long, value_name = "NAME")]
     pub integration: Option<String>,
-    /// At most this many, the newest
+    /// List at most this many runs, the newest ones
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LAST)]
     pub last: usize,
-    /// Only runs that failed or were interrupted
+    /// List only runs that failed or were interrupted
     #[arg(long)]
     pub failed: bool,
-    /// Only runs that held something, failed runs included; with `--failed`, both
+    /// List only runs that held changes, including failed runs; with `--failed`, list both
     #[arg(long)]
     pub held: bool,
-    /// Only runs that started since then: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
+    /// List only runs that started since this time: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Also list dry runs that had nothing to do because the change did not affect them
@@ -82,19 +82,19 @@ pub enum RecordFormat {
 /// Arguments of `approve`.
 #[derive(Args, Debug)]
 pub struct ApproveArgs {
-    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run
-    /// that held something is meant
+    /// The run that held the removals: its id, a prefix of its id, `last`, or an integration, which selects
+    /// its last run that held changes
     #[arg(value_name = "RUN")]
     pub run: String,
-    /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the
-    /// run. An existing file is not replaced
+    /// Write the datafile here instead of to stdout; in a directory, the file is named after the run. An
+    /// existing file is not replaced
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// The last day on which the removals are allowed: a date such as `2026-12-01`, or days from today such
     /// as `14d`
     #[arg(long, value_name = "DAY", default_value = "7d")]
     pub expires: String,
-    /// Why these things may be removed; it becomes the description of the datafile
+    /// The reason why these objects may be removed; it becomes the description of the datafile
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory

@@ -1,4 +1,4 @@
-//! The reference of all commands in Markdown, from the same declarations as `--help`.
+//! Generates the reference of all commands in Markdown, from the same declarations as `--help`.
 
 use clap::{Arg, Command};
 use qontract_diagnostics::sanitize;
@@ -43,7 +43,7 @@ fn is_builtin(argument: &Arg) -> bool {
     matches!(argument.get_id().as_str(), "help" | "version")
 }
 
-/// An argument as it is written on the command line: `-o`, `--output FORMAT`.
+/// The syntax of an argument: `-o`, `--output FORMAT`.
 fn spelling(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
     let takes_value = argument.get_num_args().is_some_and(|values| values.takes_values());
@@ -84,7 +84,7 @@ fn meaning(argument: &Arg) -> String {
     parts.join(". ").replace("..", ".").replace('|', "\\|")
 }
 
-/// Text whose angle brackets are not taken for HTML.
+/// Escapes angle brackets, which Markdown would interpret as HTML.
 fn paragraphs(text: &str) -> String {
     text.trim().replace('<', "\\<")
 }

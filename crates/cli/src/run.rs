@@ -39,15 +39,15 @@ pub struct RunOptions {
     /// Apply the changes; this is the default
     #[arg(long, global = true)]
     pub no_dry_run: bool,
-    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the
-    /// configuration, else this folder
+    /// The data: a directory, a bundle file, a Git revision, or the URL of a server; by default the
+    /// configured server, else the working directory
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
-    /// Run on a folder or revision even if it does not validate
+    /// Run even if the data does not validate
     #[arg(long, global = true, conflicts_with = "every")]
     pub no_validate: bool,
-    /// The data before a proposed change: a dry run runs only affected shards, a real run also reconciles
-    /// shards that only the base has
+    /// The data before a proposed change: a dry run processes only affected shards; a real run also
+    /// reconciles shards that exist only in the base
     #[arg(long, value_name = "DATA", global = true)]
     pub base: Option<String>,
     /// Git repository in which to look up revisions
@@ -63,22 +63,22 @@ pub struct RunOptions {
     /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
     pub all_shards: bool,
-    /// Use addresses that the change adds or modifies, which a dry run otherwise does not contact
+    /// Contact addresses that the change adds or modifies; by default, a dry run does not
     #[arg(long, global = true)]
     pub trust_head: bool,
     /// Enforce the list of schemas that the integration may read; this is the default
     #[arg(long, global = true, overrides_with = "no_validate_schemas")]
     pub validate_schemas: bool,
-    /// Let the integration read everything
+    /// Let the integration read all schemas
     #[arg(long, global = true)]
     pub no_validate_schemas: bool,
-    /// Write the schemas that were read into a file, as a JSON list
+    /// Write the schemas that the run read to a file, as a JSON list
     #[arg(long, value_name = "FILE", global = true)]
     pub dump_schemas: Option<PathBuf>,
-    /// Query one bundle of the server during the whole run; this is the default
+    /// Query the same bundle of the server throughout the run; this is the default
     #[arg(long, global = true, overrides_with = "no_gql_sha_url")]
     pub gql_sha_url: bool,
-    /// Query the latest bundle of the server each time
+    /// Query the server's latest bundle each time
     #[arg(long, global = true)]
     pub no_gql_sha_url: bool,
     /// Print the URL of the server; this is the default in a real run
@@ -90,7 +90,7 @@ pub struct RunOptions {
     /// Log options.
     #[command(flatten)]
     pub log: LogOptions,
-    /// A folder in place of every target system
+    /// Use a sandbox directory instead of the target systems
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
@@ -118,7 +118,7 @@ pub struct RunOptions {
     /// With `--dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
     #[arg(long, global = true, requires = "dry_run")]
     pub detailed_exitcode: bool,
-    /// The command line that is in use.
+    /// The command line that the process was started with.
     #[arg(skip)]
     pub command_line: CommandLine,
 }
@@ -144,7 +144,7 @@ impl LogOptions {
         Ok(self)
     }
 
-    /// The log level; `--quiet` and `--verbose` count where no level is set.
+    /// The log level; `--quiet` and `--verbose` apply if no level is set.
     pub fn level(&self) -> LogLevel {
         self.log_level.unwrap_or_else(|| match printer::verbosity() {
             Verbosity::Quiet => LogLevel::Warning,
@@ -163,7 +163,7 @@ impl LogOptions {
     }
 }
 
-/// Parses an environment variable that holds one of the values of `T`.
+/// Parses an environment variable whose value is one of the variants of `T`.
 fn parse_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
     let Some(value) = variable(name) else { return Ok(None) };
     T::from_str(&value, true).map(Some).map_err(|_| {
@@ -187,13 +187,13 @@ pub enum LogFormat {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct UpArgs {
-    /// Directory of the data repo; by default the one that the working directory is in
+    /// Directory of the data repo; by default the data repo that contains the working directory
     pub repo: Option<PathBuf>,
     /// Configuration file.
     #[arg(long, value_name = "FILE", help = NAMED_CONFIG_HELP)]
     pub config: Option<PathBuf>,
-    /// The folder in place of every target system; by default one below the user's state folder, unless
-    /// `--config` names real ones
+    /// Sandbox directory to use instead of the target systems; by default one below the user's state
+    /// directory, unless `--config` names real targets
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
@@ -202,7 +202,7 @@ pub struct UpArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run each integration once, then exit; with `--dry-run`, print the plan of all of them
+    /// Run each integration once, then exit; with `--dry-run`, print one plan for all integrations
     #[arg(long)]
     pub once: bool,
     /// With `--once --dry-run`: output format of the plan
@@ -214,7 +214,7 @@ pub struct UpArgs {
     /// With `--once --dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
     #[arg(long, requires_all = ["once", "dry_run"])]
     pub detailed_exitcode: bool,
-    /// The time between two runs of an integration: `30s`, `10m`, `1h`
+    /// Time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
     /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback
@@ -237,7 +237,7 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     address.ok_or_else(|| "expected `HOST:PORT` with an IP address as host, or a port".to_owned())
 }
 
-/// Parses a duration: a number and `s`, `m` or `h`; without a unit it is in seconds.
+/// Parses a duration: a number and `s`, `m` or `h`; the default unit is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter),
@@ -257,8 +257,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl RunOptions {
-    /// Fills options that the command line does not set from environment variables, which mean the same as
-    /// for the peer. Variables that select a bundle on a server are ignored with `--data`.
+    /// Fills options that the command line does not set from environment variables, which have the same
+    /// meaning as in qontract-reconcile. With `--data`, ignores variables that select a bundle on a server.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
         let path = |name| variable(name).map(PathBuf::from);
         self.config = self.config.or_else(|| path("QONTRACT_CONFIG"));
@@ -312,10 +312,10 @@ impl From<LogLevel> for Level {
 /// Output formats of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RunFormat {
-    /// The plan, for people
+    /// The plan as text
     #[default]
     Text,
-    /// The record of the run, as JSON
+    /// The record of the run as JSON
     Json,
     /// The plan as Markdown, for a comment on a merge request
     Md,
@@ -324,7 +324,7 @@ pub enum RunFormat {
 /// The integrations that are subcommands of `reconcile`; set before the command line is parsed.
 static INTEGRATIONS: RwLock<Vec<IntegrationMeta>> = RwLock::new(Vec::new());
 
-/// Sets the integrations that the command line offers, and replaces those of an earlier call.
+/// Sets the integrations that are subcommands of `reconcile`, replacing those of an earlier call.
 pub fn register_integrations(metas: Vec<IntegrationMeta>) {
     *INTEGRATIONS.write() = metas;
 }
@@ -348,8 +348,8 @@ impl FromArgMatches for SelectedIntegration {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "an integration is required\n")
         })?;
         let mut options = Options::default();
-        let known = integrations();
-        let meta = known.iter().find(|meta| meta.name == name);
+        let registered = integrations();
+        let meta = registered.iter().find(|meta| meta.name == name);
         for flag in meta.into_iter().flat_map(|meta| &meta.flags) {
             if flag.kind.is_switch() {
                 if given.get_flag(flag.name) {
@@ -389,7 +389,7 @@ impl Subcommand for SelectedIntegration {
     }
 }
 
-/// Checks that a text is a number from 1 to 65535, and returns it unchanged.
+/// Checks that a string is a number from 1 to 65535, and returns it unchanged.
 fn positive_number(text: &str) -> Result<String, String> {
     match text.parse::<u16>() {
         Ok(1..) => Ok(text.to_owned()),

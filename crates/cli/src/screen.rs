@@ -1,4 +1,4 @@
-//! The live screen of `up`: a status table below the log lines. Without a terminal, only the log lines.
+//! The live screen of `up`: a status table below the log lines. Without a terminal, it prints only log lines.
 //!
 //! The table is redrawn line by line, and the screen is never cleared: terminals that save cleared text
 //! (tmux) would fill their history with copies of the table. Only log lines scroll away.
@@ -19,7 +19,7 @@ pub struct Screen {
     has_colours: bool,
     /// The table that is on the terminal now.
     drawn: Mutex<DrawnTable>,
-    /// Notified when nothing reads the output any more.
+    /// Notified when the reader of the output has closed it.
     closed: Notify,
 }
 
@@ -41,12 +41,12 @@ impl Screen {
         ScreenWriter(Arc::clone(self))
     }
 
-    /// Waits until nothing reads the output any more.
+    /// Waits until the reader of the output has closed it.
     pub async fn wait_until_closed(&self) {
         self.closed.notified().await;
     }
 
-    /// Writes text above the table, with unsafe characters as escapes.
+    /// Writes text above the table and escapes unsafe characters.
     pub fn text(&self, text: &str) -> io::Result<()> {
         self.write_line(sanitize_lines(text).as_bytes())
     }
@@ -73,26 +73,26 @@ impl Screen {
         out.flush()
     }
 
-    /// Draws a table over the one before.
+    /// Replaces the drawn table.
     pub fn show(&self, lines: Vec<StatusLine>, size: TerminalSize) {
         let mut drawn = self.drawn.lock();
         if !self.is_live || (drawn.lines == lines && drawn.size == size) {
             return;
         }
         let mut out = io::stdout().lock();
-        // A terminal that is gone is not a reason to exit.
+        // A closed terminal is not a reason to exit.
         let text = redraw(&drawn, &lines, size, self.has_colours);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         *drawn = DrawnTable { lines, size };
     }
 
-    /// Leaves the table as it is: later output goes below it.
+    /// Stops redrawing the table: later output goes below it.
     pub fn close(&self) {
         *self.drawn.lock() = DrawnTable::default();
     }
 }
 
-/// Clears the rest of a line and goes to the next.
+/// Terminal sequence that clears the rest of the line and moves to the next one.
 const END_OF_LINE: &str = "\x1b[K\r\n";
 
 fn text_of(line: &StatusLine, has_colours: bool) -> String {
@@ -101,7 +101,7 @@ fn text_of(line: &StatusLine, has_colours: bool) -> String {
 
 /// Number of rows that the table takes on a terminal of this size, limited to how far the cursor can move up.
 fn height(drawn: &DrawnTable, size: TerminalSize) -> usize {
-    // A terminal that became narrower breaks lines.
+    // A narrower terminal wraps lines.
     let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
     rows.sum::<usize>().min(size.height.saturating_sub(1))
 }
@@ -130,7 +130,7 @@ fn redraw(drawn: &DrawnTable, lines: &[StatusLine], size: TerminalSize, has_colo
     text
 }
 
-/// Terminal output that writes text over the table and then the table below it.
+/// Terminal output that overwrites the table with text and draws the table again below it.
 fn insert_above(drawn: &DrawnTable, text: &str, size: TerminalSize, has_colours: bool) -> String {
     let mut all = go_up(height(drawn, size));
     for line in text.lines() {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_became_narrower_has_more_rows() {
+    fn a_narrower_terminal_wraps_lines() {
         let (wide, narrow) = (TerminalSize { width: 10, height: 24 }, TerminalSize { width: 4, height: 24 });
         let before = drawn(&["123456789", "", "12345678"], wide);
         assert_eq!(height(&before, wide), 3);

@@ -12,31 +12,31 @@ use super::run::{LogOptions, duration, listen_address};
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
 pub struct ServeArgs {
-    /// Folder of the data repo to bundle, check and serve; by default the current one, unless `--bundle` is
-    /// given
+    /// Directory of the data repo to bundle, validate and serve; by default the working directory, unless
+    /// `--bundle` is given
     #[arg(conflicts_with = "bundle")]
     pub repo: Option<PathBuf>,
-    /// A bundle: a file, `fs://PATH` or `s3://BUCKET/KEY`; may be repeated, and the last one is the latest
+    /// A bundle: a file, `fs://PATH` or `s3://BUCKET/KEY`; can be repeated, and the last one is the latest
     #[arg(long, value_name = "WHERE")]
     pub bundle: Vec<String>,
-    /// Serve the data repo as it changes
+    /// Watch the data repo and serve each new version
     #[arg(long, conflicts_with = "bundle")]
     pub watch: bool,
-    /// Store of bundles, as `SHA.json`: a folder, or `s3://BUCKET/PREFIX`
+    /// Store of bundles, named `SHA.json`: a directory, or `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "WHERE")]
     pub store: Option<String>,
-    /// How long a bundle other than the latest stays loaded after its last request
+    /// Time after its last request for which an older bundle stays loaded
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = duration)]
     pub ttl: Duration,
     /// File with the required value of the `Authorization` header; by default `$QONTRACT_SERVER_TOKEN`, else
     /// requests are not authenticated
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Where to listen: `HOST:PORT`, or a port on the loopback interface
+    /// Address to listen on: `HOST:PORT`, or a port on the loopback interface
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4000", value_parser = listen_address)]
     pub listen: SocketAddr,
     /// Host name to accept besides loopback names, when listening on the loopback interface without a token;
-    /// may be repeated
+    /// can be repeated
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
     /// Limits of the server.
@@ -54,10 +54,10 @@ pub struct ServeArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct ServeLimits {
-    /// Size of the answer cache in megabytes; 0 disables it
+    /// Size of the response cache in megabytes; 0 disables it
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub answer_cache: usize,
-    /// Maximum number of large answers computed concurrently; by default the number of cores
+    /// Maximum number of large responses computed concurrently; by default the number of cores
     #[arg(long, value_name = "N")]
     pub concurrency: Option<usize>,
     /// Maximum number of open connections
@@ -74,7 +74,7 @@ pub struct ServeLimits {
 /// Arguments of `qontract-server`, which is configured by environment variables.
 #[derive(Args, Debug)]
 pub struct PeerServerArgs {
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:4000", value_parser = listen_address)]
     pub listen: SocketAddr,
 }

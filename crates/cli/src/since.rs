@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use qontract_config::UsageError;
 
-/// Parses a time into seconds since 1970: `30m`, `2h` or `7d` before `now`, a day, or an RFC 3339 timestamp.
+/// Parses a time into Unix seconds: `30m`, `2h` or `7d` before `now`, a day, or an RFC 3339 timestamp.
 pub fn parse(text: &str, now: Timestamp) -> Result<i64, UsageError> {
     let at = ago(text)
         .and_then(|ago| now.checked_sub(ago).ok())

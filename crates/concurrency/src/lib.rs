@@ -1,7 +1,7 @@
-//! Limits concurrent work, and shares work that several tasks need at once.
+//! Concurrency primitives: a limiter, and a map that deduplicates concurrent computations.
 //!
-//! [`Limiter`] bounds how much runs concurrently and how much may wait; [`OnceMap`] computes a value once per
-//! key while other callers of the same key wait for it (single-flight).
+//! [`Limiter`] bounds the number of concurrent tasks and of tasks that wait; [`OnceMap`] computes a value
+//! once per key while other callers of the same key wait for it (single-flight).
 
 mod limiter;
 mod once_map;

@@ -1,4 +1,4 @@
-//! A concurrency limit with an optional bound on the number of waiters and on how long each of them waits.
+//! A concurrency limit with an optional maximum number of waiters and an optional wait timeout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// The right to run. It is released when dropped.
+/// Permission to run. Dropping it releases it.
 pub type Permit = OwnedSemaphorePermit;
 
 /// Limits concurrent work. Clones share the limit. The default has no limit.
@@ -49,25 +49,25 @@ impl Default for Limiter {
 }
 
 impl Limiter {
-    /// Allows up to `max_concurrent` permits at a time, and at least one.
+    /// Allows up to `max_concurrent` permits at a time; 0 is treated as 1.
     pub fn new(max_concurrent: usize) -> Self {
         let permits = Arc::new(Semaphore::new(max_concurrent.clamp(1, Semaphore::MAX_PERMITS)));
         Self { permits, waiting: Arc::default(), max_waiting: usize::MAX, wait_timeout: None }
     }
 
-    /// Refuses callers while `max_waiting` others wait.
+    /// Refuses a caller while `max_waiting` others are waiting.
     #[must_use]
     pub fn with_max_waiting(self, max_waiting: usize) -> Self {
         Self { max_waiting, ..self }
     }
 
-    /// Refuses a caller that has waited for this time.
+    /// Refuses a caller that has waited for `wait_timeout`.
     #[must_use]
     pub fn with_wait_timeout(self, wait_timeout: Duration) -> Self {
         Self { wait_timeout: Some(wait_timeout), ..self }
     }
 
-    /// Waits for a permit, in the order of the calls.
+    /// Waits for a permit. Waiters are served in the order of their calls.
     pub async fn acquire(&self) -> Result<Permit, LimitError> {
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             return Ok(permit);
@@ -82,7 +82,7 @@ impl Limiter {
     }
 }
 
-/// A caller that waits, until it has a permit or goes away.
+/// Counts a caller as waiting until it gets a permit or is cancelled.
 struct Waiter<'l>(&'l AtomicUsize);
 
 impl<'l> Waiter<'l> {

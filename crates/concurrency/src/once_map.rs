@@ -26,12 +26,12 @@ type Cells<K, V> = BTreeMap<K, Arc<OnceCell<V>>>;
 pub struct OnceMap<K, V>(Arc<Mutex<Cells<K, V>>>);
 
 impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
-    /// The entry of a key, with its value if there is one.
+    /// The entry of a key, with its value if it has one.
     pub fn entry(&self, key: K) -> OnceEntry<K, V> {
         self.valid_entry(key, |_| true)
     }
 
-    /// The entry of a key. A value that is not valid any more is dropped first.
+    /// The entry of a key. A value that is no longer valid is dropped first.
     pub fn valid_entry(&self, key: K, is_valid: impl FnOnce(&V) -> bool) -> OnceEntry<K, V> {
         let mut cells = self.0.lock();
         let cell = cells.entry(key.clone()).or_default();
@@ -51,20 +51,20 @@ impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
         Some(OnceEntry { map: self.clone(), key, cell })
     }
 
-    /// Keeps the entries for which `keep` holds. Those without a value yet are passed as `None`; callers that
-    /// compute or await the value of a removed entry still get it.
+    /// Keeps the entries for which `keep` returns true. An entry without a value is passed as `None`; callers
+    /// that compute or await the value of a removed entry still get it.
     pub fn retain(&self, mut keep: impl FnMut(&K, Option<&V>) -> bool) {
         self.0.lock().retain(|key, cell| keep(key, cell.get()));
     }
 }
 
 impl<K, V> OnceMap<K, V> {
-    /// The number of entries, with those that are being computed.
+    /// The number of entries, including those that are being computed.
     pub fn len(&self) -> usize {
         self.0.lock().len()
     }
 
-    /// Whether there are no entries.
+    /// Whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,13 +96,14 @@ pub struct OnceEntry<K: Ord, V> {
 }
 
 impl<K: Ord, V: Clone> OnceEntry<K, V> {
-    /// The value, computed unless it is there or another caller is computing it. It stays in the map.
+    /// Returns the value, and computes it if it is missing and no other caller is computing it. The value
+    /// stays in the map.
     pub async fn get_or_init<F: Future<Output = V>>(self, init: impl FnOnce() -> F) -> V {
         self.cell.get_or_init(init).await.clone()
     }
 
-    /// The value, computed unless it is there or another caller is computing it. It stays in the map if
-    /// `keep` holds; otherwise only the callers that are waiting now share it.
+    /// Returns the value, and computes it if it is missing and no other caller is computing it. The value
+    /// stays in the map if `keep` returns true; otherwise only the callers that are already waiting share it.
     pub async fn get_or_init_if<F: Future<Output = V>>(
         self,
         keep: impl FnOnce(&V) -> bool,
@@ -117,7 +118,7 @@ impl<K: Ord, V: Clone> OnceEntry<K, V> {
 }
 
 impl<K: Ord, V> OnceEntry<K, V> {
-    /// Removes the entry from the map, if the map still has this one.
+    /// Removes this entry if it is still in the map and `is_over` returns true.
     fn remove_if(&self, is_over: impl FnOnce(&Arc<OnceCell<V>>) -> bool) {
         let mut cells = self.map.0.lock();
         if cells.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell) && is_over(cell)) {
@@ -129,7 +130,7 @@ impl<K: Ord, V> OnceEntry<K, V> {
 impl<K: Ord, V> Drop for OnceEntry<K, V> {
     fn drop(&mut self) {
         if !self.cell.initialized() {
-            // One reference is the map's, one is this entry's. Further ones are created only under the map's
+            // The map holds one reference, and this entry holds one. Others are created only under the map's
             // lock.
             self.remove_if(|cell| Arc::strong_count(cell) == 2);
         }

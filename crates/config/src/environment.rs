@@ -1,4 +1,4 @@
-//! Table of every environment variable that is read. Help texts and the reference page are generated from it.
+//! Table of all environment variables. Help texts and the reference page are generated from it.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub enum ReadBy {
     RunIntegration,
     /// `qontract-server` only.
     Server,
-    /// Every command; conventions of the platform.
+    /// Every command: conventions of the operating system and of other tools.
     Everything,
 }
 
@@ -29,9 +29,9 @@ pub struct Variable {
     pub name: &'static str,
     /// The program that reads it.
     pub read_by: ReadBy,
-    /// The type of its value: a path, a number of seconds.
+    /// The type of its value, such as a path or a number of seconds.
     pub value_type: &'static str,
-    /// The value that applies if it is unset.
+    /// The default value.
     pub default: &'static str,
     /// Its meaning.
     pub meaning: &'static str,
@@ -82,7 +82,7 @@ pub const VARIABLES: &[Variable] = &[
     own(
         "QONTRACT_CONFIG",
         "path",
-        "the default places",
+        "the default locations",
         "configuration file, as `--config`; `run-integration` reads it if `CONFIG` is not set",
     ),
     own(
@@ -95,7 +95,7 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_CACHE",
         "path, or `off`",
         "`$XDG_CACHE_HOME/qontract/repos`",
-        "folder of the cache of large data repos",
+        "directory of the cache of large data repos",
     ),
     own("QONTRACT_LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`", "`INFO`", "log level, as `--log-level`"),
     own(
@@ -106,7 +106,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     own(
         "QONTRACT_SERVER_TOKEN",
-        "text (secret)",
+        "string (secret)",
         "none",
         "`Authorization` header for the data server of `--data http://…`; for `serve` and `qontract-server`, the header that requests must have",
     ),
@@ -114,10 +114,10 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_SHUTDOWN_SECONDS",
         "number of seconds",
         "20",
-        "how long a shutdown waits for steps in progress",
+        "maximum time that a shutdown waits for steps in progress",
     ),
     own("SHARDS", "number", "1", "number of processes that share the work, as `--shards`"),
-    own("SHARD_ID", "number", "0", "which of them this one is, counted from 0, as `--shard-id`"),
+    own("SHARD_ID", "number", "0", "index of this process, counted from 0, as `--shard-id`"),
     own(
         "EARLY_EXIT_COMPARE_SHA",
         "SHA-256",
@@ -136,7 +136,7 @@ pub const VARIABLES: &[Variable] = &[
         "`/var/run/secrets/kubernetes.io/serviceaccount/token`",
         "service account token for `vault.kube_auth_role`",
     ),
-    run_integration("INTEGRATION_NAME", "text", "required", "integration to run"),
+    run_integration("INTEGRATION_NAME", "string", "required", "integration to run"),
     run_integration(
         "INTEGRATION_EXTRA_ARGS",
         "words, quoted as for a shell",
@@ -148,7 +148,7 @@ pub const VARIABLES: &[Variable] = &[
         "DRY_RUN",
         "`--dry-run` or `--no-dry-run`",
         "unset: a real run",
-        "whether anything is changed",
+        "whether target systems are changed",
     ),
     run_integration(
         "MANAGER_DRY_RUN",
@@ -156,13 +156,13 @@ pub const VARIABLES: &[Variable] = &[
         "unset: a real run",
         "as `DRY_RUN`, for the integration `integrations-manager`",
     ),
-    run_integration("RUN_ONCE", "boolean", "`false`", "end after the first run"),
+    run_integration("RUN_ONCE", "boolean", "`false`", "exit after the first run"),
     run_integration("SLEEP_DURATION_SECS", "number of seconds", "600", "time between two runs"),
     run_integration(
         "SLEEP_ON_ERROR",
         "number of seconds",
         "10",
-        "first pause after a failed run; it grows up to `SLEEP_DURATION_SECS`",
+        "first back-off after a failed run; it grows up to `SLEEP_DURATION_SECS`",
     ),
     run_integration("LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", "`INFO`", "log level"),
     run_integration("LOG_FILE", "path", "none", "file that log messages are appended to, besides stderr"),
@@ -178,45 +178,45 @@ pub const VARIABLES: &[Variable] = &[
         "9090",
         "port of `/metrics`, `/healthz`, `/readyz` and `/status`, on all interfaces",
     ),
-    run_integration("SHARD_KEY", "text", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
+    run_integration("SHARD_KEY", "string", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
     run_integration(
         "PUSHGATEWAY_ENABLED",
         "boolean",
         "`false`",
-        "push metrics after each run; needs the next three",
+        "push metrics after each run; requires the next three variables",
     ),
     run_integration("PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
-    run_integration("PUSHGATEWAY_USERNAME", "text", "none", "user of the Pushgateway"),
-    run_integration("PUSHGATEWAY_PASSWORD", "text (secret)", "none", "password of the Pushgateway"),
+    run_integration("PUSHGATEWAY_USERNAME", "string", "none", "user of the Pushgateway"),
+    run_integration("PUSHGATEWAY_PASSWORD", "string (secret)", "none", "password of the Pushgateway"),
     run_integration(
         "COMMAND_NAME, ENABLE_PROFILING, PROFILE_DUMP_FILE",
         "any",
         "unset",
-        "ignored with a warning: they are about Python",
+        "ignored with a warning: they apply only to the Python implementation",
     ),
-    server("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "where the bundle comes from"),
+    server("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "source of the bundle"),
     server("DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
-    server("AWS_S3_BUCKET", "text", "required for `s3`", "bucket of the bundle"),
-    server("AWS_S3_KEY", "text", "required for `s3`", "key of the bundle"),
+    server("AWS_S3_BUCKET", "string", "required for `s3`", "bucket of the bundle"),
+    server("AWS_S3_KEY", "string", "required for `s3`", "key of the bundle"),
     server(
         "INIT_BUNDLES",
         "list of `fs://PATH` and `s3://KEY`, separated by commas",
         "none",
-        "bundles to load at the start instead; the last one is the latest",
+        "bundles to load at startup instead; the last one is the latest",
     ),
     server(
         "BUNDLE_SHA_TTL",
         "number of milliseconds",
         "1200000",
-        "how long a bundle that is not requested stays loaded",
+        "time for which a bundle stays loaded after its last request",
     ),
-    common("AWS_REGION, AWS_DEFAULT_REGION", "text", "`us-east-1`", "region of S3"),
-    common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "the vendor's", "address of another S3 server"),
+    common("AWS_REGION, AWS_DEFAULT_REGION", "string", "`us-east-1`", "region of S3"),
+    common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "AWS", "URL of another S3 server"),
     common(
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_CONFIG_FILE",
-        "text",
+        "string",
         "the identity of the pod or machine",
-        "credentials of S3, as in the AWS tools",
+        "credentials for S3, as in the AWS tools",
     ),
     common(
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
@@ -239,21 +239,21 @@ pub const VARIABLES: &[Variable] = &[
     ),
     common(
         "PATH",
-        "list of folders",
+        "list of directories",
         "",
-        "where `git` and `promtool` are found; passed to programs, with `LANG` and `TZ`",
+        "directories that are searched for `git` and `promtool`; passed to programs, with `LANG` and `TZ`",
     ),
     common(
         "GIT_CEILING_DIRECTORIES",
-        "list of folders",
+        "list of directories",
         "none",
-        "folders at and above which no Git repository is looked for, as in Git; the working directory always is",
+        "directories at and above which Git repositories are not searched, as in Git; the working directory is always searched",
     ),
     common(
         "MIMALLOC_PURGE_DELAY",
         "number of milliseconds",
         "0 in loops, 100 in servers",
-        "when freed memory is returned to the system; a loop or server restarts itself once to set it",
+        "time after which freed memory is returned to the system; a loop or server re-executes itself once to set it",
     ),
 ];
 
@@ -290,7 +290,7 @@ pub fn page() -> String {
         (ReadBy::Qontract, "Commands of `qontract`, and the drop-in replacements"),
         (ReadBy::RunIntegration, "`run-integration`"),
         (ReadBy::Server, "`qontract-server`"),
-        (ReadBy::Everything, "Conventions of the platform"),
+        (ReadBy::Everything, "Conventions of the operating system and of other tools"),
     ] {
         let _ = write!(text, "\n### {title}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n");
         for Variable { name, value_type: holds, default, meaning, .. } in
@@ -308,22 +308,22 @@ const INTRODUCTION: &str = "# Configuration reference
 
 <!-- Generated by `cargo xtask generate` from crates/config/src/keys.rs and crates/config/src/environment.rs. -->
 
-`qontract config init` writes a file to start from. `qontract config check` checks all of it: the file, the tools, the data, the programs of `[integrations.*]`, and access to every target system. `qontract config reference` prints this page.
+`qontract config init` writes a template. `qontract config check` checks the file, the tools, the data, the programs of `[integrations.*]`, and access to every target system. `qontract config reference` prints this page.
 
 ## Configuration file
 
-TOML. The file is, in this order:
+The file is in TOML. It is the first of these that exists or is named:
 
 1. `--config FILE`;
 2. `$QONTRACT_CONFIG`;
 3. `./qontract.toml`, unless the working directory is inside a data repo or a Git work tree, or the file belongs to neither the user nor the owner of the directory: data and other users must not name programs to run;
 4. `$XDG_CONFIG_HOME/qontract/config.toml` (`~/.config/qontract/config.toml`).
 
-`qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) read only a file that is named (1, 2, and `$CONFIG` for `run-integration`).
+`qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) do not search 3 and 4; `run-integration` also reads `$CONFIG`.
 
-Paths are relative to the configuration file. An unknown key is an error, and so is a table whose name is almost that of one below and that is empty or has one of its keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that the data does not have is a warning.
+Paths are relative to the configuration file. An unknown key is an error. So is a table whose name is similar to one below, if it is empty or has one of that table's keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that is not in the data causes a warning.
 
-A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again, or with `RUN_ONCE` ends with 1.
+With a missing or invalid configuration, a command exits with code 2; `run-integration` retries, or with `RUN_ONCE` exits with code 1.
 ";
 
 #[cfg(test)]

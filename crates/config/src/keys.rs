@@ -1,4 +1,4 @@
-//! Table of every configuration key. Other keys are refused, and the reference page is generated from it.
+//! Table of all configuration keys. Unknown keys are refused, and the reference page is generated from it.
 
 /// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub enum KeyType {
     Text,
     /// A string that is never printed.
     Secret,
-    /// The path of a file or folder, relative to the configuration file.
+    /// The path of a file or directory, relative to the configuration file.
     Path,
-    /// A whole number.
+    /// An integer.
     Number,
     /// `true` or `false`.
     Boolean,
@@ -18,13 +18,13 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// The type in words: "… must be a whole number".
+    /// The type in words: "… must be an integer".
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Text => "a string",
             Self::Secret => "a string (secret)",
             Self::Path => "a path",
-            Self::Number => "a whole number",
+            Self::Number => "an integer",
             Self::Boolean => "`true` or `false`",
             Self::Texts => "a list of strings",
         }
@@ -38,7 +38,7 @@ pub struct Key {
     pub path: &'static str,
     /// The type of its value.
     pub value_type: KeyType,
-    /// The value that applies without it; empty if the key is required.
+    /// The default value; empty if the key is required.
     pub default: &'static str,
     /// Its meaning.
     pub meaning: &'static str,
@@ -112,7 +112,7 @@ pub const KEYS: &[Key] = &[
         "the kubeconfig's current context",
         "context of the kubeconfig",
     ),
-    key("sandbox.directory", KeyType::Path, "none", "folder in place of every target system"),
+    key("sandbox.directory", KeyType::Path, "none", "sandbox directory to use instead of the target systems"),
     key(
         "promtool.path",
         KeyType::Path,
@@ -123,7 +123,7 @@ pub const KEYS: &[Key] = &[
         "templates.allow_urls",
         KeyType::Texts,
         "none",
-        "addresses that `url` may read; one that ends with a slash allows all below it",
+        "URLs that `url` may read; a URL that ends with a slash allows everything below it",
     ),
     key(
         "templates.allow_github",
@@ -140,14 +140,14 @@ pub const KEYS: &[Key] = &[
         "none",
         "buckets that `s3` and `s3_ls` may read: `account/bucket`",
     ),
-    key("templates.s3_endpoint", KeyType::Text, "the vendor's", "address of another S3 server"),
+    key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
     key("templates.deadline_seconds", KeyType::Number, "20", "time limit of one lookup, with all attempts"),
-    key("templates.largest_bytes", KeyType::Number, "4194304", "size limit of one lookup"),
+    key("templates.largest_bytes", KeyType::Number, "4194304", "size limit of one lookup, in bytes"),
     key(
         "integrations.*.command",
         KeyType::Texts,
         "",
-        "program of a process-form integration and its arguments, from the working directory",
+        "program of a process integration and its arguments; relative paths start at the working directory",
     ),
     key(
         "integrations.*.environment",
@@ -165,30 +165,65 @@ pub const KEYS: &[Key] = &[
         "integrations.*.secret_environment",
         KeyType::Texts,
         "none",
-        "variables that the program gets in `plan` and `apply`, and whose values are never shown",
+        "environment variables that are passed to the program in `plan` and `apply`; their values are redacted",
     ),
-    key("integrations.*.deadline_seconds", KeyType::Number, "60", "time limit of one answer of the program"),
-    key("guards.shard_removals", KeyType::Number, "10", "removals of a shard without approval"),
-    key("guards.shard_percent", KeyType::Number, "10", "the same in percent; the larger limit applies"),
-    key("guards.caller_removals", KeyType::Number, "20", "removals of a caller without approval"),
-    key("guards.caller_percent", KeyType::Number, "10", "the same in percent; the larger limit applies"),
+    key(
+        "integrations.*.deadline_seconds",
+        KeyType::Number,
+        "60",
+        "time limit of one response of the program",
+    ),
+    key(
+        "guards.shard_removals",
+        KeyType::Number,
+        "10",
+        "maximum number of removals in a shard without approval",
+    ),
+    key(
+        "guards.shard_percent",
+        KeyType::Number,
+        "10",
+        "as a percentage of the objects; the larger limit applies",
+    ),
+    key(
+        "guards.caller_removals",
+        KeyType::Number,
+        "20",
+        "maximum number of removals by a caller without approval",
+    ),
+    key(
+        "guards.caller_percent",
+        KeyType::Number,
+        "10",
+        "as a percentage of the objects; the larger limit applies",
+    ),
     key(
         "guards.integration_removals",
         KeyType::Number,
         "30",
-        "removals of an integration without approval; formerly `run_removals`",
+        "maximum number of removals by an integration without approval; formerly `run_removals`",
     ),
-    key("guards.integration_percent", KeyType::Number, "10", "the same in percent; formerly `run_percent`"),
+    key(
+        "guards.integration_percent",
+        KeyType::Number,
+        "10",
+        "as a percentage of the objects; formerly `run_percent`",
+    ),
     key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
     key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),
-    key("guards.window_hours", KeyType::Number, "24", "how long a removal counts"),
-    key("guards.keys.count", KeyType::Number, "5", "an object that loses this many keys counts as a removal"),
-    key("guards.keys.percent", KeyType::Number, "50", "the same in percent of its keys"),
+    key("guards.window_hours", KeyType::Number, "24", "number of hours for which a removal counts"),
+    key(
+        "guards.keys.count",
+        KeyType::Number,
+        "5",
+        "a change that removes this many keys of an object counts as a removal",
+    ),
+    key("guards.keys.percent", KeyType::Number, "50", "as a percentage of the object's keys"),
     key(
         "guards.keys.lists",
         KeyType::Boolean,
         "true",
-        "whether an object that loses all items of a list counts as a removal",
+        "whether a change that removes all items of a list counts as a removal",
     ),
 ];
 

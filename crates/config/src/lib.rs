@@ -1,4 +1,4 @@
-//! The operator's configuration, `config.toml`: the keys that the peer reads, and our own.
+//! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional ones.
 
 pub mod environment;
 pub mod keys;
@@ -33,7 +33,7 @@ pub struct Config {
     /// The data server.
     #[serde(default)]
     pub graphql: Option<GraphqlTable>,
-    /// The sandbox: a folder in place of every target system.
+    /// The sandbox: a directory that is used instead of the target systems.
     #[serde(default)]
     pub sandbox: Option<SandboxTable>,
     /// Process integrations, by name.
@@ -151,7 +151,7 @@ pub struct PromtoolTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TemplatesTable {
-    /// Addresses that `url` may read; an address that ends with a slash allows everything below it.
+    /// URLs that `url` may read; a URL that ends with a slash allows everything below it.
     allow_urls: Vec<String>,
     /// Repositories that `github` may read, as `owner/name` or `owner/*`.
     allow_github: Vec<String>,
@@ -161,7 +161,7 @@ pub struct TemplatesTable {
     github_token: Option<SecretTable>,
     /// Buckets that `s3` and `s3_ls` may read, as `account/bucket`.
     pub allow_s3: Vec<String>,
-    /// Address of an S3 server other than the vendor's.
+    /// URL of an S3 server other than AWS.
     pub s3_endpoint: Option<String>,
     /// Time limit of one lookup.
     deadline_seconds: u64,
@@ -232,11 +232,11 @@ impl std::fmt::Debug for GraphqlTable {
     }
 }
 
-/// The sandbox: a folder in place of every target system.
+/// The sandbox: a directory that is used instead of the target systems.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxTable {
-    /// The folder.
+    /// The directory.
     pub directory: PathBuf,
 }
 
@@ -255,7 +255,7 @@ pub struct ProgramTable {
     /// Environment variables that are passed only to `apply`. Their values are secret.
     #[serde(default)]
     pub write_environment: Vec<String>,
-    /// Time limit of one answer.
+    /// Time limit of one response.
     #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
 }
@@ -300,7 +300,7 @@ pub struct GuardsTable {
     keys: GuardKeysTable,
 }
 
-/// The loss of keys from which a change counts as a removal.
+/// The number of removed keys from which a change counts as a removal.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardKeysTable {
@@ -315,22 +315,22 @@ struct GuardKeysTable {
 impl GuardsTable {
     /// The removal budgets.
     pub fn budgets(self) -> Budgets {
-        let usual = Budgets::default();
-        let budget = |count: Option<usize>, percent: Option<usize>, usual: Budget| Budget {
-            count: count.unwrap_or(usual.count),
-            percent: percent.unwrap_or(usual.percent),
+        let defaults = Budgets::default();
+        let budget = |count: Option<usize>, percent: Option<usize>, default: Budget| Budget {
+            count: count.unwrap_or(default.count),
+            percent: percent.unwrap_or(default.percent),
         };
         Budgets {
-            shard: budget(self.shard_removals, self.shard_percent, usual.shard),
-            caller: budget(self.caller_removals, self.caller_percent, usual.caller),
-            integration: budget(self.integration_removals, self.integration_percent, usual.integration),
+            shard: budget(self.shard_removals, self.shard_percent, defaults.shard),
+            caller: budget(self.caller_removals, self.caller_percent, defaults.caller),
+            integration: budget(self.integration_removals, self.integration_percent, defaults.integration),
             window: self
                 .window_hours
-                .map_or(usual.window, |hours| SignedDuration::from_hours(i64::from(hours.get()))),
+                .map_or(defaults.window, |hours| SignedDuration::from_hours(i64::from(hours.get()))),
             keys: KeyLimits {
-                count: self.keys.count.unwrap_or(usual.keys.count),
-                percent: self.keys.percent.unwrap_or(usual.keys.percent),
-                lists: self.keys.lists.unwrap_or(usual.keys.lists),
+                count: self.keys.count.unwrap_or(defaults.keys.count),
+                percent: self.keys.percent.unwrap_or(defaults.keys.percent),
+                lists: self.keys.lists.unwrap_or(defaults.keys.lists),
             },
         }
     }
@@ -347,8 +347,8 @@ impl std::fmt::Debug for SecretTables {
 }
 
 impl Config {
-    /// The data server: the one whose URL `word` is, or without a word, the configured one. The token is the
-    /// configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
+    /// The data server: the server at the URL `word`, or the configured server if there is no word. The token
+    /// is the configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
     pub fn server(&self, word: Option<&str>) -> Option<GraphqlTable> {
         let Some(word) = word else { return self.graphql.clone() };
         if !word.starts_with("http://") && !word.starts_with("https://") {
@@ -363,9 +363,9 @@ impl Config {
         Some(GraphqlTable { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
     }
 
-    /// The sandbox folder: the given one, else the configured one.
-    pub fn sandbox_folder<'a>(&'a self, asked: Option<&'a Path>) -> Option<&'a Path> {
-        asked.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
+    /// The sandbox directory: `requested`, else the configured one.
+    pub fn sandbox_folder<'a>(&'a self, requested: Option<&'a Path>) -> Option<&'a Path> {
+        requested.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
     }
 
     /// Uses the clusters of the data as real targets even without `[kubernetes]`, as the peer does.
@@ -380,17 +380,17 @@ impl Config {
         self.store.0.clone()
     }
 
-    /// Reads the file that is named, here or by `QONTRACT_CONFIG`; without one, the configuration is empty.
+    /// Reads `file`, else the file that `QONTRACT_CONFIG` names; without either, the configuration is empty.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::named(file))?)
     }
 
-    /// Reads the file that is named, or the one in a default place; without one, the configuration is empty.
+    /// Reads `file`, else the file in a default location; without either, the configuration is empty.
     pub fn find(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::find(file))?)
     }
 
-    /// Like [`Self::find`], and reports a file that is not read.
+    /// Like [`Self::find`], and notes an ignored file.
     pub fn find_and_note(file: Option<&Path>, messages: &dyn MessageSink) -> anyhow::Result<Self> {
         let location = ConfigLocation::find(file);
         location.note().iter().for_each(|note| messages.note(note));
@@ -403,7 +403,7 @@ impl Config {
         read::read(file)
     }
 
-    /// Makes paths relative to the folder of the configuration file.
+    /// Resolves paths relative to the directory of the configuration file.
     fn resolve(&mut self, folder: &Path) {
         let clusters = self.kubernetes.iter_mut().flat_map(|table| {
             let own =

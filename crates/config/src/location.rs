@@ -11,42 +11,42 @@ const LOCAL_FILE: &str = "qontract.toml";
 /// The file by which a data repo is recognised.
 const DATA_REPO_FILE: &str = "graphql-schemas/schema.yml";
 
-/// A configuration file, and how it was found.
+/// The configuration file, and the way in which it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigLocation {
     /// `--config`.
     Option(PathBuf),
     /// `$QONTRACT_CONFIG`.
     Variable(PathBuf),
-    /// One of the default places.
+    /// A default location.
     Default {
         /// The file that is read.
         file: PathBuf,
-        /// A file in a place before it that is not read.
+        /// A file in an earlier default location that is not read.
         ignored: Option<IgnoredFile>,
     },
     /// No file is read.
     None {
-        /// A file in a default place that is not read.
+        /// A file in a default location that is not read.
         ignored: Option<IgnoredFile>,
     },
 }
 
-/// A configuration file in a default place that is not read.
+/// A configuration file in a default location that is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredFile {
     /// The file.
     pub file: PathBuf,
-    /// Why it is not read.
+    /// The reason why it is not read.
     pub reason: IgnoreReason,
 }
 
-/// Why a configuration file in a default place is not read.
+/// The reason why a configuration file in a default location is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
     /// It may be part of a data repo.
     InRepo,
-    /// Another user may have put it there.
+    /// Another user owns it.
     OtherOwner,
 }
 
@@ -69,7 +69,7 @@ impl ConfigLocation {
         }
     }
 
-    /// The file in a default place that is not read.
+    /// The file in a default location that is not read.
     pub fn ignored(&self) -> Option<&IgnoredFile> {
         match self {
             Self::Option(_) | Self::Variable(_) => None,
@@ -77,7 +77,7 @@ impl ConfigLocation {
         }
     }
 
-    /// The file that is named: by `--config`, else by `$QONTRACT_CONFIG`.
+    /// The file that `--config` names, else the one that `$QONTRACT_CONFIG` names.
     pub fn named(file: Option<&Path>) -> Self {
         match (file, variable("QONTRACT_CONFIG")) {
             (Some(file), _) => Self::Option(file.to_owned()),
@@ -86,7 +86,7 @@ impl ConfigLocation {
         }
     }
 
-    /// The file that is named, else `./qontract.toml`, else `$XDG_CONFIG_HOME/qontract/config.toml`.
+    /// The named file, else `./qontract.toml`, else `$XDG_CONFIG_HOME/qontract/config.toml`.
     ///
     /// **Invariant:** a data repo never provides the configuration, which could name programs to run:
     /// `./qontract.toml` is not read inside a data repo or a Git work tree, nor if another user owns it.
@@ -135,13 +135,13 @@ fn ignore_reason(file: &Path) -> Option<IgnoreReason> {
     }
 }
 
-/// Whether a folder is inside a data repo.
+/// Whether a directory is inside a data repo.
 fn is_in_data_repo(folder: &Path) -> bool {
     folder.ancestors().any(|folder| folder.join(DATA_REPO_FILE).is_file())
 }
 
-/// Whether a folder is inside a Git work tree. As in Git, parent folders are searched up to the first
-/// ceiling; the folder itself is always checked, even if it is a ceiling.
+/// Whether a directory is inside a Git work tree. As in Git, parent directories are searched up to the first
+/// ceiling; the directory itself is always checked, even if it is a ceiling.
 fn is_in_work_tree(folder: &Path, ceilings: &[PathBuf]) -> bool {
     let is_work_tree = |folder: &Path| folder.join(".git").exists();
     let is_ceiling = |folder: &&Path| ceilings.iter().any(|ceiling| ceiling == folder);
@@ -169,13 +169,13 @@ mod tests {
         check("work/a", "work/a", true);
         check("work/a/b", "work/a/b", true);
         check("work/a/b", "", true);
-        // Git does not look into a ceiling above the working directory either.
+        // Git does not search a ceiling above the working directory either.
         check("work/a", "work", false);
         check("work/a/b", "work/a", false);
     }
 
     #[test]
-    fn a_data_repo_is_recognised_from_every_folder_inside() {
+    fn a_data_repo_is_recognised_from_every_directory_inside() {
         let scratch = Scratch::new();
         scratch.write("repo/graphql-schemas/schema.yml", "[]");
         scratch.write("repo/data/a/here", "");

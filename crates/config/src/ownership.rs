@@ -1,4 +1,4 @@
-//! Ownership checks for files that are found rather than named: a file that another user left in a shared
+//! Ownership checks for files in default locations: a file that another user left in a shared
 //! directory, such as `/tmp`, is not used.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 pub fn is_trusted(file: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let user = rustix::process::geteuid().as_raw();
-    let directory = Path::new(".").metadata().ok().map(|about| about.uid());
+    let directory = Path::new(".").metadata().ok().map(|metadata| metadata.uid());
     [file.symlink_metadata(), file.metadata()]
         .into_iter()
         .all(|about| about.is_ok_and(|about| is_trusted_owner(about.uid(), user, directory)))
@@ -21,7 +21,7 @@ fn is_trusted_owner(owner: u32, user: u32, of_directory: Option<u32>) -> bool {
     owner == user || Some(owner) == of_directory
 }
 
-/// Where files have no owners, every file is trusted.
+/// Trusts every file, on systems where files have no owners.
 #[cfg(not(unix))]
 pub fn is_trusted(_file: &Path) -> bool {
     true

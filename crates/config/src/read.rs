@@ -1,8 +1,8 @@
 //! Reads the configuration and refuses unknown keys.
 //!
-//! Secrets share the top level with our tables, as in the peer's `config.toml`: a table of another name is a
-//! table of secrets. A table whose name is almost that of one of our tables, and that is empty or has a key
-//! of that table, is a misspelling and refused.
+//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table whose
+//! name is similar to that of a known table, and that is empty or has a key of that table, is a misspelling and
+//! refused.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use toml::de::{DeTable, DeValue};
 use super::Config;
 use super::keys::{children, find};
 
-/// The configuration is missing or wrong. The command ends with exit code 2; a loop tries again, since a
-/// mounted file may appear later.
+/// The configuration is missing or invalid. The command exits with code 2; a loop retries, because a mounted
+/// file may appear later.
 ///
-/// It displays as its first error with the number of the others, so that it fits a log line.
+/// `Display` prints the first error and the number of further errors, so that it fits a log line.
 #[derive(Debug)]
 pub struct ConfigError {
     first: String,
@@ -96,7 +96,7 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
         let mut path = Vec::new();
         descend(root.get_ref(), at(&error), &mut path);
         let name = path.join(".");
-        // Only these messages hold names alone; others may hold the value.
+        // Only these messages contain just names; others may contain the value.
         let has_names_only =
             ["missing field ", "duplicate field "].iter().any(|start| wrong.text.starts_with(start));
         wrong.text = match find(&path) {
@@ -130,7 +130,7 @@ fn descend<'t>(table: &'t DeTable<'_>, at: usize, path: &mut Vec<&'t str>) {
     }
 }
 
-/// Whether a byte is in a value of this table. The parts of a table may be in several places of the file.
+/// Whether a byte is in a value of this table. The parts of a table may be spread over the file.
 fn contains(table: &DeTable<'_>, at: usize) -> bool {
     table.values().any(|value| {
         value.span().contains(&at) || value.get_ref().as_table().is_some_and(|inner| contains(inner, at))
@@ -189,7 +189,7 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The table whose name is misspelt as `name`; `None` if it is a table of secrets.
+/// The known table whose name is misspelt as `name`; `None` if it is a table of secrets.
 fn misspelt(name: &str, value: &DeValue<'_>) -> Option<&'static str> {
     let own = children(&[]);
     let is_derived =
@@ -326,17 +326,14 @@ mod tests {
 
     #[test]
     fn a_value_of_the_wrong_type_is_named_by_its_key_and_not_shown() {
-        check(
-            "[guards]\nshard_removals = \"ten\"\n",
-            Err((2, "`guards.shard_removals` must be a whole number")),
-        );
+        check("[guards]\nshard_removals = \"ten\"\n", Err((2, "`guards.shard_removals` must be an integer")));
         check(
             "[vault]\nserver = \"x\"\ntoken = 12345\n",
             Err((3, "`vault.token` must be a string (secret)")),
         );
         check(
             "[kubernetes]\nrequests_per_second = 0\n",
-            Err((2, "`kubernetes.requests_per_second` must be a whole number")),
+            Err((2, "`kubernetes.requests_per_second` must be an integer")),
         );
         check("[graphql]\ntoken = \"x\"\n", Err((1, "`[graphql]`: missing field `server`")));
     }

@@ -1,6 +1,6 @@
 //! Usage errors.
 
-/// An error of the caller: a path that does not exist, a word that is not a Git revision.
+/// An error of the caller, such as a path that does not exist or a word that is not a Git revision.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 

@@ -1,4 +1,4 @@
-//! The line that is logged before a run: the data and the targets.
+//! Log line before a run, with the data and the targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::run_loop::ProcessSlot;
 pub struct Announcement<'a> {
     /// The data, if it is named.
     pub data: Option<&'a str>,
-    /// The sandbox folder, if one is named.
+    /// The sandbox directory, if one is named.
     pub sandbox: Option<&'a Path>,
-    /// The share of the work that this process does.
+    /// The shard slot of this process.
     pub slot: ProcessSlot,
     /// The configuration.
     pub config: &'a Config,
@@ -32,8 +32,8 @@ pub struct Announcement<'a> {
 }
 
 impl Announcement<'_> {
-    /// Reports the data and the targets of a real run, and warns about configured clusters that the data does
-    /// not have.
+    /// Reports the data and the targets of a real run, and warns about configured clusters that are not
+    /// in the data.
     pub fn print(&self, flags: &Options, head: &PinnedData, level: Level, messages: &dyn MessageSink) {
         if level <= Level::Warning {
             for warning in self.unknown_clusters(head) {
@@ -45,7 +45,7 @@ impl Announcement<'_> {
         }
     }
 
-    /// Warnings about configured clusters that the data does not have.
+    /// Warnings about configured clusters that are not in the data.
     fn unknown_clusters(&self, head: &PinnedData) -> Vec<String> {
         let is_real =
             self.sandbox().is_none() && clusters::permissions_of(&self.integration.meta().name).is_some();
@@ -97,10 +97,10 @@ impl Announcement<'_> {
                 _ => all(),
             }
         } else {
-            // Querying a server for everything twice would cost more than the line is worth.
-            let known = &self.integration.meta().flags;
+            // On a server, querying all data twice only for this line would be too expensive.
+            let accepted = &self.integration.meta().flags;
             let is_selected =
-                |name: &String| flags.select(known, &ShardKey::new([("cluster", name.as_str())]));
+                |name: &String| flags.select(accepted, &ShardKey::new([("cluster", name.as_str())]));
             let chosen: Vec<String> = all().into_iter().filter(is_selected).collect();
             // No cluster is left if the flags select by something other than the cluster.
             if chosen.is_empty() { all() } else { chosen }
@@ -116,10 +116,10 @@ fn selected(
     slot: Slot,
     declared: &dyn AnyDeclaredState,
 ) -> Vec<String> {
-    let known = &integration.meta().flags;
+    let accepted = &integration.meta().flags;
     let is_selected = |key: &ShardKey| {
-        flags.select(known, key)
-            && flags.select_labelled(known, |label| declared.has_label(label, key))
+        flags.select(accepted, key)
+            && flags.select_labelled(accepted, |label| declared.has_label(label, key))
             && slot.contains(&key.slot_value())
             && declared.disabled(key).is_none()
     };

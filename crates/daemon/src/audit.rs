@@ -16,8 +16,8 @@ use crate::step_file::StepFile;
 
 /// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// Called after a write. `since_commit` is the number of seconds since the commit that caused it, if that
-    /// is known.
+    /// Called after a write. `since_commit` is the number of seconds since the commit that caused it; `None`
+    /// if the commit time is unknown.
     fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>);
     /// Called when the audit log cannot be written.
     fn audit_failed(&self, why: &str);
@@ -29,15 +29,15 @@ pub trait WriteObserver: Send + Sync + 'static {
 pub struct AuditLog {
     /// The integration.
     pub integration: String,
-    /// The data it runs on.
+    /// The data of the run.
     pub head: Arc<PinnedData>,
     /// The store that holds the audit log.
     pub runs: Arc<RunStore>,
     /// Observes the writes.
     pub observer: Arc<dyn WriteObserver>,
-    /// Reports only once that the audit log cannot be written.
+    /// Set when the failure to write the audit log was reported, which happens once.
     pub failure_reported: Once,
-    /// Cache that maps places in the data to lines.
+    /// Cache that maps source locations to lines.
     pub lines: LineCache,
     /// The steps in progress.
     pub steps: StepFile,
@@ -54,10 +54,10 @@ impl AuditLog {
         let (level, text) = match written.fault {
             None => (Level::Info, change.to_string()),
             Some(fault) if fault.is_interrupted => {
-                (Level::Warning, format!("interrupted: {change} may be done in part"))
+                (Level::Warning, format!("interrupted: {change} may be partially applied"))
             }
             Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
-            Some(_) => (Level::Warning, format!("failed, and may be done in part: {change}")),
+            Some(_) => (Level::Warning, format!("failed, and may be partially applied: {change}")),
         };
         let mut line = LogLine::new(level, text).with("integration", self.integration.as_str());
         if let Some(place) = &change.place {
@@ -79,8 +79,8 @@ impl AuditLog {
 
 impl AuditLog {
     /// Reports once that something cannot be written.
-    fn report_failure(&self, what: &str, kept: anyhow::Result<()>) {
-        if let Err(error) = kept {
+    fn report_failure(&self, what: &str, result: anyhow::Result<()>) {
+        if let Err(error) = result {
             self.failure_reported
                 .call_once(|| self.observer.audit_failed(&format!("cannot write {what}: {error:#}")));
         }
@@ -105,7 +105,7 @@ impl Audit for AuditLog {
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
         for change in written.changes {
             let line = self.line(written, change);
-            // Not a reason to stop: the log has the line, too.
+            // The run continues, because the log contains the line as well.
             self.report_failure("the audit log", self.runs.append_audit(&line.format(LineFormat::Json, now)));
             self.observer.wrote(&line, change.kind, since);
         }

@@ -20,9 +20,9 @@ pub struct ClusterPermissions {
 /// The kinds of objects that an integration manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagedKinds {
-    /// This one.
+    /// A fixed kind.
     Fixed(&'static str),
-    /// Those that the data names for each namespace.
+    /// The kinds that the data lists for each namespace.
     Managed,
 }
 
@@ -183,14 +183,14 @@ pub fn names(source: &dyn BundleReader) -> Vec<String> {
     all(source).unwrap_or_default().into_iter().map(|cluster| cluster.name).collect()
 }
 
-/// Warnings about configured clusters that the data does not have.
+/// Warnings about configured clusters that are not in the data.
 pub fn unknown_cluster_warnings<'n>(
     configured: impl IntoIterator<Item = &'n String>,
     names: &[String],
 ) -> Vec<String> {
     let unknown = configured.into_iter().filter(|name| !names.contains(name));
     let text = |name: &String| {
-        let what = format!("`[kubernetes.clusters.{name}]` names no cluster of the data");
+        let what = format!("`[kubernetes.clusters.{name}]` is not a cluster of the data");
         match nearest(name, names.iter().map(String::as_str)) {
             Some(meant) => format!("{what}: did you mean `{meant}`?"),
             None => what,
@@ -199,7 +199,7 @@ pub fn unknown_cluster_warnings<'n>(
     unknown.map(text).collect()
 }
 
-/// Number of names that are listed before the rest is only counted.
+/// Maximum number of listed names; the rest is only counted.
 const MAX_LISTED: usize = 8;
 
 /// `clusters a, b`; empty without clusters.
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(
             unknown_cluster_warnings(&configured, &names),
             [
-                "`[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?",
-                "`[kubernetes.clusters.harbor]` names no cluster of the data",
+                "`[kubernetes.clusters.clifs-stage]` is not a cluster of the data: did you mean `cliffs-stage`?",
+                "`[kubernetes.clusters.harbor]` is not a cluster of the data",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! Checks the configuration, the tools, the data, and access to every target system. It reads only.
+//! Checks the configuration, the tools, the data, and access to every target system. It only reads.
 
 mod bucket;
 mod cluster;
@@ -50,11 +50,11 @@ pub struct CheckOptions {
     pub layout: Layout,
     /// Only these clusters; empty means all.
     pub clusters: Vec<String>,
-    /// The folder of run records, if one is named.
+    /// The directory of run records, if one is named.
     pub runs: Option<PathBuf>,
 }
 
-/// Checks everything that the configuration refers to. `activities` shows what the check waits for.
+/// Checks everything that the configuration refers to. `activities` contains the current activity.
 pub fn check(
     options: &CheckOptions,
     messages: &dyn MessageSink,
@@ -85,7 +85,7 @@ struct CheckContext<'a> {
     activities: &'a Activities,
 }
 
-/// Request limits. A person is waiting, so that one retry is enough.
+/// Request limits. A person is waiting, so there is only one retry.
 fn request_limits() -> Settings {
     Settings {
         deadline: Duration::from_secs(15),
@@ -119,7 +119,7 @@ fn configuration(options: &CheckOptions, report: &mut CheckReport) -> Option<Con
     let how = match &location {
         ConfigLocation::Option(_) => "--config",
         ConfigLocation::Variable(_) => "$QONTRACT_CONFIG",
-        ConfigLocation::Default { .. } => "default place",
+        ConfigLocation::Default { .. } => "default location",
         ConfigLocation::None { ignored: Some(_) } => return Some(config),
         ConfigLocation::None { ignored: None } => {
             report.warning(
@@ -135,7 +135,7 @@ fn configuration(options: &CheckOptions, report: &mut CheckReport) -> Option<Con
     let tables = config.secret_tables();
     let (groups, values): (Vec<_>, Vec<_>) = tables.iter().partition(|(_, value)| value.is_table());
     for (name, _) in values {
-        report.warning("configuration", format!("`{name}` has no meaning at the top level"), "remove it");
+        report.warning("configuration", format!("`{name}` has no effect at the top level"), "remove it");
     }
     if config.vault.is_some() && !groups.is_empty() {
         let names: Vec<String> = groups.iter().map(|(name, _)| format!("`[{name}]`")).collect();
@@ -161,7 +161,7 @@ fn tools(config: &Config, report: &mut CheckReport) {
     }
 }
 
-/// Asks every program of the configuration to describe itself.
+/// Runs `describe` of every program in the configuration.
 fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut CheckReport) {
     // Data whose integrations cannot be listed is reported by the command that runs one.
     let defined = data.and_then(|data| definition::all(&*data.source).ok());
@@ -200,7 +200,7 @@ fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report
         Ok(endpoint) => endpoint,
         Err(error) => {
             let text = format!("`templates.s3_endpoint`: {error}");
-            return report.failed("buckets", text, "a scheme, a host and a port");
+            return report.failed("buckets", text, "write a scheme, a host and a port");
         }
     };
     let accounts = clusters::accounts(&*data.source).unwrap_or_default();
@@ -263,7 +263,7 @@ impl CheckContext<'_> {
                 report.warning(
                     "data",
                     format!("{error:#}"),
-                    "pass `--data`, or run it in a data repo; clusters are not checked without data",
+                    "pass `--data`, or run the command in a data repo; without data, clusters are not checked",
                 );
                 None
             }
@@ -309,7 +309,7 @@ impl CheckContext<'_> {
             report.warning(
                 "clusters",
                 "no `[kubernetes]` table".to_owned(),
-                "add one, or use `--sandbox DIR`: without either, `openshift-*` integrations run only by the names `qontract-reconcile` and `run-integration`",
+                "add one, or use `--sandbox DIR`: without either, only `qontract-reconcile` and `run-integration` run `openshift-*` integrations",
             );
             return Ok(());
         };

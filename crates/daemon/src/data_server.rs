@@ -1,4 +1,4 @@
-//! The data server: loads bundles, serves them over HTTP, follows a data repo, and logs all of it.
+//! The data server: loads bundles, serves them over HTTP, watches a data repo, and logs these events.
 
 pub mod bundle_sources;
 mod file_limit;
@@ -27,18 +27,18 @@ use crate::source::{PollResult, WatchedRepo};
 /// Maximum number of bundles that are loaded because a request named their sha.
 const MAX_FETCHED: usize = 8;
 
-/// Time after which an idle thread for large answers ends.
+/// Time after which an idle thread for large responses ends.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// The bundles to serve, and the settings of the server.
 pub struct ServeOptions {
     /// The bundles to load at the start; the last one is the latest.
     pub initial_bundles: Vec<Arc<dyn BundleSource>>,
-    /// The origin that `/reload` reads again.
+    /// The bundle source that `/reload` reads again.
     pub reload_source: Option<Arc<dyn BundleSource>>,
     /// The store of other bundles, by sha.
     pub store: Option<BundleStore>,
-    /// How long a bundle stays loaded after its last request.
+    /// Time for which a bundle stays loaded after its last request.
     pub ttl: Duration,
     /// The address to listen on.
     pub listen: SocketAddr,
@@ -46,12 +46,12 @@ pub struct ServeOptions {
     pub allow_host: Vec<String>,
     /// Settings of the server.
     pub settings: Settings,
-    /// The data repo to follow.
+    /// The data repo to watch.
     pub watched_repo: Option<Arc<WatchedRepo>>,
     /// The log.
     pub log: Arc<Log>,
-    /// Creates the hook that is called when a large answer has been freed. Its argument is how long idle
-    /// threads for large answers live.
+    /// Creates the hook that is called when a large response has been freed. Its argument is the lifetime of
+    /// idle threads for large responses.
     pub release_hook: fn(Duration) -> ReleaseHook,
 }
 
@@ -74,7 +74,7 @@ pub fn read_token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     Ok(text.map(|text| Token::new(&text)))
 }
 
-/// Runs a server on threads of its own.
+/// Runs a server on its own threads.
 pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     // Memory that another thread freed stays with the thread that allocated it until that thread works again
@@ -82,12 +82,12 @@ pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Res
     threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
-    // Answers that no client waits for any more are not finished.
+    // Responses without a waiting client are abandoned.
     runtime.shutdown_background();
     exit
 }
 
-/// Serves until the process is asked to end.
+/// Serves until a shutdown signal.
 pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
     let ServeOptions {
         initial_bundles: first,
@@ -127,7 +127,7 @@ pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
         };
     }
     is_started.store(true, Ordering::Relaxed);
-    // Nothing can be requested before there is a bundle.
+    // Requests are accepted only once a bundle is loaded.
     let listener = bind(listen).await?;
     let address = listener.local_addr()?;
     log.write(&LogLine::new(Level::Info, format!("Running at http://{address}/graphql")));
@@ -186,7 +186,7 @@ fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<Atom
             }
             BundleEvent::Same(_) => (Level::Info, "skipping reload, data already loaded".to_owned()),
             BundleEvent::RolledBack(sha) => {
-                (Level::Info, format!("bundle loaded: {sha} (it was still held)"))
+                (Level::Info, format!("bundle loaded: {sha} (it was still in memory)"))
             }
             BundleEvent::Fetched(sha) => (Level::Info, format!("bundle loaded from the store: {sha}")),
             BundleEvent::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
@@ -202,7 +202,7 @@ fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<Atom
     })
 }
 
-/// Serves a data repo as it changes.
+/// Watches a data repo and serves each new bundle.
 fn watch_repo(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
     let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
     std::thread::spawn(move || {
@@ -213,7 +213,7 @@ fn watch_repo(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) 
         folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
         folder.watch(&show, |result| {
             if result == PollResult::New {
-                // The listener of the bundles logs failures.
+                // The bundle observer logs failures.
                 let _ = runtime.block_on(bundles.load(bundle_sources::current_bundle(Arc::clone(&folder))));
             }
         });

@@ -1,8 +1,8 @@
-//! Data that does not validate: since when, with which errors, and when that is logged again.
+//! Tracks invalid data: the time since when it is invalid, its errors, and the next log line about it.
 //!
-//! Loops continue with the last valid bundle, so that targets no longer follow the data. **Invariant:** while
-//! the data is invalid, that is logged at least once an hour, and shown by the table of `up`, by a metric and
-//! by the health listener (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
+//! Loops continue with the last valid bundle, so targets no longer follow the data. **Invariant:** invalid
+//! data is logged at least once an hour, and shown by the table of `up`, by a metric and by the health
+//! listener (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use qontract_report::DataUse;
 
-/// Interval at which it is logged that the data is still invalid.
+/// Interval at which invalid data is logged again.
 const REPORT_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Maximum number of characters of a message that a log line quotes.
@@ -71,7 +71,7 @@ impl DataErrors {
 /// Data that is invalid now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidData {
-    /// When it became invalid.
+    /// The time at which it became invalid.
     pub since: Timestamp,
     /// Its errors.
     pub errors: DataErrors,
@@ -94,20 +94,20 @@ impl InvalidData {
     }
 }
 
-/// A time of today, or with its date.
+/// The time of day, with the date unless it is today.
 fn clock_time(at: Timestamp, now: Timestamp) -> String {
     let is_today = at.strftime("%F").to_string() == now.strftime("%F").to_string();
     at.strftime(if is_today { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// A change of the validity of data.
+/// A change in the validity of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValidityChange {
-    /// It became invalid, or has other errors than before.
+    /// It became invalid, or its errors changed.
     Invalid,
     /// It is still invalid, and due to be logged again.
     StillInvalid,
-    /// It is valid again, after this time.
+    /// It is valid again; the value is the time for which it was invalid.
     ValidAgain(Duration),
 }
 
@@ -115,7 +115,7 @@ pub enum ValidityChange {
 #[derive(Debug, Default)]
 pub struct DataValidity {
     invalid: Option<InvalidData>,
-    /// When the invalid data was last logged.
+    /// The time at which the invalid data was last logged.
     logged: Option<Timestamp>,
 }
 
@@ -127,7 +127,7 @@ impl DataValidity {
 
     /// Records that the data has these errors, and that `bundle` is used instead.
     pub fn fail(&mut self, errors: DataErrors, bundle: Option<String>, now: Timestamp) -> ValidityChange {
-        let since = self.invalid.as_ref().map_or(now, |known| known.since);
+        let since = self.invalid.as_ref().map_or(now, |invalid| invalid.since);
         self.invalid = Some(InvalidData { since, errors, bundle });
         self.logged = Some(now);
         ValidityChange::Invalid
@@ -151,7 +151,7 @@ impl DataValidity {
     }
 }
 
-/// The time from one to another; none if the clock was set back.
+/// The time between two timestamps; zero if the clock was set back.
 fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
@@ -162,12 +162,12 @@ pub struct DataReporter {
     pub log: Arc<Log>,
     /// The metrics, if there are any.
     pub metrics: Option<Arc<Metrics>>,
-    /// The use of the last valid bundle meanwhile.
+    /// The use of the last valid bundle while the data is invalid.
     pub activity: DataUse,
 }
 
 impl DataReporter {
-    /// Reports a change; `invalid` is the data after it, if it is invalid then, and `bundle` the one in use.
+    /// Reports a change; `invalid` is the data after the change, if it is invalid, and `bundle` is in use.
     pub fn report(
         &self,
         change: &ValidityChange,
@@ -220,7 +220,7 @@ fn line(
     Some(line)
 }
 
-/// Whether data is valid, as JSON.
+/// The validity of data, as JSON.
 #[derive(Debug, Serialize)]
 pub struct DataStatus {
     valid: bool,
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(validity.fail(errors(2), bundle(), at(7_300)), ValidityChange::Invalid);
         assert_eq!(validity.due_report(at(10_800)), None);
         assert_eq!(validity.invalid().map(|invalid| invalid.since), Some(at(0)));
-        // A clock that is set back does not silence it.
+        // A clock that is set back does not suppress the report.
         assert_eq!(validity.due_report(at(-10)), Some(ValidityChange::StillInvalid));
         let lasted = ValidityChange::ValidAgain(Duration::from_secs(10_900));
         assert_eq!(validity.recover(at(10_900)), Some(lasted));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_has_the_date_once_it_is_not_of_today() {
+    fn a_title_contains_the_date_unless_it_is_today() {
         let invalid = InvalidData { since: at(0), errors: errors(2), bundle: Some(SHA.to_owned()) };
         assert_eq!(invalid.title(at(60)), "data invalid since 08:00 UTC (2 errors)");
         assert_eq!(invalid.title(at(86_400)), "data invalid since 2027-01-15 08:00 UTC (2 errors)");

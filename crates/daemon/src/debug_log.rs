@@ -25,7 +25,7 @@ pub fn decisions(record: &RunRecord) -> Vec<LogLine> {
     lines
 }
 
-/// Lines about the queries, phases and requests of a run.
+/// Log lines about the queries, phases and requests of a run.
 pub fn activities(finished: &FinishedLog) -> Vec<LogLine> {
     let mut lines: Vec<LogLine> = finished
         .activities

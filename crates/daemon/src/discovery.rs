@@ -1,7 +1,7 @@
-//! Finds the data repo that the working directory is in, as Git finds a repository.
+//! Finds the data repo that contains the working directory, as Git finds a repository.
 //!
-//! A data repo is recognised by its file of GraphQL types. A named path is used as it is; only for `.`, the
-//! default of every command, parent directories are searched, too.
+//! A data repo is recognised by its file of GraphQL types. Parent directories are searched only for `.`, the
+//! default of every command; any other path is used unchanged.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -32,8 +32,8 @@ impl PassedAs {
     }
 }
 
-/// The root of the data repo that `given` means: for `.` the one that the working directory is in, else
-/// `given` itself.
+/// The root of the data repo that `given` names: for `.`, the data repo that contains the working directory,
+/// else `given` itself.
 pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, UsageError> {
     if !is_current_dir(given) {
         return Ok(given.to_owned());
@@ -56,7 +56,7 @@ pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, 
 }
 
 /// The directory of the data repo that an argument names: the argument itself, or for a Git revision `repo`.
-/// None for a bundle file or a server.
+/// `None` for a bundle file or a server.
 pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     let path = Path::new(word);
     match (path.is_dir(), path.exists() || word.contains("://")) {
@@ -66,13 +66,13 @@ pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     }
 }
 
-/// The directory that Git revisions are looked up in: like [`root`], but without a data repo in the files it
-/// is `given` itself, as the revision may have one.
+/// The directory in which Git revisions are looked up: like [`root`], but if the working tree has no data
+/// repo, it is `given` itself, because the revision may have one.
 pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }
 
-/// The data repo of `up`, if none is named: the one that the working directory is in, else the example.
+/// The default data repo of `up`: the one that contains the working directory, else the example.
 pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
         let example = PathBuf::from(EXAMPLE_REPO);
@@ -80,7 +80,7 @@ pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     })
 }
 
-/// The data repo that a file or directory is in: its root, and the path below it.
+/// The data repo that contains a file or directory: its root, and the path below the root.
 pub fn repo_of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     let full = std::path::absolute(path).ok()?;
     let parent = full.parent()?.canonicalize().ok()?;
@@ -90,16 +90,16 @@ pub fn repo_of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     Some((root, below))
 }
 
-/// Whether a root is above the working directory (`..`, `../..`): findings then name files relative to the
-/// working directory.
+/// Whether a root is above the working directory (`..`, `../..`). Findings then have file names relative to
+/// the working directory.
 pub fn is_above(root: &Path) -> bool {
     let is_up = |part: &Component<'_>| matches!(part, Component::ParentDir);
     let mut parts = root.components().filter(|part| !matches!(part, Component::CurDir)).peekable();
     parts.peek().is_some() && parts.all(|part| is_up(&part))
 }
 
-/// Whether text for people names the files of a data repo relative to the working directory: always, unless
-/// the root is an absolute path elsewhere. Files are then named relative to the data repo.
+/// Whether file names in text output are relative to the working directory. They are, unless the root is an
+/// absolute path elsewhere: then they are relative to the data repo.
 pub fn has_relative_names(root: &Path) -> bool {
     let is_below = || {
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
@@ -108,7 +108,8 @@ pub fn has_relative_names(root: &Path) -> bool {
     root.is_relative() || is_below()
 }
 
-/// The title of a data repo: as it was named, or the name of its directory if it was found.
+/// The title of a data repo: the path from the command line, or the name of its directory if it was
+/// discovered.
 pub fn title(root: &Path) -> String {
     let found = is_current_dir(root) || is_above(root);
     let full = root.canonicalize().ok().filter(|_| found);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_repo_that_was_found_has_the_name_of_its_directory() {
+    fn the_title_of_a_discovered_data_repo_is_the_name_of_its_directory() {
         let here = std::env::current_dir().unwrap();
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(title(Path::new(".")), name(&here));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_directory_is_used_as_it_is() {
+    fn a_named_directory_is_used_unchanged() {
         let root = |given: &str| root(Path::new(given), &Layout::default(), PassedAs::Option);
         assert_eq!(root("nowhere").unwrap(), Path::new("nowhere"));
         let error = root(".").unwrap_err().0;

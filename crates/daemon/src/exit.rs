@@ -18,7 +18,7 @@ pub enum Exit {
     Failure,
     /// Usage error; for commands that compare: any error.
     Usage,
-    /// A dry run would change something, and nothing failed or is held.
+    /// A dry run with changes, without failures and held changes.
     Changes,
     /// A run ended with this code.
     Run(u8),
@@ -68,7 +68,7 @@ impl ExitConvention {
     pub fn of(arguments: &[OsString]) -> Self {
         let options = || arguments.iter().take_while(|word| *word != "--");
         let is_peer = arguments.get(1).is_some_and(|word| word == "peer");
-        // The other names of this program keep their own codes.
+        // The peer tools keep their own codes.
         if !is_peer && options().any(|word| word == "--detailed-exitcode") {
             Self::Detailed
         } else {

@@ -26,11 +26,11 @@ pub struct Health {
     pub metrics: Arc<Metrics>,
     /// The loops.
     pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,
-    /// The integrations that have no loop, as they cannot be started.
+    /// The integrations without a loop, because they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// The source of the data, once it is known.
+    /// The source of the data, once it is set.
     pub data_source: Arc<OnceLock<Arc<dyn DataSource>>>,
 }
 
@@ -67,7 +67,7 @@ struct LoopStatusEntry {
     integration: String,
     /// Its current activity.
     activity: &'static str,
-    /// The state of its last run; none if it has not run yet.
+    /// The state of its last run; `None` if it has not run yet.
     state: Option<&'static str>,
     run: Option<String>,
     changes: usize,
@@ -91,26 +91,26 @@ impl LoopStatusEntry {
 }
 
 impl Health {
-    /// Whether every loop has made progress recently or sleeps until a known time; or the first loop that
-    /// does not.
+    /// `Ok` if every loop has made progress recently or sleeps until a known time; the error names the first
+    /// loop that has not.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
-            let quiet = status.last_progress.elapsed();
+            let idle = status.last_progress.elapsed();
             let is_late = status.next.is_some_and(|next| next.elapsed() > PROGRESS_TIMEOUT);
-            if is_late || status.next.is_none() && quiet > PROGRESS_TIMEOUT {
+            if is_late || status.next.is_none() && idle > PROGRESS_TIMEOUT {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: no progress for {} s{waits}\n",
                     reporter.integration(),
-                    quiet.as_secs()
+                    idle.as_secs()
                 ));
             }
         }
         Ok(())
     }
 
-    /// Whether there are loops, each has run once, and none is missing; or the reasons why not.
+    /// `Ok` if there are loops, each has run once, and none is missing; the error lists the reasons.
     fn is_ready(&self) -> Result<(), String> {
         let reporters = (self.reporters)();
         let mut why = self.missing();
@@ -132,8 +132,8 @@ impl Health {
         self.data_source.get().and_then(|feed| feed.invalid())
     }
 
-    /// A line about invalid data; empty if the data is valid. A restart would not make it valid, so that it
-    /// does not affect liveness or readiness.
+    /// A line about invalid data; empty if the data is valid. A restart would not make it valid, so it does
+    /// not affect liveness or readiness.
     fn degraded(&self) -> String {
         let summary = |invalid: InvalidData| invalid.summary(Timestamp::now(), DataUse::Reconcile);
         self.invalid().map(|invalid| format!("degraded: {}\n", summary(invalid))).unwrap_or_default()
@@ -155,8 +155,8 @@ impl Health {
         (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
-    /// Answers until the process ends. On the loopback interface it answers to loopback names only, as
-    /// `serve` does.
+    /// Serves until the process ends. On the loopback interface, only loopback host names are accepted, as in
+    /// `serve`.
     pub async fn serve(self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -224,8 +224,8 @@ mod tests {
             ProcessLabels { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
         let reporter =
             Arc::new(LoopReporter::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
-        let known = Arc::clone(&reporter);
-        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
+        let listed = Arc::clone(&reporter);
+        let reporters = Arc::new(move || vec![Arc::clone(&listed)]);
         (
             Health {
                 metrics,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_waits_for_the_same_thing_beyond_its_budget_is_not_alive() {
+    async fn a_run_that_waits_too_long_for_one_activity_is_not_alive() {
         let (health, reporter) = health();
         reporter.observe(LoopEvent::Started);
         for seconds in 1..=70 {

@@ -1,5 +1,5 @@
-//! Log lines about changes that guards hold: when a change is first held, when the reason changes, and then
-//! once an hour.
+//! Log lines about held changes. A line is logged when a change is first held, when the reason changes, and
+//! then once an hour.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::repeat_filter::REPEAT_INTERVAL;
 
-/// Maximum number of changes of one run that are reported one by one.
+/// Maximum number of changes of one run that are reported individually.
 const MAX_REPORTED: usize = 100;
 
 /// A change that a guard holds.
@@ -17,9 +17,9 @@ const MAX_REPORTED: usize = 100;
 pub struct HeldChange {
     /// The change, with its sign.
     pub text: String,
-    /// Why it is held.
+    /// The reason why it is held.
     pub why: String,
-    /// Whether an approval would let it through.
+    /// Whether an approval would release it.
     pub approvable: bool,
 }
 
@@ -54,7 +54,7 @@ fn line(run: &str, HeldChange { text, why, approvable }: &HeldChange) -> LogLine
     LogLine::new(Level::Warning, text).with("run", run)
 }
 
-/// The held changes of a loop that were reported, and when.
+/// The held changes of a loop that were reported, with the times of the reports.
 #[derive(Debug, Default)]
 pub struct HeldReporter {
     reported: BTreeMap<String, ReportedHold>,
@@ -85,8 +85,9 @@ impl HeldReporter {
             report.released = gone.map(|(text, _)| text).collect();
         }
         for change in held {
-            let is_due = self.reported.get(&change.text).is_none_or(|known| {
-                !is_same_reason(&known.why, &change.why) || now.duration_since(known.at) >= REPEAT_INTERVAL
+            let is_due = self.reported.get(&change.text).is_none_or(|reported| {
+                !is_same_reason(&reported.why, &change.why)
+                    || now.duration_since(reported.at) >= REPEAT_INTERVAL
             });
             if is_due {
                 let why = change.why.clone();
@@ -98,8 +99,8 @@ impl HeldReporter {
     }
 }
 
-/// Whether a reason is the one that was reported. Later runs quote the first reason behind the time since
-/// when the change is held.
+/// Whether a reason equals the reported one. Later runs repeat the first reason after the time since when the
+/// change is held.
 fn is_same_reason(reported: &str, now: &str) -> bool {
     now.ends_with(reported)
 }

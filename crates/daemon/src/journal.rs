@@ -8,10 +8,10 @@ use qontract_journal::{Absence, Journal, JournalLocation};
 
 use crate::run_store::RunStore;
 
-/// The folder of a journal, in a sandbox or next to the run records.
+/// The directory of a journal, in a sandbox or next to the run records.
 const FOLDER: &str = "journal";
 
-/// The folder that exists in a sandbox as soon as anything was written to it.
+/// The directory that exists in a sandbox once anything was written to it.
 const SANDBOX_CONTENT: &str = "clusters";
 
 /// The journal of a sandbox. In an empty sandbox, a missing journal is new and not lost.

@@ -1,4 +1,4 @@
-//! Maps JSON pointers to lines. A file is parsed again when the first of its lines is needed.
+//! Maps JSON pointers to lines. A file is parsed lazily, when the first of its lines is needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct ParsedFile {
 }
 
 impl LineCache {
-    /// `file:line` of the value at `pointer`, or the file alone where there are no lines.
+    /// `file:line` of the value at `pointer`, or only the file name if the file has no lines.
     pub fn locate(&self, sources: &dyn Sources, file: &str, pointer: &str) -> String {
         let Some(read) = self.document(sources, file) else { return file.to_owned() };
         let located = read.document.root().locate(pointer);
@@ -34,8 +34,8 @@ impl LineCache {
 
     fn document(&self, sources: &dyn Sources, file: &str) -> Option<Arc<ParsedFile>> {
         let mut read = self.0.lock();
-        if let Some(known) = read.get(file) {
-            return known.clone();
+        if let Some(cached) = read.get(file) {
+            return cached.clone();
         }
         if read.len() == MAX_FILES {
             read.clear();

@@ -31,7 +31,7 @@ pub fn orphan_note(key: &str, record: &RunRecord) -> String {
     }
 }
 
-/// A report of these runs. All of them are of the same data.
+/// The report of runs on the same data.
 pub fn from_records(records: &[RunRecord]) -> PlanReport {
     let first = records.first();
     let mode = first.map_or(Mode::DryRun, |record| record.mode).as_str();
@@ -154,14 +154,14 @@ fn cause_location(record: &RunRecord, cause: &str) -> Location {
 fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
     let rest = why.strip_prefix("disabled for namespace `").and_then(|rest| rest.split_once('`'));
     let reason = rest.map_or_else(|| why.to_owned(), |(_, rest)| format!("disabled for the namespace{rest}"));
-    match all.iter_mut().find(|known| known.reason == reason) {
-        Some(known) => known.shards.push(key.to_owned()),
+    match all.iter_mut().find(|group| group.reason == reason) {
+        Some(group) => group.shards.push(key.to_owned()),
         None => all.push(DisabledShards { reason, shards: vec![key.to_owned()] }),
     }
 }
 
-/// The errors of a run. An error that several shards have is one error: a cluster that cannot be reached,
-/// whatever the number of its shards.
+/// The errors of a run, without duplicates: an error of several shards, such as an unreachable cluster, is
+/// one error.
 pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
     let mut errors = Vec::new();
     for (key, shard) in &record.shards {
@@ -178,13 +178,13 @@ pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
 fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &LocatedText) {
     let LocatedText { text, details, hint, whose: _, places } = fault;
     let locations = locations(places);
-    let same = |known: &&mut ReportedFault| {
+    let same = |earlier: &&mut ReportedFault| {
         key.is_some()
-            && (&known.message, &known.details, &known.hint, &known.locations)
+            && (&earlier.message, &earlier.details, &earlier.hint, &earlier.locations)
                 == (text, details, hint, &locations)
     };
-    if let Some(known) = errors.iter_mut().find(same) {
-        known.shards.extend(key.cloned());
+    if let Some(earlier) = errors.iter_mut().find(same) {
+        earlier.shards.extend(key.cloned());
         return;
     }
     errors.push(ReportedFault {

@@ -1,13 +1,13 @@
-//! Folders and files that only their owner may read: run records, sandboxes and caches hold content of the
-//! data and of target systems.
+//! Directories and files that only their owner may read: run records, sandboxes and caches contain parts
+//! of the data and of target systems.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Creates `folder`, which is `root` or below it, with mode 0700. Existing folders below `root` lose
-/// permissions of other users; an existing `root` is not changed, since it may belong to another user.
+/// Creates `folder`, which is `root` or below it, with mode 0700. Removes the permissions of other users from
+/// existing directories below `root`; an existing `root` is not changed, since another user may own it.
 pub fn create_folder(root: &Path, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {

@@ -40,7 +40,7 @@ impl MetricsPusher {
         metrics: Arc<Metrics>,
         log: Arc<Log>,
     ) -> anyhow::Result<Self> {
-        // Metrics of dry runs are pushed, too: the permit does not depend on the mode of a run.
+        // Metrics of dry runs are pushed as well: the permit does not depend on the mode of a run.
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let http = Http::new(&permit, Settings::default())?;
         let gateway = Pushgateway::new(&http, push.url.clone(), &push.user, &push.password);

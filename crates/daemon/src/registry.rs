@@ -72,14 +72,14 @@ impl fmt::Display for SandboxUnsupported {
         write!(
             f,
             "the program of `{name}` does not support a sandbox: it would change its real target system; \
-             one that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`"
+             a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`"
         )
     }
 }
 
 impl std::error::Error for SandboxUnsupported {}
 
-/// The requirement that an integration lacks on this machine, with the hint.
+/// The missing requirement of an integration on this machine, with the hint.
 pub fn describe_missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
@@ -91,7 +91,7 @@ impl Registry {
         Self { entries }
     }
 
-    /// The metadata of the integrations that are compiled in, in their order.
+    /// The metadata of the compiled-in integrations, in registry order.
     pub fn metas(self) -> impl Iterator<Item = IntegrationMeta> {
         self.entries.iter().map(|entry| (entry.meta)())
     }
@@ -115,7 +115,7 @@ impl Registry {
         UsageError(format!("no such integration: `{name}`; {hint}")).into()
     }
 
-    /// The integration of a name.
+    /// Creates the integration with a name.
     pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Integration> {
         if let Some(program) = config.integrations.get(name) {
             let process = Process::describe(name, targets.program(program.program()))
@@ -131,8 +131,8 @@ impl Registry {
         }
     }
 
-    /// All integrations, for targets that are used only when they run. A configured integration that cannot
-    /// be started is reported and left out.
+    /// Creates all integrations; targets are used only when one runs. A configured integration that cannot be
+    /// started is reported and omitted.
     pub fn all(
         self,
         config: &Config,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Interval at which an unchanged message is logged.
 pub const REPEAT_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The messages that the last run of a loop had, and when each was logged.
+/// The messages of the last run of a loop, and the time at which each was logged.
 #[derive(Debug, Default)]
 pub struct RepeatFilter {
     logged: BTreeMap<String, Instant>,
@@ -23,7 +23,7 @@ impl RepeatFilter {
         for message in messages {
             let last = before.get(message).or_else(|| self.logged.get(message)).copied();
             let logged = last.filter(|last| now.duration_since(*last) < REPEAT_INTERVAL);
-            // A message that a run has twice is logged once.
+            // A message that occurs twice in a run is logged once.
             due.push(logged.is_none() && !self.logged.contains_key(message));
             self.logged.insert(message.clone(), logged.unwrap_or(now));
         }
@@ -50,7 +50,7 @@ mod tests {
         check(3_601, &["a", "b", "c"], &[false, true, false]);
         check(7_199, &["a", "c"], &[false, true]);
         check(7_200, &["a"], &[true]);
-        // After a run without it, it is new.
+        // After a run without the message, it is new.
         check(7_201, &[], &[]);
         check(7_202, &["a"], &[true]);
     }

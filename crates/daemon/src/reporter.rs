@@ -23,7 +23,7 @@ use crate::repeat_filter::RepeatFilter;
 use crate::run_store::is_idle;
 use crate::runner::RunObserver;
 
-/// A wait that is longer than this is logged, and again whenever it has doubled.
+/// Duration after which a wait is logged; it is logged again each time its duration doubles.
 const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The phase of a loop.
@@ -36,7 +36,7 @@ pub enum LoopPhase {
     Running,
     /// It waits for the next run.
     Sleeping,
-    /// Its run made no progress and was ended.
+    /// Its run made no progress and was stopped.
     Stalled,
 }
 
@@ -62,7 +62,7 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    /// The changes of a shard. Changes that are not done for other reasons are in neither number.
+    /// The changes of a shard. Changes that are not made for other reasons are not counted.
     pub fn of(shard: &record::ShardRecord) -> Self {
         Self { planned: shard.changes.len(), held: shard.held_by_guards().count() }
     }
@@ -94,11 +94,11 @@ pub struct LoopStatus {
     pub run: Option<LastRun>,
     /// The time of the next run.
     pub next: Option<Instant>,
-    /// The activities of the run, the oldest first; it waits for the last one.
+    /// The activities of the run, the oldest first. The run waits for the last one.
     pub doing: Vec<Activity>,
     /// The time of the last progress.
     pub last_progress: Instant,
-    /// The duration from which on the current wait is logged.
+    /// The duration at which the current wait is logged next.
     pub log_threshold: Duration,
 }
 
@@ -167,7 +167,7 @@ impl LoopReporter {
         Self { process, log, metrics, status, held_reporter, repeats, run_level: Level::Info }
     }
 
-    /// Logs the line of each run at this level: `DEBUG` where a table shows the same.
+    /// Logs the line of each run at this level: `DEBUG` if a table shows the same.
     #[must_use]
     pub fn with_run_level(self, run_level: Level) -> Self {
         Self { run_level, ..self }
@@ -229,14 +229,14 @@ impl LoopReporter {
         }
     }
 
-    fn stalled(&self, stuck: &Stall) {
+    fn stalled(&self, stall: &Stall) {
         self.metrics.count_stalled(&self.process);
-        let doing: Vec<String> = stuck.activities.iter().map(ToString::to_string).collect();
+        let doing: Vec<String> = stall.activities.iter().map(ToString::to_string).collect();
         let doing = if doing.is_empty() { "no known activity".to_owned() } else { doing.join("; ") };
-        let (quiet, ran) = (stuck.idle.as_secs(), stuck.elapsed.as_secs());
+        let (idle, ran) = (stall.idle.as_secs(), stall.elapsed.as_secs());
         self.log(
             Level::Error,
-            format!("run stalled: no progress for {quiet} s, ended after {ran} s; activities: {doing}"),
+            format!("run stalled: no progress for {idle} s, ended after {ran} s; activities: {doing}"),
         );
         self.update(|status| {
             status.phase = LoopPhase::Stalled;
@@ -244,7 +244,7 @@ impl LoopReporter {
         });
     }
 
-    /// Logs the end of a run, and when the next one starts if there is one.
+    /// Logs the end of a run, and the time until the next run, if there is one.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
         let (Some((_, took)), Some(state)) = (status.last, status.last_state()) else { return };
@@ -345,7 +345,7 @@ impl LoopObserver for LoopReporter {
             }
             LoopEvent::Finished(finished) => self.log_debug(|| debug_log::activities(&finished)),
             LoopEvent::Panicked(text) => self.log(Level::Error, text),
-            LoopEvent::Stalled(stuck) => self.stalled(&stuck),
+            LoopEvent::Stalled(stall) => self.stalled(&stall),
             LoopEvent::Abandoned => {
                 self.log(
                     Level::Error,
@@ -406,9 +406,9 @@ impl RunObserver for LoopReporter {
         });
         self.measure(record);
         // Writes were logged as they happened; the changes of a dry run are logged here.
-        let would =
+        let planned =
             record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);
-        for change in would {
+        for change in planned {
             let line = self.line(Level::Info, format!("would: {}", change.text));
             self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));
         }
@@ -420,7 +420,7 @@ impl RunObserver for LoopReporter {
         let changes = record.shards.values().flat_map(|shard| &shard.changes);
         let abandoned: Vec<String> = changes
             .filter(|change| change.result == StepResult::Interrupted)
-            .map(|change| format!("interrupted: {} may be done in part", change.text))
+            .map(|change| format!("interrupted: {} may be partially applied", change.text))
             .collect();
         let errors = errors.iter().filter(|error| !abandoned.contains(&error.message)).map(|error| {
             let text = match error.concerned_shards() {

@@ -1,4 +1,4 @@
-//! One run in a list of runs.
+//! A row in the list of runs.
 
 use std::time::Duration;
 

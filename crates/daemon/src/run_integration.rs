@@ -1,4 +1,4 @@
-//! Settings of `run-integration` from environment variables, as the peer reads them.
+//! Settings of `run-integration` from the peer's environment variables.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use qontract_telemetry::log::{Level, LineFormat};
 
 use crate::pushgateway::PushgatewayConfig;
 
-/// Variables of the peer that have no meaning here because they concern Python.
+/// Variables of the peer that have no effect, because they apply only to Python.
 pub const IGNORED_VARIABLES: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
 
 /// Settings from environment variables.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub is_config_named: bool,
     /// The time between two runs.
     pub interval: Duration,
-    /// The pause after the first failed run.
+    /// The back-off after the first failed run.
     pub retry: Duration,
     /// Whether it exits after the first run.
     pub once: bool,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub has_level_prefix: bool,
     /// The Pushgateway, if metrics are pushed.
     pub pushgateway: Option<PushgatewayConfig>,
-    /// A file to which log lines are written, too.
+    /// A file to which log lines are written in addition to stderr.
     pub log_file: Option<PathBuf>,
     /// The port of the health listener.
     pub port: u16,
@@ -64,8 +64,8 @@ impl Settings {
         }
         words.push(name.to_owned());
         words.extend(split_words(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
-        let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
-            None => Ok(Duration::from_secs(usual)),
+        let seconds = |name: &str, default: u64| match get(name).map(str::parse::<u64>) {
+            None => Ok(Duration::from_secs(default)),
             Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.max(1))),
             Some(Err(_)) => Err(UsageError(format!("`{name}` is not a number of seconds"))),
         };
@@ -117,7 +117,7 @@ fn pushgateway_config<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push
     Ok(PushgatewayConfig { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
 }
 
-/// Splits a text into words as a shell does, with quotes and backslashes.
+/// Splits a string into words as a shell does, with quotes and backslashes.
 fn split_words(text: &str) -> Result<Vec<String>, UsageError> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars();

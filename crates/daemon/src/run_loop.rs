@@ -87,11 +87,11 @@ pub struct LoopInput<'a> {
     pub data: DataSpec,
     /// The sandbox, if there is one.
     pub sandbox: SandboxLocation<'a>,
-    /// The folder of run records; `None` means the default one.
+    /// The directory of run records; `None` means the default.
     pub runs: Option<PathBuf>,
     /// Whether runs may change target systems.
     pub mode: Mode,
-    /// The share of the work that this process does.
+    /// The shard slot of this process.
     pub slot: ProcessSlot,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
@@ -115,7 +115,7 @@ pub struct DataSpec {
     pub is_pinned: bool,
 }
 
-/// One of several processes that share the work.
+/// The shard slot of one of several processes that share the work.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessSlot {
     /// Its index, counted from 0.
@@ -140,35 +140,26 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let metrics = input.build.metrics();
     let reporter =
         Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
-    let pushing = match &options.pushgateway {
+    let pusher = match &options.pushgateway {
         None => None,
         Some(push) => {
-            let pushing = MetricsPusher::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
-            Some(Arc::new(pushing))
+            let pusher = MetricsPusher::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
+            Some(Arc::new(pusher))
         }
     };
     let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
     let runs = Arc::new(RunStore::new(input.runs.clone())?);
     let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = options.listen {
-        let known = Arc::clone(&reporter);
-        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
-        let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
-        let health = Health {
-            metrics,
-            reporters,
-            unstarted: Arc::new(Vec::new),
-            unchecked: Arc::new(Vec::new),
-            data_source: feed,
-        };
+        let health = health_of_loop(&reporter, &metrics, &health_feed);
         let bound = runtime.block_on(health.serve(address))?;
         options.log.write(&LogLine::new(Level::Info, format!("listening on http://{bound}/")));
     }
-    // After everything that may fail and be retried, because the thread that watches the data lives as long
-    // as the process.
+    // Comes after everything that may fail and be retried, because the thread that watches the data runs
+    // until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    // Only for local data: a server that does not answer must not delay the loop.
+    // Only for local data: an unresponsive server must not delay the loop.
     let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
     if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
         let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
@@ -196,21 +187,15 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         reconciled: ReconciledData::default(),
     };
     let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-    let (carrier, limiter) = (Isolation::Thread, Limiter::default());
-    let looping = Loop { schedule: options.pace, limits, isolation: carrier, limiter, once: options.once };
+    let (isolation, limiter) = (Isolation::Thread, Limiter::default());
+    let reconcile_loop = Loop { schedule: options.pace, limits, isolation, limiter, once: options.once };
     let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
-        let known = Arc::clone(&reporter);
-        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&options.log))?;
+        let listed = Arc::clone(&reporter);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&listed)], Arc::clone(&options.log))?;
         let ended = Arc::new(Notify::new());
-        if let Some(pushing) = pushing.clone() {
-            let ended = Arc::clone(&ended);
-            tokio::spawn(async move {
-                loop {
-                    ended.notified().await;
-                    pushing.push().await;
-                }
-            });
+        if let Some(pusher) = pusher.clone() {
+            tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
         }
         let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
         let context = LoopContext {
@@ -219,12 +204,12 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
             random: fastrand::f64,
             observer: &observer,
         };
-        let finish = looping.run(Arc::new(runner), context).await;
+        let finish = reconcile_loop.run(Arc::new(runner), context).await;
         if matches!(finish, LoopExit::Once(_)) {
             reporter.log_run(None);
         }
-        if let Some(pushing) = pushing {
-            pushing.push().await;
+        if let Some(pusher) = pusher {
+            pusher.push().await;
         }
         anyhow::Ok(finish)
     })?;
@@ -240,7 +225,31 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     })
 }
 
-/// The data source: the configured server, a watched folder, or a static input.
+/// What the health listener of a single loop shows.
+fn health_of_loop(
+    reporter: &Arc<LoopReporter>,
+    metrics: &Arc<Metrics>,
+    data_source: &Arc<OnceLock<Arc<dyn DataSource>>>,
+) -> Health {
+    let reporter = Arc::clone(reporter);
+    Health {
+        metrics: Arc::clone(metrics),
+        reporters: Arc::new(move || vec![Arc::clone(&reporter)]),
+        unstarted: Arc::new(Vec::new),
+        unchecked: Arc::new(Vec::new),
+        data_source: Arc::clone(data_source),
+    }
+}
+
+/// Pushes the metrics after each run.
+async fn push_after_runs(pusher: Arc<MetricsPusher>, run_ended: Arc<Notify>) {
+    loop {
+        run_ended.notified().await;
+        pusher.push().await;
+    }
+}
+
+/// The data source: the configured server, a watched directory, or a static input.
 fn data_source(
     input: &LoopInput<'_>,
     runtime: &tokio::runtime::Handle,
@@ -278,7 +287,7 @@ fn data_source(
     folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
     let polled = folder.poll(&show)?;
     let watched = Arc::clone(&folder);
-    // A new bundle starts a run, which is logged.
+    // Nothing to do for a new bundle: it starts a run, which is logged.
     std::thread::spawn(move || watched.watch(&show, |_| {}));
     Ok((folder, polled))
 }

@@ -1,4 +1,4 @@
-//! The store of run records, one JSON file per run, and of the audit log.
+//! Stores run records, one JSON file per run, and the audit log.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,9 +26,9 @@ const MAX_TRAIL_BYTES: u64 = 16 << 20;
 pub struct IdleCounter {
     /// The integration.
     pub integration: String,
-    /// Start of the first one, in seconds since 1970.
+    /// Start of the first run, in Unix seconds.
     pub first: i64,
-    /// Start of the last one.
+    /// Start of the last run.
     pub last: i64,
     /// Number of runs.
     pub count: u64,
@@ -37,20 +37,20 @@ pub struct IdleCounter {
 /// Selects the records to list.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
-    /// Only those of this integration.
+    /// Selects only runs of this integration.
     pub integration: Option<String>,
-    /// Only those in one of these states; empty means any.
+    /// Selects only runs in one of these states; empty means any state.
     pub states: Vec<RunState>,
-    /// Only those in which guards held something, in addition to those in `states`.
+    /// Selects runs in which guards held changes, in addition to those in `states`.
     pub held: bool,
-    /// Only those that started at this time or later, in seconds since 1970.
+    /// Selects only runs that started at this time or later, in Unix seconds.
     pub since: Option<i64>,
     /// Whether to list runs that had nothing to do because the change did not affect them.
     pub unaffected: bool,
 }
 
 impl RunFilter {
-    /// Whether a record passes.
+    /// Whether a record matches.
     pub fn matches(&self, record: &RunRecord) -> bool {
         self.integration.as_ref().is_none_or(|name| *name == record.integration)
             && self.has_state(record)
@@ -64,18 +64,18 @@ impl RunFilter {
     }
 }
 
-/// Whether guards held something in a run, however it ended.
+/// Whether guards held changes in a run, regardless of its result.
 fn has_held(record: &RunRecord) -> bool {
     record.state() == RunState::Held
         || record.shards.values().any(|shard| shard.held_by_guards().next().is_some())
 }
 
-/// Records that pass a filter.
+/// Records that match a filter.
 #[derive(Debug)]
 pub struct RunPage {
     /// The records, the newest last.
     pub records: Vec<RunRecord>,
-    /// Whether there are older ones that pass.
+    /// Whether older records match as well.
     pub has_more: bool,
 }
 
@@ -84,11 +84,11 @@ pub struct RunPage {
 pub struct HeldRun {
     /// Its record.
     pub record: RunRecord,
-    /// Number of newer runs that held nothing, if the run was found by its integration.
+    /// Number of newer runs that held nothing, if the run was selected by its integration.
     pub newer: Option<usize>,
 }
 
-/// The folder of run records.
+/// The directory of run records.
 #[derive(Debug)]
 pub struct RunStore {
     folder: PathBuf,
@@ -97,27 +97,27 @@ pub struct RunStore {
 }
 
 impl RunStore {
-    /// The records in `folder`, by default below the user's state folder.
+    /// The records in `folder`, by default below the user's state directory.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder
             .or_else(default_folder)
-            .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
+            .context("no directory for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
         Ok(Self { folder, max_trail_bytes: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
     }
 
-    /// The folder.
+    /// The directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Stores a record, and removes the oldest of its integration.
+    /// Stores a record, and removes the oldest records of its integration.
     pub fn store(&self, record: &RunRecord) -> anyhow::Result<()> {
         self.write(&self.file(&record.run)?, record)?;
         self.prune(&record.integration)
     }
 
-    /// Appends a line to the audit log. A lock file serialises processes, so that the log is rotated once and
-    /// lines do not mix.
+    /// Appends a line to the audit log. A lock file serialises the processes, so that the log is rotated once
+    /// and lines do not interleave.
     pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
         let make = || format!("cannot create `{}`", self.folder.display());
         private_files::create_folder(&self.folder, &self.folder).with_context(make)?;
@@ -127,7 +127,7 @@ impl RunStore {
         held.lock().with_context(locking)?;
         let file = self.folder.join("trail.jsonl");
         let writing = || format!("cannot write `{}`", file.display());
-        if fs::metadata(&file).is_ok_and(|about| about.len() > self.max_trail_bytes) {
+        if fs::metadata(&file).is_ok_and(|metadata| metadata.len() > self.max_trail_bytes) {
             let old = self.folder.join("trail.old.jsonl");
             fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
         }
@@ -141,9 +141,9 @@ impl RunStore {
             return self.store(record);
         }
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
-        // An unreadable file is replaced: it is a counter, not evidence.
-        let known = read::<IdleCounter>(&file).ok();
-        let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
+        // An unreadable file is replaced: the counter is not needed for auditing.
+        let previous = read::<IdleCounter>(&file).ok();
+        let (first, count) = previous.map_or((record.began, 0), |idle| (idle.first, idle.count));
         let idle = IdleCounter {
             integration: record.integration.clone(),
             first,
@@ -153,7 +153,7 @@ impl RunStore {
         self.write(&file, &idle)
     }
 
-    /// The last records that pass the filter, the newest last.
+    /// The last records that match the filter, the newest last.
     pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<RunPage> {
         let (mut records, mut has_more) = (Vec::new(), false);
         for file in self.record_files(filter.integration.as_deref())?.iter().rev() {
@@ -181,8 +181,8 @@ impl RunStore {
         Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
     }
 
-    /// The record that a word names: `last`, the id of a run, an integration (its last run), or the start of
-    /// one id.
+    /// The record that a word names: `last`, the id of a run, an integration (its last run), or an
+    /// unambiguous prefix of an id.
     pub fn resolve(&self, word: &str) -> anyhow::Result<RunRecord> {
         let exact = self.file(word)?;
         if exact.is_file() {
@@ -201,7 +201,7 @@ impl RunStore {
             (_, None, [first, .., last]) => {
                 let count = starting.len();
                 let text = format!(
-                    "`{word}` is the start of {count} runs, from `{first}` to `{last}`: write more of the id"
+                    "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: write more of the id"
                 );
                 return Err(UsageError(text).into());
             }
@@ -215,8 +215,8 @@ impl RunStore {
         Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
     }
 
-    /// The run to approve: of an integration the newest run that held something, else the run that the word
-    /// names.
+    /// The run to approve: if the word is an integration, its newest run that held changes, else the run that
+    /// the word names.
     pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
         // Neither `last` nor an id is the name of an integration.
         let names = self.record_files(Some(word))?;
@@ -243,8 +243,8 @@ impl RunStore {
         files.iter().map(|file| read(file)).collect()
     }
 
-    /// The files of records, the newest last. Names begin with the second; within it, files are ordered by
-    /// modification time.
+    /// The files of records, the newest last. Names begin with the time in seconds; files of the same second
+    /// are ordered by modification time.
     fn record_files(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
             let name = id(file).unwrap_or_default();
@@ -252,7 +252,7 @@ impl RunStore {
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
         let second = |file: &PathBuf| Some(file.file_name()?.to_str()?.split_once('-')?.0.to_owned());
-        let written = |file: &PathBuf| fs::metadata(file).and_then(|about| about.modified()).ok();
+        let written = |file: &PathBuf| fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
         files.sort_by_cached_key(|file| (second(file), written(file), file.clone()));
         Ok(files)
     }
@@ -287,22 +287,22 @@ impl RunStore {
     }
 
     fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
-        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
-        if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
-            return Err(UsageError(format!("`{run}` is not the name of a run")));
+        let is_allowed = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+        if run.is_empty() || run.starts_with('.') || !run.chars().all(is_allowed) {
+            return Err(UsageError(format!("`{run}` is not a valid run id")));
         }
         Ok(self.folder.join(format!("{run}.json")))
     }
 }
 
-/// Whether a run had nothing to do, so that a loop only counts it.
+/// Whether a run had nothing to do; a loop only counts such runs.
 pub fn is_idle(record: &RunRecord) -> bool {
     let is_idle =
         |shard: &ShardRecord| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
     record.exit == 0 && record.shards.values().all(is_idle)
 }
 
-/// Turns a missing file into success: another process may have removed it.
+/// Treats a missing file as success: another process may have removed it.
 fn ignore_missing(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -337,7 +337,7 @@ fn default_folder() -> Option<PathBuf> {
     Some(state_folder()?.join("runs"))
 }
 
-/// The id of the run whose record a file is.
+/// The run id of a record file.
 fn id(file: &Path) -> Option<&str> {
     file.file_stem().and_then(|name| name.to_str())
 }
@@ -348,7 +348,7 @@ fn integration_of(run: &str) -> Option<&str> {
     rest.rsplit_once('-').map(|(integration, _)| integration)
 }
 
-/// The user's state folder.
+/// The user's state directory.
 pub fn state_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
@@ -437,7 +437,7 @@ mod tests {
         let scratch = qontract_testkit::Scratch::new();
         let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
         runs.append_audit("x").unwrap();
-        // A file of an older version becomes private, too.
+        // A file of an older version becomes private as well.
         let old = scratch.path().join("idle/x.json");
         fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "{}").unwrap();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_runs_do_not_lead_outside_the_folder() {
+    fn run_ids_do_not_lead_outside_the_directory() {
         let runs = RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap();
         for name in ["", "../x", "a/b", ".x"] {
             assert!(runs.file(name).is_err(), "{name}");

@@ -1,4 +1,4 @@
-//! The record of a run as text: messages on stderr, and the full explanation for `explain run`.
+//! Formats the record of a run as text: messages on stderr, and the full explanation for `explain run`.
 
 use qontract_diagnostics::{pluralize, sanitize};
 use qontract_report::text::PlanDetail;
@@ -37,7 +37,7 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
             text.push_str(&message("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
-            // It is normal that the data disables an integration for a shard.
+            // A shard that the data disables is not worth a note.
             let is_disabled = shard.reason.as_deref() == Some("disabled");
             if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= Level::Debug) {
                 text.push_str(&format!("note: `{}` skipped: {}\n", sanitize(key), sanitize(why)));
@@ -118,8 +118,8 @@ pub fn explain(record: &RunRecord) -> String {
     }
     if record.decisions.is_empty() {
         text.push_str(match base {
-            Some(_) => "it ended before a decision\n",
-            None => "it ran because there was no base to compare with\n",
+            Some(_) => "the run ended before a decision\n",
+            None => "the integration ran because there was no base to compare with\n",
         });
     }
     for decision in &record.decisions {
@@ -134,7 +134,7 @@ pub fn explain(record: &RunRecord) -> String {
     for (cause, old) in &record.renamed {
         text.push_str(&format!("renamed: {} was {}\n", sanitize(cause), sanitize(old)));
     }
-    // The data repo may have moved since: file names are relative to it.
+    // File names are relative to the data repo, which may have moved since the run.
     text.push_str(&plan_report::text_of(record, PlanDetail::FULL, &str::to_owned).plain());
     for warning in &record.warnings {
         text.push_str(&format!("warning: {}\n", sanitize(warning)));

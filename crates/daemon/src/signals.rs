@@ -30,7 +30,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval between two checks whether a step is in progress.
 const STEP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time after which the process exits during a forced shutdown, whatever its threads do.
+/// Time after which the process exits during a forced shutdown, even if threads are blocked.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Time that the shutdown waits for a log line to be written.
@@ -42,7 +42,7 @@ const TIMEOUT_VARIABLE: &str = "QONTRACT_SHUTDOWN_SECONDS";
 /// Maximum number of steps that a log line names.
 const MAX_NAMED_STEPS: usize = 10;
 
-/// Handles signals from now on, as long as the process lives.
+/// Handles signals from now on, until the process ends.
 pub fn listen(
     stopper: ShutdownTrigger,
     reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
@@ -184,12 +184,11 @@ fn forced_line(why: &str, steps: usize) -> String {
 /// The log line of a process that exits although a run has not ended.
 fn exiting_line(steps: &[String]) -> String {
     let mut text =
-        "exiting without a record: a thread is blocked, for example by a server that does not answer"
-            .to_owned();
+        "exiting without a record: a thread is blocked, for example by an unresponsive server".to_owned();
     if !steps.is_empty() {
         let named = steps[..steps.len().min(MAX_NAMED_STEPS)].join("; ");
         let more = if steps.len() > MAX_NAMED_STEPS { "; …" } else { "" };
-        text.push_str(&format!("; may be done in part: {named}{more}"));
+        text.push_str(&format!("; may be partially applied: {named}{more}"));
     }
     text
 }
@@ -228,14 +227,14 @@ mod tests {
         assert_eq!(forced_line("forced shutdown", 0), "forced shutdown; no step in progress");
         assert_eq!(forced_line("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
         assert_eq!(forced_line("forced shutdown", 2), "forced shutdown; abandoning 2 steps in progress");
-        assert!(exiting_line(&[]).ends_with("does not answer"));
-        assert!(exiting_line(&steps(2)).ends_with("does not answer; may be done in part: 0; 1"));
+        assert!(exiting_line(&[]).ends_with("unresponsive server"));
+        assert!(exiting_line(&steps(2)).ends_with("unresponsive server; may be partially applied: 0; 1"));
         assert!(exiting_line(&steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
         assert!(exiting_line(&steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shutdown_continues_only_after_a_while_without_a_step() {
+    async fn a_shutdown_continues_only_after_the_idle_timeout_without_a_step() {
         let (stopper, stop) = ShutdownSignal::pair();
         let half = IDLE_TIMEOUT / 2;
         let waits = |time| {

@@ -1,5 +1,5 @@
-//! Sources of the data of loops: a watched data repo, or a server. The last valid bundle is used until there
-//! is a newer one.
+//! Data sources of loops: a watched data repo, or a server. The last valid bundle is used until a newer one
+//! is valid.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::repo_cache::{LazyValidationCache, RepoCache};
 use crate::validation::{self, InputCheck};
 use crate::watcher::{RepoWatcher, WakeReason};
 
-/// A source of the data of loops.
+/// A data source of loops.
 pub trait DataSource: Send + Sync {
     /// The data of the next run.
     fn current(&self) -> anyhow::Result<Arc<PinnedData>>;
@@ -32,13 +32,13 @@ pub trait DataSource: Send + Sync {
     fn invalid(&self) -> Option<InvalidData> {
         None
     }
-    /// The sha of the bundle in use, if it is known without opening the data.
+    /// The sha of the bundle in use, if it is available without opening the data.
     fn bundle_in_use(&self) -> Option<String> {
         None
     }
 }
 
-/// A data repo in a folder that is watched. Data that cannot be bundled or has errors is not used.
+/// A watched data repo. Data that cannot be bundled or has errors is not used.
 pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
@@ -54,7 +54,7 @@ pub struct WatchedRepo {
 
 #[derive(Default)]
 struct RepoState {
-    /// Digest of the files' metadata at the last poll; `None` if file events came since.
+    /// Digest of the files' metadata at the last poll; `None` if file events arrived since then.
     polled_digest: Option<Sha256>,
     /// Number of files.
     files: usize,
@@ -75,7 +75,7 @@ pub enum PollResult {
     Invalid,
     /// The data is invalid, with the findings that were shown before.
     StillInvalid,
-    /// The data is valid again, and equal to the bundle that is in use.
+    /// The data is valid again, and equals the bundle in use.
     ValidAgain,
 }
 
@@ -87,7 +87,7 @@ struct InvalidFindings {
 }
 
 impl WatchedRepo {
-    /// The data repo in a folder; reads nothing.
+    /// The data repo in a directory; reads nothing.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (generation, _) = watch::channel(0);
         let (pool, state, cache) = (Pool::default(), Mutex::default(), Mutex::default());
@@ -99,7 +99,7 @@ impl WatchedRepo {
         let _ = self.reporter.set(reporter);
     }
 
-    /// Updates whether the data is valid, and reports a change.
+    /// Updates the validity of the data, and reports a change.
     fn update_validity(&self, update: impl FnOnce(&mut DataValidity, Timestamp) -> Option<ValidityChange>) {
         let now = Timestamp::now();
         let (change, invalid, bundle) = {
@@ -114,7 +114,7 @@ impl WatchedRepo {
         }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn repo(&self) -> &Path {
         &self.repo
     }
@@ -183,7 +183,7 @@ impl WatchedRepo {
         PollResult::Invalid
     }
 
-    /// Rebuilds whenever a file changes, and polls from time to time. Never returns.
+    /// Rebuilds whenever a file changes, and polls periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
@@ -193,7 +193,7 @@ impl WatchedRepo {
             let begun = Instant::now();
             let attempt = || match &woken {
                 WakeReason::Changed(_) => {
-                    // The metadata of files is unknown now, so that the next poll builds.
+                    // The metadata of files is unknown now, so the next poll rebuilds.
                     self.lock().polled_digest = None;
                     self.rebuild(&woken, show)
                 }
@@ -205,7 +205,7 @@ impl WatchedRepo {
                 Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
                 Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
-                    // Metadata may be unchanged once the files can be read again; the next poll has to build
+                    // Metadata may be unchanged once the files can be read again; the next poll must rebuild
                     // then.
                     self.lock().polled_digest = None;
                     let message = format!("{error:#}");
@@ -214,7 +214,7 @@ impl WatchedRepo {
                     on_result(self.show_invalid(&woken, invalid, show));
                 }
                 Err(_) => {
-                    let message = "the check of the data panicked: this is a defect of qontract";
+                    let message = "the check of the data panicked: this is a bug in qontract";
                     let text = format!("error: {message}\n");
                     let invalid = InvalidFindings { text, errors: DataErrors::unreadable(message) };
                     on_result(self.show_invalid(&woken, invalid, show));
@@ -236,7 +236,7 @@ impl WatchedRepo {
         Ok(one.install(work))
     }
 
-    /// The folders of a data repo.
+    /// The directories of a data repo.
     fn folders(&self) -> Vec<PathBuf> {
         let Layout { data, resources, schemas, graphql } = &self.layout;
         let types = Path::new(graphql).parent().unwrap_or(Path::new(""));
@@ -312,7 +312,7 @@ impl DataSource for WatchedRepo {
     }
 }
 
-/// A server that is polled for its latest bundle.
+/// A data server, which is polled for its latest bundle.
 pub struct ServerSource {
     connection: ServerConnection,
     pinned: bool,

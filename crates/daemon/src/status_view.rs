@@ -1,4 +1,4 @@
-//! The status of a loop as a row of the status table.
+//! Converts the status of a loop into a row of the status table.
 
 use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView};
 use qontract_runtime::RunEnd;

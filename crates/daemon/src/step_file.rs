@@ -1,8 +1,8 @@
 //! Write-ahead file of the steps in progress of a run, by which the next run detects that a run was killed.
 //!
-//! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the folder of run records,
-//! and holds a lock on it. The kernel releases the lock however the process ends. **Invariant:** an unlocked
-//! file belongs to a run that did not finish.
+//! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the directory of run
+//! records, and holds a lock on it. The kernel releases the lock however the process ends. **Invariant:** an
+//! unlocked file belongs to a run that did not finish.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -43,7 +43,7 @@ pub struct RunInfo {
     pub run: String,
     /// Its integration.
     pub integration: String,
-    /// Its start time, in seconds since 1970.
+    /// Its start time, in Unix seconds.
     pub began: i64,
     /// The bundle that it ran on.
     pub head: BundleRecord,
@@ -88,7 +88,7 @@ impl StepFile {
         Self { folder: folder(runs), info, state: Mutex::default() }
     }
 
-    /// Writes that a step begins.
+    /// Records the beginning of a step.
     pub fn begin(&self, shard: String, changes: &[Change]) -> io::Result<()> {
         let mut state = self.state.lock();
         if state.file.is_none() {
@@ -98,7 +98,7 @@ impl StepFile {
         append(state.file.as_ref(), &StepFileEntry::Began(RecordedStep::new(shard, changes)))
     }
 
-    /// Writes that the result of a step is known.
+    /// Records that the result of a step is known.
     pub fn end(&self, shard: String, changes: &[Change]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.steps_in_progress = state.steps_in_progress.saturating_sub(1);
@@ -109,17 +109,17 @@ impl StepFile {
         self.folder.join(format!("{}.jsonl", self.info.run))
     }
 
-    /// Creates and locks the file, and only then gives it its name.
+    /// Creates and locks the file under a temporary name, and then renames it.
     fn create(&self) -> io::Result<File> {
         private_files::create_folder(&self.folder, &self.folder)?;
-        let draft = self.folder.join(format!(".{}", self.info.run));
-        let file = private_files::options().append(true).open(&draft)?;
+        let temporary = self.folder.join(format!(".{}", self.info.run));
+        let file = private_files::options().append(true).open(&temporary)?;
         let created = file.lock().and_then(|()| {
             append(Some(&file), &StepFileEntry::Run(self.info.clone()))?;
-            fs::rename(&draft, self.path())
+            fs::rename(&temporary, self.path())
         });
         if created.is_err() {
-            let _ = fs::remove_file(&draft);
+            let _ = fs::remove_file(&temporary);
         }
         created.map(|()| file)
     }
@@ -152,7 +152,7 @@ fn append(file: Option<&File>, entry: &StepFileEntry) -> io::Result<()> {
 #[derive(Debug)]
 struct UnfinishedRun {
     info: RunInfo,
-    /// Steps whose result is not known.
+    /// Steps whose result is unknown.
     steps: Vec<RecordedStep>,
     milliseconds: u64,
 }
@@ -177,7 +177,7 @@ impl UnfinishedRun {
         Some(Self { info, steps, milliseconds: 0 })
     }
 
-    /// The warning of the next run.
+    /// The warning that the next run logs.
     fn warning(&self) -> String {
         let run = &self.info.run;
         let texts: Vec<&str> = self.changes().map(|change| change.text.as_str()).collect();
@@ -185,9 +185,9 @@ impl UnfinishedRun {
         let what = match texts.len() {
             0 => "no step was in progress".to_owned(),
             count if count > MAX_NAMED_STEPS => {
-                format!("{} may be done in part: {named}; …", pluralize(count, "change"))
+                format!("{} may be partially applied: {named}; …", pluralize(count, "change"))
             }
-            _ => format!("may be done in part: {named}"),
+            _ => format!("may be partially applied: {named}"),
         };
         format!("run {run} did not finish: it was killed or stalled; {what}; see `qontract runs show {run}`")
     }
@@ -200,7 +200,7 @@ impl UnfinishedRun {
     fn audit_lines(&self) -> Vec<LogLine> {
         let RunInfo { run, integration, head, .. } = &self.info;
         let line = |shard: &str, change: &StepChange| {
-            let text = format!("interrupted: {} may be done in part", change.text);
+            let text = format!("interrupted: {} may be partially applied", change.text);
             let line = LogLine::new(Level::Warning, text).with("integration", integration.as_str());
             let line = line.with("run", run.as_str()).with_detail("bundle", head.sha.as_str());
             line.with_detail("shard", shard).with_detail("done", false)
@@ -230,8 +230,7 @@ impl UnfinishedRun {
             shards: std::collections::BTreeMap::new(),
             faults: Vec::new(),
             warnings: vec![
-                "the run was killed or stalled before its end; the steps that it finished are in `trail.jsonl`"
-                    .to_owned(),
+                "the run was killed or stalled; the steps that it finished are in `trail.jsonl`".to_owned(),
             ],
             approval: None,
             ended: RunEnd::Interrupted,
@@ -240,7 +239,7 @@ impl UnfinishedRun {
         for RecordedStep { shard, changes } in steps {
             let shard = record.shards.entry(shard).or_insert_with(empty_shard);
             for StepChange { kind, text } in changes {
-                let message = format!("interrupted: {text} may be done in part");
+                let message = format!("interrupted: {text} may be partially applied");
                 shard.faults.push(LocatedText {
                     text: message,
                     details: Vec::new(),
@@ -301,7 +300,7 @@ pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<S
 fn report_file(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
     let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
     // Checked before locking, because the lock would prevent a run of the other integration from reporting
-    // it.
+    // the file.
     read().filter(|unfinished| unfinished.info.integration == integration)?;
     let file = File::open(path).ok()?;
     match file.try_lock() {

@@ -1,4 +1,5 @@
-//! Supervisor of the loops of `up`: one for each integration that the data defines and the binary contains.
+//! Supervisor of the loops of `up`: one loop for each integration that the data defines and the binary
+//! contains.
 
 mod restart;
 
@@ -35,10 +36,10 @@ use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
 /// Maximum number of passes of `--once` over integrations with transient failures.
 const MAX_PASSES: u32 = 3;
 
-/// Maximum time that loops wait for the first runs of the integrations that they depend on.
+/// Maximum time for which loops wait for the first runs of the integrations that they depend on.
 const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Interval between two checks whether those have run.
+/// Interval between two checks whether these integrations have run.
 const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time limit for loops to end at a shutdown.
@@ -47,7 +48,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
 /// Integrations that cannot run on this machine, with the reasons.
 pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// Starts and supervises loops, which share these settings.
+/// Starts and supervises the loops, which share these settings.
 pub struct Supervisor {
     /// The integrations of the binary.
     pub integrations: Registry,
@@ -95,13 +96,13 @@ impl LoopRegistry {
 
     /// Waits until the integrations that others depend on have run once, for up to [`GROUNDWORK_TIMEOUT`].
     async fn wait_for_groundwork(&self, integrations: Registry) {
-        let is_laid = || {
-            let ground =
+        let is_done = || {
+            let groundwork =
                 self.all().into_iter().filter(|reporter| integrations.is_groundwork(reporter.integration()));
-            ground.map(|reporter| reporter.status()).all(|status| status.last.is_some())
+            groundwork.map(|reporter| reporter.status()).all(|status| status.last.is_some())
         };
         let waiting = async {
-            while !is_laid() {
+            while !is_done() {
                 tokio::time::sleep(GROUNDWORK_POLL_INTERVAL).await;
             }
         };
@@ -131,18 +132,18 @@ impl Supervisor {
     /// machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = definition::all(&*self.source.current()?.source)?;
-        let is_here = |name: &String| self.integrations.has(name, &self.config);
-        let names = defined.into_iter().map(|(name, _)| name).filter(is_here);
+        let is_registered = |name: &String| self.integrations.has(name, &self.config);
+        let names = defined.into_iter().map(|(name, _)| name).filter(is_registered);
         let names: Vec<String> = names.filter(|name| !self.is_unavailable(name)).collect();
         if names.is_empty() {
-            let text = "none of the integrations that the data defines is available: a file of the schema \
-                `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are available";
+            let text = "no integration that the data defines is available: define one with a datafile of schema \
+                `/app-sre/integration-1.yml`; `qontract integrations` lists those that are available";
             self.log.write(&LogLine::new(Level::Warning, text));
         }
         Ok(names)
     }
 
-    /// Whether this machine lacks something that an integration needs, which is logged once.
+    /// Whether this machine lacks a requirement of an integration; logs it once.
     fn is_unavailable(&self, name: &str) -> bool {
         // Process integrations are not checked. An integration that cannot be created is reported when it is
         // started.
@@ -157,7 +158,7 @@ impl Supervisor {
         true
     }
 
-    /// Logs once that an integration cannot run here, so that its changes are unknown.
+    /// Logs once that an integration cannot run on this machine, so its changes are unknown.
     fn skip(&self, name: &str, why: &str) {
         let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
@@ -200,31 +201,30 @@ impl Supervisor {
         })
     }
 
-    fn looping(&self, once: bool) -> Loop {
+    fn new_loop(&self, once: bool) -> Loop {
         let limits =
             WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-        let pace = Schedule {
+        let schedule = Schedule {
             interval: self.every,
             initial_backoff: Duration::from_secs(1).min(self.every),
             jitter: 0.1,
         };
-        Loop { schedule: pace, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
+        Loop { schedule, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
     }
 
     /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
-    /// because objects that they need, such as namespaces, may have been created by another integration
-    /// since.
+    /// because another integration may have created objects that they need, such as namespaces.
     ///
     /// Returns the records of dry runs, by integration; `None` if it was interrupted.
     pub async fn once(&self, stop: &ShutdownSignal) -> anyhow::Result<(Exit, Option<Vec<RunRecord>>)> {
-        let (ground, mut left): (Vec<String>, _) =
+        let (groundwork, mut remaining): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| self.integrations.is_groundwork(name));
         let mut worst = RunEnd::Ok;
         let planned = Arc::<PlannedRecords>::default();
-        let mut ends = self.pass(&ground, &planned, stop).await?;
+        let mut ends = self.pass(&groundwork, &planned, stop).await?;
         for pass in 1..=MAX_PASSES {
             let mut again = Vec::new();
-            ends.extend(self.pass(&left, &planned, stop).await?);
+            ends.extend(self.pass(&remaining, &planned, stop).await?);
             if let Some(by) = stop.interruption() {
                 return Ok((Exit::Run(by.exit_code()), None));
             }
@@ -238,7 +238,7 @@ impl Supervisor {
             if again.is_empty() {
                 break;
             }
-            left = again;
+            remaining = again;
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
         let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
@@ -249,7 +249,7 @@ impl Supervisor {
         Ok((exit, Some(records)))
     }
 
-    /// Runs some integrations once, concurrently; returns how each ended.
+    /// Runs some integrations once, concurrently; returns their results.
     async fn pass(
         &self,
         names: &[String],
@@ -278,11 +278,11 @@ impl Supervisor {
                     continue;
                 }
             };
-            let (looping, news, stop) = (self.looping(true), self.source.subscribe(), stop.clone());
+            let (once, data, stop) = (self.new_loop(true), self.source.subscribe(), stop.clone());
             let task = tokio::spawn(async move {
                 let context =
-                    LoopContext { data: news, shutdown: stop, random: fastrand::f64, observer: &*reporter };
-                let finish = looping.run(runner, context).await;
+                    LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
+                let finish = once.run(runner, context).await;
                 (finish, reporter.status())
             });
             running.push((name.clone(), task));
@@ -304,12 +304,12 @@ impl Supervisor {
     /// Runs the loops until a shutdown. Starts integrations that new data defines, and ends those that it no
     /// longer defines.
     pub async fn run(&self, reporters: Arc<LoopRegistry>, stop: ShutdownSignal) -> anyhow::Result<Exit> {
-        let mut news = self.source.subscribe();
+        let mut generation = self.source.subscribe();
         let fatal = Arc::new(Notify::new());
         let mut running: BTreeMap<String, RunningLoop> = BTreeMap::new();
         let mut ending: BTreeMap<String, RunningLoop> = BTreeMap::new();
         loop {
-            news.mark_unchanged();
+            generation.mark_unchanged();
             // If the list cannot be read, the running loops stay.
             let names = self.names().unwrap_or_else(|error| {
                 let text = format!(
@@ -329,8 +329,8 @@ impl Supervisor {
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // An integration that cannot be started does not affect the others.
-                    let around = LoopScope { reporters: &reporters, fatal: &fatal, stop: &stop };
-                    match self.start(place.key(), around, ending.remove(place.key())) {
+                    let scope = LoopScope { reporters: &reporters, fatal: &fatal, stop: &stop };
+                    match self.start(place.key(), scope, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
                         Err(error) if error.is::<SandboxUnsupported>() => {
                             self.skip(place.key(), &error.to_string());
@@ -344,12 +344,12 @@ impl Supervisor {
             }
             let is_complete = missing.is_empty();
             reporters.set_unstarted(missing);
-            match wait(&mut news, (!is_complete).then_some(self.every), &stop, &fatal).await? {
+            match wait(&mut generation, (!is_complete).then_some(self.every), &stop, &fatal).await? {
                 SupervisorEvent::NewData | SupervisorEvent::Retry => {}
                 SupervisorEvent::Stop => break,
                 SupervisorEvent::LoopGaveUp => {
                     let text =
-                        "a loop stalled too often; exiting so that the process is restarted from outside";
+                        "a loop stalled too often; exiting so that the process supervisor restarts qontract";
                     self.log.write(&LogLine::new(Level::Error, text));
                     return Ok(Exit::Failure);
                 }
@@ -394,8 +394,9 @@ impl Supervisor {
         let runner = Arc::new(self.runner(name, Arc::clone(&reporter) as _)?);
         reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
-        let (looping, feed, log) = (self.looping(false), Arc::clone(&self.source), Arc::clone(&self.log));
-        let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
+        let (reconcile_loop, feed, log) =
+            (self.new_loop(false), Arc::clone(&self.source), Arc::clone(&self.log));
+        let (name, fatal, registry) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
@@ -404,7 +405,7 @@ impl Supervisor {
             }
             if !integrations.is_groundwork(&name) {
                 tokio::select! {
-                    () = known.wait_for_groundwork(integrations) => {}
+                    () = registry.wait_for_groundwork(integrations) => {}
                     () = stop.requested() => return,
                 }
             }
@@ -412,13 +413,15 @@ impl Supervisor {
                 let (data, stop) = (feed.subscribe(), stop.clone());
                 let context =
                     LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
-                looping.run(Arc::clone(&runner) as _, context)
+                reconcile_loop.run(Arc::clone(&runner) as _, context)
             };
             let report = |why: &str| {
                 let line = LogLine::new(Level::Error, format!("{why}; restarting the loop"));
                 log.write(&line.with("integration", name.as_str()));
             };
-            if supervise(looping.schedule.initial_backoff, start, report).await == SuperviseResult::GaveUp {
+            if supervise(reconcile_loop.schedule.initial_backoff, start, report).await
+                == SuperviseResult::GaveUp
+            {
                 fatal.notify_one();
             }
         });

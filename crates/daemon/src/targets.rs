@@ -30,27 +30,27 @@ use qontract_telemetry::log::Log;
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
 
-/// The target systems of this process, the sources that its templates read, and the tools on its machine.
+/// The target systems of this process, the sources that its templates read, and its external tools.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
-    /// The sandbox folder, if there is one.
+    /// The sandbox directory, if there is one.
     sandbox: Option<PathBuf>,
     /// Log for the stderr of process integrations.
     stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
-/// The location of a sandbox, and the data repo that it is for.
+/// The location of a sandbox, and its data repo.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxLocation<'a> {
-    /// The sandbox folder, if one is requested.
+    /// The sandbox directory, if one is requested.
     pub folder: Option<&'a Path>,
     /// The data repo, which may contain made-up secrets for sandboxes.
     pub repo: Option<&'a Path>,
 }
 
-/// File of made-up secrets in a sandbox folder.
+/// File of made-up secrets in a sandbox directory.
 const SECRETS_FILE: &str = "secrets.toml";
 
 /// File of made-up secrets in a data repo.
@@ -73,9 +73,10 @@ impl Targets {
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
-        let sandbox = folder.map(std::path::absolute).transpose().context("the working directory is gone")?;
-        let outside = Arc::new(external_lookups(config, secrets, mode)?);
-        Ok(Self { kubernetes, lookups: outside, promtool, sandbox, stderr_log: None })
+        let sandbox =
+            folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
+        let lookups = Arc::new(external_lookups(config, secrets, mode)?);
+        Ok(Self { kubernetes, lookups, promtool, sandbox, stderr_log: None })
     }
 
     /// Logs the stderr of process integrations to this log.
@@ -98,8 +99,8 @@ impl Targets {
     /// The given clusters and promtool, with the made-up secrets of a data repo.
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(Path::new("nowhere"), Some(repo))?));
-        let outside = Arc::new(ExternalLookups::secrets(secrets));
-        Ok(Self { kubernetes: Some(kubernetes), lookups: outside, promtool, sandbox: None, stderr_log: None })
+        let lookups = Arc::new(ExternalLookups::secrets(secrets));
+        Ok(Self { kubernetes: Some(kubernetes), lookups, promtool, sandbox: None, stderr_log: None })
     }
 
     /// Targets of commands that only read data: every use is an error.
@@ -142,8 +143,8 @@ fn real_clusters(
     secrets: Arc<dyn SecretReader>,
 ) -> anyhow::Result<Clusters> {
     let permit = ReadPermit::for_targets(mode);
-    let RealClusters { settings: known, tokens } = RealClusters::new(table, secrets)?;
-    Ok(Clusters::new(&permit, Settings::default(), tokens, known))
+    let RealClusters { settings, tokens } = RealClusters::new(table, secrets)?;
+    Ok(Clusters::new(&permit, Settings::default(), tokens, settings))
 }
 
 /// The settings and tokens of the real clusters of the configuration.
@@ -157,11 +158,11 @@ pub struct RealClusters {
 impl RealClusters {
     /// Reads the files that the configuration names.
     pub fn new(table: &KubernetesTable, secrets: Arc<dyn SecretReader>) -> Result<Self, ConfigError> {
-        let usual = table.defaults();
-        let (mut named, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let defaults = table.defaults();
+        let (mut by_name, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (name, cluster) in &table.clusters {
             let key = format!("kubernetes.clusters.{name}");
-            let mut settings = cluster_settings(cluster, &usual, &key)?;
+            let mut settings = cluster_settings(cluster, &defaults, &key)?;
             servers.extend(cluster.server.clone().map(|server| (name.clone(), server)));
             if let Some(login) = kubeconfig::login(cluster, &key)? {
                 servers.insert(name.clone(), login.server);
@@ -171,34 +172,34 @@ impl RealClusters {
                 settings.certificate = login.certificate;
                 logins.extend(login.token.map(|token| (name.clone(), token)));
             }
-            named.insert(name.clone(), settings);
+            by_name.insert(name.clone(), settings);
         }
-        let otherwise = cluster_settings(&ClusterTable::default(), &usual, "kubernetes")?;
+        let default = cluster_settings(&ClusterTable::default(), &defaults, "kubernetes")?;
         let tokens = Arc::new(StoredTokens { secrets, servers, logins });
-        Ok(Self { settings: ClusterSettingsMap { by_name: named, default: otherwise }, tokens })
+        Ok(Self { settings: ClusterSettingsMap { by_name, default }, tokens })
     }
 }
 
 /// The settings of a cluster; `key` is its key in the configuration.
 fn cluster_settings(
     own: &ClusterTable,
-    usual: &ClusterTable,
+    defaults: &ClusterTable,
     key: &str,
 ) -> Result<ClusterSettings, ConfigError> {
     let mut settings = ClusterSettings::default();
-    let usual_key = "kubernetes".to_owned();
+    let default_key = "kubernetes".to_owned();
     let ca = own
         .ca
         .as_ref()
         .map(|file| (file, key.to_owned()))
-        .or(usual.ca.as_ref().map(|file| (file, usual_key)));
+        .or(defaults.ca.as_ref().map(|file| (file, default_key)));
     if let Some((file, key)) = ca {
         settings.ca = Some(certificates(file, &format!("{key}.ca"))?);
     }
-    if let Some(rate) = own.requests_per_second.or(usual.requests_per_second) {
+    if let Some(rate) = own.requests_per_second.or(defaults.requests_per_second) {
         settings.per_second = rate;
     }
-    settings.rehearses = own.validate_in_dry_run.or(usual.validate_in_dry_run).unwrap_or_default();
+    settings.rehearses = own.validate_in_dry_run.or(defaults.validate_in_dry_run).unwrap_or_default();
     Ok(settings)
 }
 
@@ -265,8 +266,8 @@ fn sandbox_secrets(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::T
     text.parse().map_err(|_| anyhow::anyhow!("`{}` is not valid TOML", file.display()))
 }
 
-/// The made-up secrets of a data repo, if there are any. The file is read as every file of a data repo: a
-/// link that leaves the data repo and a file that is too large are refused.
+/// The made-up secrets of a data repo, if there are any. The file is read like every file of a data repo:
+/// links that leave the data repo and files that are too large are refused.
 fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
     let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS_FILE).display());
     let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS_FILE) {
@@ -308,13 +309,13 @@ impl TokenSource for StoredTokens {
             let TokenRef { path, field, version } =
                 cluster.token.as_ref().ok_or("the cluster has no `automationToken` in the data")?;
             let version = version.map(|version| version.unsigned_abs().into());
-            let unread =
+            let failed =
                 |error: SecretsError| TokenError { why: error.to_string(), transient: error.is_transient() };
-            let fields = self.secrets.read_all(permit, path, version).await.map_err(unread)?;
+            let fields = self.secrets.read_all(permit, path, version).await.map_err(failed)?;
             let secret =
                 fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
-            let beside = || fields.get("server").map(|server| server.expose().to_owned());
-            let server = self.servers.get(&cluster.name).cloned().or_else(beside);
+            let secret_server = || fields.get("server").map(|server| server.expose().to_owned());
+            let server = self.servers.get(&cluster.name).cloned().or_else(secret_server);
             Ok(ClusterToken { secret, server })
         }
         .boxed()

@@ -1,5 +1,5 @@
-//! Entry point of the watchdog process: this executable, started by itself with a special argument. It ends
-//! the child processes of its parent when the parent is killed.
+//! Entry point of the watchdog process, which ends the child processes of its parent when the parent is
+//! killed. It is the same executable, started with a special argument.
 
 use std::process::ExitCode;
 
@@ -10,10 +10,10 @@ pub fn is_requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == qontract_child::WATCHDOG_ARGUMENT)
 }
 
-/// Waits until the other process is gone, and ends its child processes.
+/// Waits until the other process has ended, and ends its child processes.
 pub fn run() -> ExitCode {
     // A supervisor or a terminal signals every process of a service. The watchdog has to outlive the process
-    // that it watches, so that it handles these signals by doing nothing.
+    // that it watches, so it ignores these signals.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     if let Ok(runtime) = &runtime {
         let _context = runtime.enter();

@@ -11,27 +11,27 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// Minimum interval of polls despite watches: changes on network file systems, and behind links, are not
-/// reported.
+/// Minimum interval of polls in addition to watches, which do not report changes on network file systems and
+/// behind links.
 const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time without events after which a change counts as complete.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// Maximum number of debounce periods; after them the data is read even if files still change.
+/// Maximum number of debounce periods, after which the data is read even if files still change.
 const MAX_DEBOUNCES: u32 = 20;
-/// Interval between two checks whether the watched folders were replaced.
+/// Interval between two checks whether the watched directories were replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Number of checks that poll all files after the watches were renewed: files that appear while watches are
-/// being set up are not reported.
+/// Number of checks that poll all files after the watches were renewed, because files that appear while
+/// watches are being set up are not reported.
 const RECHECKS: u32 = 4;
-/// Maximum number of changed files that are tracked one by one.
+/// Maximum number of changed files that are tracked individually.
 const MAX_FILES: usize = 1000;
 
-/// The reason for which a wait ended.
+/// The reason why a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// Files changed: these, or unknown ones.
+    /// Files changed; `None` if they are unknown.
     Changed(Option<BTreeSet<PathBuf>>),
     /// The poll interval elapsed.
     Elapsed,
@@ -40,43 +40,43 @@ pub enum WakeReason {
 /// The files of an event; `None` if they are unknown.
 type ChangedFiles = Option<Vec<PathBuf>>;
 
-/// Watches some folders and everything below them.
+/// Watches directories recursively.
 ///
-/// A watch is bound to a folder, not to its path. When a folder is deleted, moved or replaced, the watches
-/// are set up again on the folder that is at the path then.
+/// A watch is bound to a directory, not to its path. When a directory is deleted, moved or replaced, the
+/// watches are set up again on the new directory at that path.
 pub struct RepoWatcher {
     folders: Vec<PathBuf>,
-    /// The watched folders, in the same order; `None` for a folder that does not exist.
+    /// The watched directories, in the same order; `None` for a directory that does not exist.
     watched: Vec<Option<FolderId>>,
     /// Events of the operating system; `None` if it cannot watch.
     events: Option<(Receiver<ChangedFiles>, RecommendedWatcher)>,
     gaps: Arc<WatchGaps>,
-    /// Number of the next checks that poll all files.
+    /// Number of remaining checks that poll all files.
     rechecks: u32,
 }
 
 /// Gaps in the events of a watcher.
 #[derive(Default)]
 struct WatchGaps {
-    /// Events were lost, so that the changed files are unknown.
+    /// Events were lost, so the changed files are unknown.
     has_lost: AtomicBool,
-    /// A watched folder was removed or replaced.
+    /// A watched directory was removed or replaced.
     is_stale: AtomicBool,
 }
 
-/// Device and inode of a folder.
+/// Device and inode of a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FolderId(u64, u64);
 
 impl FolderId {
     fn of(folder: &Path) -> Option<Self> {
-        let about = folder.metadata().ok().filter(std::fs::Metadata::is_dir)?;
-        Some(Self(about.dev(), about.ino()))
+        let metadata = folder.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        Some(Self(metadata.dev(), metadata.ino()))
     }
 }
 
 impl RepoWatcher {
-    /// Watches these folders and everything below them.
+    /// Watches these directories recursively.
     pub fn new(folders: &[PathBuf]) -> Self {
         let (folders, watched) = (folders.to_vec(), Vec::new());
         let mut watcher = Self { folders, watched, events: None, gaps: Arc::default(), rechecks: 0 };
@@ -85,12 +85,12 @@ impl RepoWatcher {
         watcher
     }
 
-    /// The interval of polls despite watches. `took` is the duration of a poll.
+    /// The interval of polls in addition to watches. `took` is the duration of a poll.
     pub fn full_poll_interval(took: Duration) -> Duration {
         MIN_FULL_POLL_INTERVAL.max(took * 100)
     }
 
-    /// Sets up the watches again if a folder was replaced; returns whether it did.
+    /// Sets up the watches again if a directory was replaced; returns whether it did.
     fn renew(&mut self) -> bool {
         let now: Vec<Option<FolderId>> = self.folders.iter().map(|folder| FolderId::of(folder)).collect();
         if now == self.watched && !self.gaps.is_stale.load(Ordering::Relaxed) {
@@ -175,15 +175,15 @@ fn watch_folders(
     let (sender, events) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Reads, which this process does itself, are not changes. Events of unknown kind may be.
+        // Reads are not changes; this process causes them itself. Events of unknown kind may be changes.
         let files = match event {
             Ok(event) if event.need_rescan() || event.paths.is_empty() => None,
             Ok(event) => match event.kind {
                 EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
                 EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
-                    // A folder that replaces a watched one is not watched yet.
-                    let is_about_looks = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
-                    if !is_about_looks && event.paths.iter().any(|path| roots.contains(path)) {
+                    // A directory that replaces a watched one is not watched yet.
+                    let is_metadata_only = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
+                    if !is_metadata_only && event.paths.iter().any(|path| roots.contains(path)) {
                         gaps.has_lost.store(true, Ordering::Relaxed);
                         gaps.is_stale.store(true, Ordering::Relaxed);
                     }
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn too_many_files_are_not_tracked_one_by_one() {
         let names: Vec<PathBuf> = (0..=MAX_FILES).map(|number| PathBuf::from(number.to_string())).collect();
-        let known =
+        let tracked =
             |count: usize| debounce(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
-        assert_eq!(known(MAX_FILES), Some(MAX_FILES));
-        assert_eq!(known(MAX_FILES + 1), None);
+        assert_eq!(tracked(MAX_FILES), Some(MAX_FILES));
+        assert_eq!(tracked(MAX_FILES + 1), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The table of codes: every kind of finding, once.
 //!
-//! The long text of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs its example, so that
-//! the text and the program agree.
+//! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs its example, so
+//! that the explanation and the program agree.
 //!
 //! | range | findings about |
 //! |---|---|
@@ -20,26 +20,26 @@ use crate::diagnostic::Severity;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u16);
 
-/// A row of the table.
+/// A code with its severity and explanation.
 #[derive(Debug)]
 pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
     /// The default severity of its findings.
     pub severity: Severity,
-    /// The long text, in Markdown; its first line is the title.
+    /// The explanation, in Markdown; its first line is the title.
     pub text: &'static str,
 }
 
 impl CodeEntry {
-    /// The first line of the long text, without the heading mark.
+    /// The first line of the explanation, without the heading mark.
     pub fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 }
 
 impl Code {
-    /// The row of this code.
+    /// The table entry of this code.
     pub fn entry(self) -> &'static CodeEntry {
         let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
         &TABLE[row.expect("only the table makes codes")]
@@ -83,27 +83,27 @@ macro_rules! table {
 table! {
     /// The file is not valid YAML.
     YAML_SYNTAX = 1001 Error;
-    /// The file is not text that YAML allows.
+    /// The file contains characters that YAML does not allow.
     YAML_ENCODING = 1002 Error;
     /// The file is too large.
     YAML_SIZE = 1003 Error;
     /// The values are nested too deeply.
     YAML_DEPTH = 1004 Error;
-    /// The aliases expand to too much.
+    /// The aliases expand to too much data.
     YAML_EXPANSION = 1005 Error;
-    /// The file holds more than one document.
+    /// The file contains more than one document.
     YAML_DOCUMENTS = 1006 Error;
     /// An unquoted date.
     YAML_DATE = 1007 Error;
-    /// A tag.
+    /// A YAML tag.
     YAML_TAG = 1008 Error;
     /// A key that is not a string.
     YAML_KEY = 1009 Error;
-    /// A key given twice.
+    /// A duplicate key.
     YAML_DUPLICATE_KEY = 1010 Warning;
     /// A number that has no value.
     YAML_NUMBER = 1011 Error;
-    /// An alias inside the value it stands for.
+    /// An alias inside the value it refers to.
     YAML_CYCLE = 1012 Error;
     /// An anchor defined twice.
     YAML_DUPLICATE_ANCHOR = 1013 Error;
@@ -119,7 +119,7 @@ table! {
     EMPTY_FILE = 2002 Error;
     /// A symbolic link that leaves the data repo.
     LINK_OUTSIDE = 2003 Error;
-    /// A symbolic link to nothing, or to a folder.
+    /// A symbolic link that is broken, or to a directory.
     LINK_BROKEN = 2004 Error;
     /// A resource that is not UTF-8 text.
     RESOURCE_ENCODING = 2005 Error;
@@ -129,21 +129,21 @@ table! {
     UNREADABLE = 2007 Error;
     /// A schema that does not name its own schema.
     SCHEMA_WITHOUT_SCHEMA = 2008 Error;
-    /// A GraphQL schema file of the wrong form.
+    /// A malformed GraphQL schema file.
     GRAPHQL_FORM = 2009 Error;
-    /// A file whose name ends almost like a datafile's.
+    /// A datafile extension that is not in lower case.
     NAME_IGNORED = 2010 Warning;
     /// A schema without `properties`.
     SCHEMA_WITHOUT_PROPERTIES = 2011 Error;
-    /// A folder that is nested too deeply.
+    /// A directory that is nested too deeply.
     FOLDER_DEPTH = 2012 Error;
     /// A reference to a datafile that does not exist.
     DANGLING_REFERENCE = 2041 Error;
     /// A reference to a resource that does not exist.
     MISSING_RESOURCE = 2042 Error;
-    /// A reference to a datafile of another kind.
+    /// A reference to a datafile with another schema.
     OTHER_SCHEMA = 2043 Error;
-    /// A reference to a datafile that does not fit.
+    /// A reference to a datafile that does not match the inline `$schemaRef`.
     UNFIT_TARGET = 2044 Error;
     /// A value that must be unique and is not.
     NOT_UNIQUE = 2045 Error;
@@ -155,11 +155,11 @@ table! {
     SAME_SERVER = 2048 Error;
     /// A resource that names a schema and cannot be read.
     RESOURCE_NOT_CHECKED = 2050 Warning;
-    /// A template that cannot be read.
+    /// A template that cannot be parsed.
     TEMPLATE_SYNTAX = 2060 Error;
     /// A template that cannot be rendered.
     TEMPLATE_FAILS = 2061 Error;
-    /// A text that is not a Kubernetes object.
+    /// A resource that is not a Kubernetes object.
     NOT_AN_OBJECT = 2062 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
@@ -169,27 +169,27 @@ table! {
     MISSING_FIELD = 3003 Error;
     /// A value that is not among the allowed ones.
     NOT_ALLOWED = 3004 Error;
-    /// A text that does not match its pattern.
+    /// A string that does not match its `pattern`.
     PATTERN = 3005 Error;
     /// A pattern that takes too long.
     COSTLY_PATTERN = 3006 Error;
-    /// A text that is not of its format.
+    /// A string that does not match its `format`.
     FORMAT = 3007 Error;
     /// A number out of range.
     RANGE = 3008 Error;
-    /// A text that is too long or too short.
+    /// A string that is too long or too short.
     LENGTH = 3009 Error;
     /// Too many or too few items or fields.
     COUNT = 3010 Error;
-    /// An item that is in a list twice.
+    /// A duplicate list item.
     REPEATED_ITEM = 3011 Error;
-    /// A value that fits none of the alternatives.
+    /// A value that matches none of the alternatives.
     NO_ALTERNATIVE = 3012 Error;
-    /// A value that fits more than one alternative.
+    /// A value that matches more than one alternative.
     MANY_ALTERNATIVES = 3013 Error;
     /// A field whose name is not allowed.
     FIELD_NAME = 3014 Error;
-    /// A value that is not allowed at all.
+    /// A value that the schema forbids.
     FORBIDDEN = 3015 Error;
     /// A file that takes too long to check.
     TOO_COMPLEX = 3016 Error;
@@ -197,11 +197,11 @@ table! {
     NO_SCHEMA = 3020 Error;
     /// A schema that does not exist.
     UNKNOWN_SCHEMA = 3021 Error;
-    /// A schema that would have to be fetched.
+    /// A `$schema` that is a URL, which is never fetched.
     SCHEMA_ADDRESS = 3022 Error;
-    /// A schema named without its leading slash.
+    /// A `$schema` without its leading slash.
     SCHEMA_WITHOUT_SLASH = 3023 Warning;
-    /// A schema that is not a valid JSON Schema.
+    /// A schema keyword with an invalid value.
     SCHEMA_FORM = 3101 Error;
     /// A schema whose own schema does not exist.
     UNKNOWN_METASCHEMA = 3102 Error;
@@ -213,19 +213,19 @@ table! {
     BAD_PATTERN = 3105 Error;
     /// A pattern that probably does not match what was meant.
     ODD_PATTERN = 3106 Warning;
-    /// A word in a schema that is not a keyword.
+    /// An unknown, probably misspelt schema keyword.
     UNKNOWN_KEYWORD = 3107 Warning;
     /// The schema of a field next to `properties` instead of in it.
     MISPLACED_SCHEMA = 3108 Warning;
     /// A value that an enum lists twice.
     REPEATED_ENUM = 3109 Warning;
-    /// A GraphQL type that is not described.
+    /// A GraphQL type that is not defined.
     GRAPHQL_TYPE = 3120 Error;
-    /// A GraphQL interface that is not described.
+    /// A GraphQL interface that is not defined.
     GRAPHQL_INTERFACE = 3121 Error;
     /// A GraphQL type for a datafile schema that does not exist.
     GRAPHQL_SCHEMA = 3122 Error;
-    /// A type or field that is described twice.
+    /// A GraphQL type or field that is defined twice.
     GRAPHQL_TWICE = 3123 Warning;
     /// A field that GraphQL requires and the schema does not.
     REQUIRED_BUT_OPTIONAL = 3124 Warning;
@@ -235,7 +235,7 @@ table! {
     SYNTHETIC = 3126 Warning;
     /// A unique field of a type without datafiles.
     UNIQUE_BELOW = 3127 Error;
-    /// A unique field that is not simple.
+    /// A unique field that is not a scalar.
     UNIQUE_COMPLEX = 3128 Error;
     /// Types that are not a GraphQL schema.
     GRAPHQL_SCHEMA_FORM = 3129 Error;
@@ -260,7 +260,7 @@ mod tests {
         assert!(TABLE.is_sorted_by(|a, b| a.code < b.code), "the table is sorted and has no code twice");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/codes");
         let mut files: Vec<String> = std::fs::read_dir(folder)
-            .expect("the folder of long texts")
+            .expect("the directory of explanations")
             .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
             .collect();
         files.sort();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_long_text_has_a_title_an_example_and_a_way_out() {
+    fn every_explanation_has_a_title_an_example_and_a_fix() {
         for CodeEntry { code, text, .. } in TABLE {
             let lines: Vec<&str> = text.lines().collect();
             assert!(lines[0].starts_with("# ") && !lines[0].ends_with('.'), "{code}: title");

@@ -1,4 +1,4 @@
-//! One finding.
+//! A finding: one mistake in the data.
 
 use crate::code::Code;
 use crate::location::{DiagnosticLocation, Span};
@@ -6,9 +6,9 @@ use crate::location::{DiagnosticLocation, Span};
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The data cannot be used as it is.
+    /// The data cannot be used.
     Error,
-    /// The data can be used, but is probably not what was meant.
+    /// The data can be used, but is probably a mistake.
     Warning,
 }
 
@@ -47,9 +47,9 @@ pub struct Diagnostic {
     pub code: Code,
     /// The severity: that of the code, unless the finding differs from others with its code.
     pub severity: Severity,
-    /// One line: what is wrong. Lower case, no full stop, values in backticks.
+    /// A description of the mistake, on one line: lower case, no full stop, values in backticks.
     pub message: String,
-    /// A few words below the marked text.
+    /// A short label below the marked text.
     pub label: String,
     /// Its location.
     pub location: DiagnosticLocation,
@@ -101,7 +101,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the words below the marked text.
+    /// Sets the label below the marked text.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
@@ -137,7 +137,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether the data cannot be used as it is.
+    /// Whether the severity is [`Severity::Error`].
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -2,9 +2,9 @@
 //!
 //! A [`Diagnostic`] describes what is wrong, where, and how to fix it. Findings are collected, never thrown:
 //! a file with three mistakes yields three of them. [`render`] formats them for people, [`record::Record`]
-//! for machines, and [`code`] has the long text of each code.
+//! for machines, and [`code`] has the explanation of each code.
 //!
-//! This crate is pure: it reads no files. The caller passes the texts of files through [`Sources`].
+//! This crate is pure: it reads no files. The caller provides file contents through [`Sources`].
 
 pub mod code;
 mod diagnostic;

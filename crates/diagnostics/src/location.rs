@@ -29,7 +29,7 @@ pub struct DiagnosticLocation {
     pub file: String,
     /// The bytes; `None` means the whole file.
     pub span: Option<Span>,
-    /// JSON pointer of the value, if there is one.
+    /// JSON pointer of the value, if the location is a value.
     pub pointer: Option<String>,
 }
 

@@ -13,12 +13,12 @@ pub struct Record {
     pub code: String,
     /// `error` or `warning`
     pub severity: &'static str,
-    /// What is wrong, one line.
+    /// A description of the mistake, one line.
     pub message: String,
     /// Its location.
     #[serde(flatten)]
     pub location: LocationRecord,
-    /// Words below the marked text.
+    /// The label below the marked text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// Additional information.
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_text_there_are_no_lines() {
+    fn without_file_contents_there_are_no_lines() {
         check(
             &NoSources,
             concat!(

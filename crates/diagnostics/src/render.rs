@@ -188,7 +188,7 @@ hint: write "2024-01-02""#,
     }
 
     #[test]
-    fn a_second_place_is_shown_with_its_own_lines() {
+    fn a_second_location_is_shown_with_its_own_lines() {
         let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
             .at(Span::new(5, 6))
             .note_at("first given here", Span::new(0, 1))
@@ -220,7 +220,7 @@ warning[Q1010]: the key `a` is given twice
     }
 
     #[test]
-    fn no_character_of_the_file_commands_the_terminal() {
+    fn no_character_of_the_file_controls_the_terminal() {
         let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at(Span::new(5, 7)).in_file("data/a.yml");
         check(
             &finding,
@@ -237,7 +237,7 @@ error[Q1001]: odd
     }
 
     #[test]
-    fn without_a_text_only_the_file_is_named() {
+    fn without_file_contents_only_the_file_is_named() {
         let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at_pointer("/a/0").in_file("data/a.yml");
         check(&finding, "", "error[Q1001]: odd\n--> data/a.yml at /a/0");
     }

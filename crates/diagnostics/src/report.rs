@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::location::LineIndex;
 
-/// Provides the texts of files for rendering findings.
+/// Provides file contents for rendering findings.
 pub trait Sources {
     /// The text of `file`, if it is available.
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
@@ -38,7 +38,7 @@ impl<'a> CachedSources<'a> {
 
     pub(crate) fn text(&self, file: &str) -> Option<Rc<SourceText>> {
         let mut last = self.last.borrow_mut();
-        if last.as_ref().is_none_or(|(known, _)| known != file) {
+        if last.as_ref().is_none_or(|(cached, _)| cached != file) {
             let text = self.sources.text(file).map(Cow::into_owned);
             let text = text.map(|text| Rc::new(SourceText { lines: LineIndex::new(&text), text }));
             *last = Some((file.to_owned(), text));
@@ -63,7 +63,7 @@ impl Sources for SingleSource {
     }
 }
 
-/// A source without texts: findings are shown without lines and code frames.
+/// A source without file contents: findings are shown without lines and code frames.
 pub struct NoSources;
 
 impl Sources for NoSources {

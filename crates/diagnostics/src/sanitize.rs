@@ -1,7 +1,7 @@
-//! Sanitises text from the data before it is displayed: on a terminal, in a page, in a comment.
+//! Sanitizes text from the data before it is displayed on a terminal, in a page or in a comment.
 //!
-//! A character is *unsafe* if it controls the program that displays it, or if people see a text that differs
-//! from what a program reads:
+//! A character is *unsafe* if it controls the program that displays it, or if it makes the displayed text
+//! differ from the text that a program reads:
 //!
 //! | characters | effect |
 //! |---|---|
@@ -32,7 +32,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 
 /// Escapes unsafe characters, but keeps line breaks and tabs.
 ///
-/// A safety net behind [`sanitize`], for text that is composed of our own lines and of data.
+/// A safety net in addition to [`sanitize`], for text that combines data with lines of the program.
 ///
 /// ```
 /// assert_eq!(qontract_diagnostics::sanitize_lines("a\r\n\tb\u{9b}c\rd"), "a\r\n\tb\\u{9b}c\\rd");

@@ -4,11 +4,11 @@ use crate::render::{Colour, render_all, render_first};
 use crate::report::{Report, Sources};
 use crate::sanitize::sanitize_lines;
 
-/// Text with our own terminal styles, in which data is escaped.
+/// Text with terminal styles, in which data is escaped.
 ///
 /// Only this module creates such text: findings are rendered with their styles, and everything else is added
-/// with [`push`](Self::push), which escapes it. Text without styles is printed through [`sanitize_lines`], which
-/// escapes all styles.
+/// with [`push`](Self::push), which escapes it. Text without styles is printed through [`sanitize_lines`],
+/// which escapes all styles.
 #[derive(Clone, Debug, Default)]
 pub struct StyledText(String);
 
@@ -100,7 +100,7 @@ impl StyledText {
         let mut pieces = self.0.split("\u{1b}[");
         let mut out = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
-            // Data is escaped, so every escape character starts one of our own styles.
+            // Data is escaped, so every escape character starts a style that this type added.
             out.push_str(piece.split_once('m').map_or("", |(_, text)| text));
         }
         out
@@ -112,7 +112,7 @@ mod tests {
     use super::{StyledText, TextStyle};
 
     #[test]
-    fn every_style_ends_and_leaves_the_text_as_it_is() {
+    fn every_style_ends_and_leaves_the_text_unchanged() {
         let styles = [
             TextStyle::Plain,
             TextStyle::Bold,

@@ -9,8 +9,8 @@ const MAX_WORD_BYTES: usize = 1_000;
 /// Maximum edit distance of a typing error.
 const MAX_TYPING_ERROR: usize = 2;
 
-/// Budget of word comparisons. When it is used up, no more suggestions are made: a long list of them helps no
-/// reader.
+/// Budget of word comparisons. When it is exhausted, no more suggestions are made: a long list of them does
+/// not help the reader.
 #[derive(Debug)]
 pub struct ComparisonBudget(Cell<usize>);
 
@@ -64,12 +64,12 @@ fn with_words_of<'c>(written: &str, candidates: &[&'c str]) -> Option<&'c str> {
     others.filter(has_all).min_by_key(|candidate| candidate.len()).copied()
 }
 
-/// The candidate closest to `written`, if one is close enough to be meant.
+/// The candidate closest to `written`, if one is close enough to be a likely correction.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     nearest_within(max_distance(written), written, candidates)
 }
 
-/// Maximum edit distance of a candidate that may be meant.
+/// Maximum edit distance of a likely correction.
 fn max_distance(written: &str) -> usize {
     (written.chars().count() / 3).clamp(1, 6)
 }
@@ -99,13 +99,13 @@ fn nearest_within<'c>(
 }
 
 /// The path closest to `written`: with a missing extension or leading slash, by edit distance, or with the
-/// same file name in another folder.
+/// same file name in another directory.
 pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     if let Some(path) = paths.clone().find(|path| is_same_but_ending(written, path)) {
         return Some(path);
     }
     let last = written.rsplit('/').next().unwrap_or(written);
-    // Most of a path is its folders, so the limit depends on the file name only.
+    // Directories make up most of a path, so the limit depends on the file name only.
     let most = (last.chars().count() / 5).clamp(1, 4);
     nearest_within(most, written, paths.clone()).or_else(|| {
         let mut same = paths.filter(|path| path.rsplit('/').next() == Some(last) && !last.is_empty());
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_more_than_a_thousand_letters_is_not_looked_for_by_its_words() {
+    fn a_name_of_more_than_a_thousand_letters_is_not_searched_by_words() {
         let (written, other) = (format!("a-{}", "x".repeat(998)), format!("{}-a-more", "x".repeat(1_000)));
         assert_eq!(nearest_name(&written, [other.as_str()]), Some(other.as_str()));
         assert_eq!(nearest_name(&format!("{written}x"), [other.as_str()]), None);
     }
 
     #[test]
-    fn a_word_of_more_than_a_thousand_letters_is_not_looked_for() {
+    fn a_word_of_more_than_a_thousand_letters_gets_no_suggestion() {
         let (written, other) = ("x".repeat(1_001), "x".repeat(1_002));
         check(&written, &[&other], None);
         check(&written[..1_000], &[&other[..999]], Some(&other[..999]));

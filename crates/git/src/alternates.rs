@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::location::{RepositoryLocation, refused};
 use crate::{GitError, file};
 
-/// Fails if the object store of a repository, or one of its alternates, is outside of its common directory.
+/// Fails if the object store of a repository, or one of its alternates, is outside its common directory.
 pub fn check(location: &RepositoryLocation) -> Result<(), GitError> {
     let RepositoryLocation { common_dir, .. } = location;
     let refuse = |reason: String| refused(common_dir.clone(), &reason);

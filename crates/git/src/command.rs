@@ -12,10 +12,10 @@ use crate::location::RepositoryLocation;
 use crate::private_dir::PrivateDir;
 use crate::{GitError, GitLimits, alternates};
 
-/// Settings on the command line. The private directory has the same effect, except for files among the
-/// objects.
+/// Settings on the command line. They repeat the configuration of the private directory, and also cover files
+/// in the object store.
 const CONFIG_OVERRIDES: [&str; 8] = [
-    // No program is run on behalf of the repository.
+    // No program of the repository is run.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.alternateRefsCommand=",
@@ -33,16 +33,16 @@ const CONFIG_OVERRIDES: [&str; 8] = [
 /// The environment, besides `PATH` and variables that name directories.
 const ENVIRONMENT: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
-    // Neither the machine's nor the user's configuration and attributes.
+    // Configuration and attributes of the machine and of the user are not read.
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
-    // Missing objects are missing. The list of allowed protocols has one entry, which no transport has.
+    // Missing objects are not fetched. The only allowed protocol does not exist.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_GRAFT_FILE", "/dev/null"),
-    // No prompt for a password, and no file is written.
+    // There is no password prompt, and no file is written.
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
@@ -131,7 +131,7 @@ impl Git {
         command.arg("--no-pager").arg(subcommand).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let group = ProcessGroup::start(&mut command)?;
-        // Where memory cannot be limited, the other limits still hold.
+        // If memory cannot be limited, the other limits still apply.
         let _ = group.limit_memory(self.limits.memory);
         Ok(group)
     }
@@ -142,9 +142,9 @@ impl Git {
 pub enum OutputError {
     /// The pipe failed, or the deadline passed.
     Io(io::Error),
-    /// It is not in the documented format of the subcommand.
+    /// The output does not have the documented format of the subcommand.
     Format,
-    /// It is more than a limit allows.
+    /// The output exceeds a limit.
     TooLarge(String),
 }
 
@@ -154,7 +154,7 @@ impl From<io::Error> for OutputError {
     }
 }
 
-/// The start of standard error, as text.
+/// The beginning of standard error, as a string.
 fn message(errors: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(errors).trim().to_owned();
     let end = (0..=MAX_SHOWN_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
@@ -167,7 +167,7 @@ mod tests {
     use super::{MAX_SHOWN_BYTES, message};
 
     #[test]
-    fn a_message_is_short_text() {
+    fn a_message_is_truncated_at_a_character_boundary() {
         assert_eq!(message(b" fatal: no\n"), "fatal: no");
         assert_eq!(message("é".repeat(MAX_SHOWN_BYTES).as_bytes()).len(), MAX_SHOWN_BYTES);
         assert_eq!(

@@ -24,11 +24,11 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first line of a regular file, if it is text.
+/// The first line of a regular file, which must be UTF-8.
 pub fn first_line(path: &Path) -> io::Result<String> {
     let bytes = read(path)?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = str::from_utf8(line).map_err(|_| io::Error::other("it is not text"))?;
+    let line = str::from_utf8(line).map_err(|_| io::Error::other("it is not UTF-8"))?;
     Ok(line.trim_end().to_owned())
 }
 

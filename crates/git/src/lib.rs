@@ -6,10 +6,10 @@
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
 //! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private
-//!   Git directory (`private_dir`) that holds a configuration of ours and refers only to the refs and the
+//!   Git directory (`private_dir`) that has a generated configuration and refers only to the refs and the
 //!   objects of the repository.
 //! - Its environment is cleared, no transport protocol is allowed, and nothing is fetched lazily.
-//! - Revisions and paths are lines on its standard input and never arguments, so that they cannot become
+//! - Revisions and paths are passed on its standard input and never as arguments, so they cannot become
 //!   options. Arguments are constants and object ids.
 //! - Each command has a deadline, a process group, a memory limit and limits on its output.
 
@@ -39,13 +39,13 @@ pub struct GitLimits {
     pub deadline: Duration,
     /// Maximum number of bytes of a commit object.
     pub commit_bytes: u64,
-    /// Maximum number of entries of a tree, with those of the trees below it.
+    /// Maximum number of entries of a tree, including its subtrees.
     pub entries: usize,
     /// Maximum number of bytes of the listing of a tree.
     pub listing_bytes: u64,
     /// Maximum number of bytes of all objects that are read at once.
     pub total_bytes: u64,
-    /// Maximum memory of the `git` process, without the files that it maps.
+    /// Maximum memory of the `git` process, excluding mapped files.
     pub memory: u64,
 }
 
@@ -69,12 +69,12 @@ pub enum GitError {
     #[error("cannot run `git`")]
     Start(#[source] io::Error),
     /// The private Git directory could not be created.
-    #[error("cannot create a temporary folder for `git`")]
+    #[error("cannot create a temporary directory for `git`")]
     PrivateDir(#[source] io::Error),
-    /// The folder is not in a Git repository.
+    /// The directory is not in a Git repository.
     #[error("`{}` is not in a Git repository", .0.display())]
     NoRepository(PathBuf),
-    /// There is a Git repository that must not be used.
+    /// The Git repository must not be used.
     #[error("the Git repository at `{}` is refused: {reason}", .git_dir.display())]
     Refused {
         /// The Git directory, or the file that names it.
@@ -101,27 +101,27 @@ pub enum GitError {
     /// The repository exceeds a limit.
     #[error("the Git repository is too large: {0}")]
     TooLarge(String),
-    /// There is no such revision.
+    /// The revision does not exist.
     #[error("no such Git revision: `{0}`")]
     NoRevision(String),
-    /// There is no such folder in the revision.
-    #[error("no folder `{path}` in the Git revision `{revision}`")]
+    /// The directory does not exist in the revision.
+    #[error("no directory `{path}` in the Git revision `{revision}`")]
     NoFolder {
         /// The revision.
         revision: String,
-        /// The folder.
+        /// The directory.
         path: String,
     },
-    /// The output of `git` is not in the documented format.
+    /// The output of `git` does not have the documented format.
     #[error("unexpected output of `git {0}`")]
     Answer(&'static str),
 }
 
-/// A Git repository, and a folder in it.
+/// A Git repository, and a directory in it.
 #[derive(Clone, Debug)]
 pub struct Repository {
     git: Git,
-    /// The path of the folder from the top of the repository; empty at the top.
+    /// The path of the directory from the top of the repository; empty at the top.
     prefix: String,
 }
 
@@ -131,10 +131,10 @@ impl Repository {
         Self::at(&location::discover(folder)?, GitLimits::default())
     }
 
-    /// The repository whose work tree contains `folder`, or the bare repository that `folder` itself is.
+    /// The repository whose work tree contains `folder`, or the bare repository at `folder`.
     ///
-    /// A folder in a work tree is part of that work tree, even if it looks like a bare repository: a commit
-    /// can contain such a folder.
+    /// A directory in a work tree is part of that work tree, even if it looks like a bare repository, which a
+    /// commit can contain.
     pub fn open(folder: &Path) -> Result<Self, GitError> {
         Self::open_within(folder, GitLimits::default())
     }
@@ -151,7 +151,7 @@ impl Repository {
         Ok(Self { git: Git::new(location, limits)?, prefix: location.prefix.clone() })
     }
 
-    /// The path of the folder from the top of the repository; empty at the top.
+    /// The path of the directory from the top of the repository; empty at the top.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -161,8 +161,8 @@ impl Repository {
         object::commit(&self.git, revision)
     }
 
-    /// The best common ancestor of two commits; `None` without one, or if the local history does not contain
-    /// it.
+    /// The best common ancestor of two commits; `None` if there is none, or if the local history does not
+    /// contain it.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<ObjectId>, GitError> {
         object::merge_base(&self.git, &one.id, &other.id)
     }
@@ -174,7 +174,7 @@ impl Repository {
         object::tree(&self.git, &commit.id, path)?.ok_or_else(none)
     }
 
-    /// Every file, link and submodule of a tree, with its path in it.
+    /// Every file, link and submodule of a tree, with its path.
     pub fn list(&self, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, GitError> {
         tree::list(&self.git, tree)
     }

@@ -1,6 +1,6 @@
-//! Finds the Git repository of a folder.
+//! Finds the Git repository of a directory.
 //!
-//! `git` would also treat a folder as a bare repository if it has the right files, which a commit can
+//! `git` would also treat a directory as a bare repository if it has the right files, which a commit can
 //! contain. Here only a `.git` counts, which a commit cannot contain.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -11,24 +11,24 @@ use crate::{GitError, file, settings};
 /// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryLocation {
-    /// The directory with `HEAD`; of a linked work tree its own.
+    /// The directory with `HEAD`; a linked work tree has its own.
     pub git_dir: PathBuf,
     /// The directory with the refs, the objects and the configuration.
     pub common_dir: PathBuf,
-    /// The path of the folder from the top of the repository; empty at the top.
+    /// The path of the directory from the top of the repository; empty at the top.
     pub prefix: String,
 }
 
 /// The repository whose work tree contains `folder`.
 ///
-/// As in `git`, the search stops at the boundary of a file system and at the folders that
-/// `GIT_CEILING_DIRECTORIES` lists.
+/// As in `git`, the search stops at the boundary of a file system and at the directories in
+/// `GIT_CEILING_DIRECTORIES`.
 pub fn discover(folder: &Path) -> Result<RepositoryLocation, GitError> {
     let none = || GitError::NoRepository(folder.to_owned());
     let folder = folder.canonicalize().map_err(|_| none())?;
     let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
     let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).filter(|path| path.is_absolute()).collect();
-    let device = |path: &Path| path.metadata().map(|about| about.dev()).ok();
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
     let own_device = device(&folder);
     for top in folder.ancestors() {
         let is_beyond = top != folder && (ceilings.iter().any(|one| one == top) || device(top) != own_device);
@@ -36,18 +36,18 @@ pub fn discover(folder: &Path) -> Result<RepositoryLocation, GitError> {
             break;
         }
         let Some((git_dir, common_dir)) = git_dirs(top)? else { continue };
-        // The Git directory itself, named explicitly, stands for the top.
+        // The Git directory itself stands for the top, if it is named explicitly.
         let below = if folder.starts_with(&git_dir) { top } else { &folder };
         let prefix = below.strip_prefix(top).ok().and_then(Path::to_str);
         let Some(prefix) = prefix else {
-            return Err(refused(git_dir, "the path of the folder is not UTF-8"));
+            return Err(refused(git_dir, "the path of the directory is not UTF-8"));
         };
         return Ok(RepositoryLocation { git_dir, common_dir, prefix: prefix.to_owned() });
     }
     Err(none())
 }
 
-/// The bare repository that `folder` itself is.
+/// The bare repository at `folder`.
 pub fn bare(folder: &Path) -> Result<RepositoryLocation, GitError> {
     let none = || GitError::NoRepository(folder.to_owned());
     let git_dir = folder.canonicalize().map_err(|_| none())?;
@@ -60,21 +60,21 @@ pub fn bare(folder: &Path) -> Result<RepositoryLocation, GitError> {
 /// The Git directory and the common directory of the work tree at `top`, if there is a `.git` in it.
 fn git_dirs(top: &Path) -> Result<Option<(PathBuf, PathBuf)>, GitError> {
     let dot_git = top.join(".git");
-    let Ok(about) = dot_git.symlink_metadata() else { return Ok(None) };
-    if about.is_dir() {
+    let Ok(metadata) = dot_git.symlink_metadata() else { return Ok(None) };
+    if metadata.is_dir() {
         return Ok(is_git_dir(&dot_git, &dot_git).then(|| (dot_git.clone(), dot_git)));
     }
-    if about.is_symlink() {
+    if metadata.is_symlink() {
         return Err(refused(dot_git, "it is a symbolic link"));
     }
-    if !about.is_file() {
-        return Err(refused(dot_git, "it is neither a folder nor a file"));
+    if !metadata.is_file() {
+        return Err(refused(dot_git, "it is neither a directory nor a file"));
     }
     named_by_file(top, &dot_git).map(Some)
 }
 
-/// The directories that a `.git` file names. Anyone can write such a file, so that the Git directory has to
-/// name the work tree, too.
+/// The directories that a `.git` file names. Anyone can write such a file, so the Git directory must also
+/// name the work tree.
 fn named_by_file(top: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf), GitError> {
     let refuse = |reason: &str| refused(dot_git.to_owned(), reason);
     let line = file::first_line(dot_git).map_err(|error| refuse(&error.to_string()))?;
@@ -86,7 +86,7 @@ fn named_by_file(top: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf), GitEr
         Err(_) => separate_git_dir(top, dot_git, &git_dir)?,
     };
     if !is_git_dir(&git_dir, &common_dir) {
-        return Err(refuse("the Git directory that it names is not one"));
+        return Err(refuse("the path that it names is not a Git directory"));
     }
     Ok((git_dir, common_dir))
 }
@@ -97,7 +97,7 @@ fn linked_work_tree(dot_git: &Path, git_dir: &Path, common: &str) -> Result<Path
     let back = file::first_line(&git_dir.join("gitdir")).unwrap_or_default();
     if git_dir.join(&back).canonicalize().ok().as_deref() != Some(dot_git) {
         return Err(refuse(
-            "the Git directory that it names is of another work tree (`git worktree repair`)",
+            "the Git directory that it names belongs to another work tree (`git worktree repair`)",
         ));
     }
     let common_dir = git_dir.join(common).canonicalize();
@@ -124,7 +124,7 @@ fn separate_git_dir(top: &Path, dot_git: &Path, git_dir: &Path) -> Result<PathBu
     Ok(git_dir.to_owned())
 }
 
-/// Whether these directories hold a repository.
+/// Whether these directories contain a repository.
 fn is_git_dir(git_dir: &Path, common_dir: &Path) -> bool {
     git_dir.join("HEAD").symlink_metadata().is_ok()
         && common_dir.join("objects").is_dir()

@@ -1,4 +1,4 @@
-//! Commits, trees and blobs, read through `git cat-file`.
+//! Reads commits, trees and blobs with `git cat-file`.
 
 use std::fmt;
 use std::io::{BufRead, Read as _};
@@ -26,7 +26,7 @@ impl ObjectId {
         (is_hex && [40, 64].contains(&text.len())).then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
+    /// The id as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +43,7 @@ impl fmt::Display for ObjectId {
 pub struct Commit {
     /// Its id.
     pub id: ObjectId,
-    /// The commit time, in seconds since 1970.
+    /// The commit time, in Unix seconds.
     pub time: String,
 }
 
@@ -55,7 +55,7 @@ struct ObjectHeader {
     size: u64,
 }
 
-/// Whether a name can be one line of a request.
+/// Whether a name fits on one line of a request.
 fn is_one_line(name: &str) -> bool {
     !name.contains(['\n', '\r', '\0'])
 }
@@ -91,7 +91,7 @@ pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<
         Ok(ObjectId::parse(line.trim_end()))
     });
     match found {
-        // It fails without a message if there is no common ancestor, and with one if a commit is missing.
+        // Fails without a message if there is no common ancestor, and with one if a commit is missing.
         Err(GitError::Failed { .. } | GitError::Answer(_)) => Ok(None),
         other => other,
     }
@@ -127,7 +127,7 @@ pub fn blobs(git: &Git, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError
     })
 }
 
-/// The line before an object; `None` if there is no such object.
+/// Reads the header of an object; `None` if the object does not exist.
 fn header(output: &mut impl BufRead) -> Result<Option<ObjectHeader>, OutputError> {
     let mut line = Vec::new();
     output.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
@@ -145,7 +145,7 @@ fn header(output: &mut impl BufRead) -> Result<Option<ObjectHeader>, OutputError
     Ok(Some(ObjectHeader { id, kind: kind.to_owned(), size: size.map_err(|_| OutputError::Format)? }))
 }
 
-/// The bytes of an object, and the newline after them. `size` is within a limit.
+/// Reads the bytes of an object and the newline after them. `size` is within a limit.
 fn content(output: &mut impl BufRead, size: u64) -> Result<Vec<u8>, OutputError> {
     let mut bytes = vec![0; usize::try_from(size).map_err(|_| OutputError::Format)?];
     output.read_exact(&mut bytes)?;

@@ -1,8 +1,8 @@
-//! A private Git directory that replaces that of a repository.
+//! A private Git directory that replaces the Git directory of a repository.
 //!
 //! `git` reads the configuration of the directory it runs on, and many settings name programs to run. This
-//! directory has its own generated configuration and links to the refs of the repository; the objects are
-//! named by `GIT_OBJECT_DIRECTORY`. It has no hooks, attributes, grafts, remotes or partial clones.
+//! directory has its own generated configuration and links to the refs of the repository; `GIT_OBJECT_DIRECTORY`
+//! names the objects. It has no hooks, attributes, grafts, remotes or partial clones.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::location::{RepositoryLocation, refused};
 use crate::settings::{self, Settings};
 use crate::{GitError, file};
 
-/// The files that name one commit, besides refs; only the first line of each counts.
+/// Files besides refs that name a commit; only the first line of each is used.
 const PSEUDO_REFS: [&str; 6] =
     ["HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
@@ -76,8 +76,8 @@ impl PrivateDir {
         }
         for (from, name) in links {
             let target = from.join(name);
-            let Ok(about) = target.symlink_metadata() else { continue };
-            if about.is_dir() != (name != "packed-refs") || about.is_file() != (name == "packed-refs") {
+            let Ok(metadata) = target.symlink_metadata() else { continue };
+            if metadata.is_dir() != (name != "packed-refs") || metadata.is_file() != (name == "packed-refs") {
                 return Err(refused(target, "it is a link or a special file"));
             }
             symlink(target, to(name)).map_err(GitError::PrivateDir)?;
@@ -95,7 +95,7 @@ fn read_settings(common_dir: &Path) -> Result<Settings, GitError> {
     }
 }
 
-/// The configuration that `git` reads.
+/// The generated configuration that `git` reads.
 fn config(settings: &Settings) -> String {
     let Settings { object_format, ref_storage, work_tree: _ } = settings;
     let mut text = "[core]\nrepositoryFormatVersion = 1\nbare = true\n[extensions]\n".to_owned();

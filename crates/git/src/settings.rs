@@ -1,17 +1,17 @@
-//! The settings of a repository that decide the layout of its refs and objects.
+//! The settings of a repository that determine the layout of its refs and objects.
 
-/// Settings of a repository's configuration. Everything else in it is ignored.
+/// The used settings of a repository's configuration. All others are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `extensions.objectFormat`, for example `sha256`.
     pub object_format: Option<String>,
     /// `extensions.refStorage`, for example `reftable`.
     pub ref_storage: Option<String>,
-    /// `core.worktree`: the work tree of a Git directory that is not in it.
+    /// `core.worktree`: the work tree of a Git directory that is outside of it.
     pub work_tree: Option<String>,
 }
 
-/// Reads the settings from the text of a configuration file. Files that it includes are not read.
+/// Reads the settings from the text of a configuration file. Included files are not read.
 pub fn parse(config: &str) -> Settings {
     let mut settings = Settings::default();
     let mut section = String::new();

@@ -1,4 +1,4 @@
-//! The files of a tree, read through `git ls-tree`.
+//! Lists the files of a tree with `git ls-tree`.
 
 use std::io::{BufRead, Read as _};
 
@@ -6,10 +6,10 @@ use crate::GitError;
 use crate::command::{Git, OutputError};
 use crate::object::ObjectId;
 
-/// Maximum number of bytes of one line: file systems do not have longer paths.
+/// Maximum number of bytes of one line; file systems do not support longer paths.
 const MAX_LINE_BYTES: u64 = 16 << 10;
 
-/// An entry of a tree that is not a tree itself.
+/// An entry of a tree, except subtrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
     /// Its kind.
@@ -34,7 +34,7 @@ pub enum EntryKind {
 /// A path in a tree, or its lossy conversion if it is not UTF-8.
 pub type TreePath = Result<String, String>;
 
-/// Every entry of a tree and of the trees below it.
+/// Every entry of a tree and its subtrees.
 pub fn list(git: &Git, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, GitError> {
     let (max_entries, max_bytes) = (git.limits().entries, git.limits().listing_bytes);
     git.run("ls-tree", &["-r", "-z", "-l", "--full-tree", tree.as_str()], String::new(), |output| {
@@ -61,7 +61,7 @@ pub fn list(git: &Git, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, Gi
     })
 }
 
-/// One line of `git ls-tree -l -z`: `MODE TYPE ID SIZE⇥PATH`.
+/// Parses one line of `git ls-tree -l -z`: `MODE TYPE ID SIZE⇥PATH`.
 fn parse(line: &[u8]) -> Option<(TreePath, TreeEntry)> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let path = match str::from_utf8(&line[tab + 1..]) {

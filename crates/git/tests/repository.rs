@@ -1,4 +1,4 @@
-//! Discovery of repositories, and reading commits, trees and blobs.
+//! Tests of the discovery of repositories, and of reading commits, trees and blobs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use qontract_git::{EntryKind, GitError, GitLimits, Repository};
 use qontract_testkit::Scratch;
 
-/// A repository with one file and one commit; its id.
+/// Creates a repository with one file and one commit; returns the id of the commit.
 fn repository(scratch: &Scratch) -> String {
     scratch.write("sub/file", "text\n");
     scratch.commit_all("first")
@@ -27,7 +27,7 @@ fn refusal(folder: &Path) -> String {
 }
 
 #[test]
-fn a_folder_of_a_work_tree_has_its_path_in_the_repository() {
+fn the_prefix_is_the_path_of_the_directory_in_the_repository() {
     let scratch = Scratch::new();
     let head = repository(&scratch);
     let found = Repository::discover(&scratch.path().join("sub")).unwrap();
@@ -53,17 +53,17 @@ fn a_bare_repository_is_read_only_where_it_is_named_and_not_in_a_work_tree() {
     let work = Scratch::copy_of(&scratch.path().join("work"));
     let head = work.commit_all("first");
     work.git(&["clone", "--quiet", "--bare", ".", "embedded"]);
-    // Outside of a work tree, named.
+    // A bare repository outside of a work tree, opened by its path.
     let outside = Scratch::new();
     work.git(&["clone", "--quiet", "--bare", ".", &outside.path().join("bare").display().to_string()]);
     assert_eq!(commit(&outside.path().join("bare"), "HEAD"), Ok(head.clone()));
-    // Discovered, neither directly nor from a folder in it.
+    // A bare repository is not discovered, neither directly nor from a directory in it.
     for folder in ["bare", "bare/refs"] {
         let found = Repository::discover(&outside.path().join(folder));
         assert!(matches!(found, Err(GitError::NoRepository(_))), "{found:?}");
     }
     assert!(matches!(Repository::open(&outside.path().join("bare/refs")), Err(GitError::NoRepository(_))));
-    // In a work tree it is a folder like any other.
+    // In a work tree it is a directory like any other.
     let embedded = Repository::open(&work.path().join("embedded")).unwrap();
     assert_eq!(embedded.prefix(), "embedded");
 }
@@ -80,10 +80,10 @@ fn a_linked_work_tree_is_read_and_a_forged_one_is_refused() {
     let second = scratch.commit_all("second");
     assert_eq!((commit(&folder, "HEAD"), commit(&folder, "main")), (Ok(first.clone()), Ok(second)));
     assert_eq!(Repository::discover(&folder.join("sub")).unwrap().prefix(), "sub");
-    // A copy of its `.git` file, in a folder that the repository does not list.
+    // A copy of its `.git` file, in a directory that the repository does not list.
     linked.write("forged/.git", std::fs::read(folder.join(".git")).unwrap());
     assert!(refusal(&linked.path().join("forged")).contains("another work tree"));
-    // A Git directory that names the folder, and another repository as its own.
+    // A Git directory that names the directory, and the common directory of another repository.
     let git_dir = linked.path().join("evil");
     linked.write("evil/HEAD", format!("{first}\n"));
     linked.write("evil/gitdir", format!("{}\n", linked.path().join("forged/.git").display()));
@@ -103,7 +103,7 @@ fn a_git_directory_elsewhere_has_to_name_the_work_tree() {
     assert!(refusal(&work).contains("config core.worktree"));
     other.git(&["--git-dir=git", "config", "core.worktree", &words(&work)]);
     assert_eq!(commit(&work, "HEAD"), Ok(head));
-    // The file of that repository, in another folder.
+    // The `.git` file of that repository, in another directory.
     other.write("forged/.git", std::fs::read(work.join(".git")).unwrap());
     assert!(refusal(&other.path().join("forged")).contains("config core.worktree"));
 }
@@ -119,8 +119,8 @@ fn a_dot_git_that_is_not_a_repository_is_refused_or_ignored() {
     check(&|scratch| scratch.link("folder/.git", "/etc"), "symbolic link");
     check(&|scratch| drop(scratch.write("folder/.git", "something")), "does not name a Git directory");
     check(&|scratch| drop(scratch.write("folder/.git", "gitdir: /none")), "does not exist");
-    check(&|scratch| fifo(&scratch.path().join("folder/.git")), "neither a folder nor a file");
-    // As in `git`, an empty folder is ignored.
+    check(&|scratch| fifo(&scratch.path().join("folder/.git")), "neither a directory nor a file");
+    // As in `git`, an empty directory is ignored.
     let scratch = Scratch::new();
     let head = repository(&scratch);
     std::fs::create_dir_all(scratch.path().join("sub/.git")).unwrap();
@@ -247,7 +247,7 @@ fn a_repository_above_a_limit_is_refused() {
 }
 
 #[test]
-fn a_folder_outside_of_a_repository_is_an_error() {
+fn a_directory_outside_of_a_repository_is_an_error() {
     let scratch = Scratch::new();
     assert!(matches!(Repository::open(scratch.path()), Err(GitError::NoRepository(_))));
     assert!(matches!(Repository::open(Path::new("/none")), Err(GitError::NoRepository(_))));
@@ -275,10 +275,10 @@ fn a_commit_graph_with_other_parents_is_not_used() {
     let position = |revision: &str| {
         let id = scratch.git(&["rev-parse", revision]);
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
-        let is_it = |bytes: &[u8]| hex(bytes) == id;
-        graph[ids..].chunks(20).position(is_it).unwrap()
+        let is_same = |bytes: &[u8]| hex(bytes) == id;
+        graph[ids..].chunks(20).position(is_same).unwrap()
     };
-    // The commits that are named are read as they are; those before them are looked up in the graph.
+    // The named commits are read from the object store; their ancestors are looked up in the graph.
     let (second, side) = (position("main-line~1"), position("side"));
     // For each commit: its tree, two parents, generation and time.
     let parent = data + second * 36 + 20;
@@ -288,7 +288,7 @@ fn a_commit_graph_with_other_parents_is_not_used() {
     assert_eq!(
         scratch.git(&["-c", "core.commitGraph=true", "merge-base", "main-line", "side"]),
         scratch.git(&["rev-parse", "side"]),
-        "the test means something"
+        "git itself uses the graph"
     );
     let repository = Repository::open(scratch.path()).unwrap();
     let [one, other] = ["main-line", "side"].map(|branch| repository.commit(branch).unwrap());

@@ -1,4 +1,4 @@
-//! The answer to a request: an HTTP status and a body.
+//! The response to a request: an HTTP status and a body.
 
 use qontract_bundle::json::JavaScriptWriter;
 
@@ -11,25 +11,26 @@ use crate::sink::JsonBytes;
 /// The result of an execution.
 pub type Execution<S> = ExecutionOutcome<S>;
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The HTTP status: 200, or 400 for a request that could not be executed.
     pub status: u16,
-    /// JSON with a final newline: `errors` if there are any, `data`, `extensions`.
+    /// The JSON body, with a trailing newline: `errors` if any, `data`, `extensions`.
     pub body: Vec<u8>,
-    /// Whether there are errors.
+    /// Whether the response contains errors.
     pub has_errors: bool,
-    /// `mutation` or `subscription`, if the request is one: the data supports neither.
+    /// `mutation` or `subscription` if the request is one; the schema supports neither.
     pub rootless: Option<&'static str>,
-    /// Origins of its objects, if requested. Not part of the body: see [`Answer::with_provenance`].
+    /// Origins of the objects in the response, if requested. Not part of the body: see
+    /// [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
     /// The files that were read, if requested.
     pub touched: Option<ReadSet>,
 }
 
 impl Answer {
-    /// The answer to a request that cannot be executed.
+    /// The response to a request that cannot be executed.
     pub(crate) fn refused(failures: &[Failure]) -> Self {
         let mut body = vec![b'{'];
         write_failures(failures, &mut body);
@@ -37,7 +38,7 @@ impl Answer {
         Self { status: 400, body, has_errors: true, rootless: None, provenance: None, touched: None }
     }
 
-    /// An answer that consists of one error.
+    /// A response that consists of one error.
     pub(crate) fn empty(failure: &Failure, rootless: Option<&'static str>) -> Self {
         let mut body = vec![b'{'];
         write_failures(std::slice::from_ref(failure), &mut body);
@@ -46,14 +47,14 @@ impl Answer {
         Self { status: 200, body, has_errors: true, rootless, provenance: None, touched: None }
     }
 
-    /// The buffer for an answer of about `size` bytes; its beginning is already written.
+    /// Creates the buffer for a response of about `size` bytes and writes the start of the body.
     pub(crate) fn begin(size: usize) -> JsonBytes {
         let mut body = Vec::with_capacity(size + 256);
         body.extend_from_slice(b"{\"data\":");
         JsonBytes(body)
     }
 
-    /// The answer of an execution that wrote into the buffer of [`Answer::begin`].
+    /// The response of an execution that wrote into the buffer of [`Answer::begin`].
     pub(crate) fn from_execution(executed: ExecutionOutcome<JsonBytes>) -> Self {
         let ExecutionOutcome { data: JsonBytes(mut body), failures, schemas, record } = executed;
         if !failures.is_empty() {
@@ -68,8 +69,8 @@ impl Answer {
         Self { status: 200, body, has_errors: !failures.is_empty(), rootless: None, provenance, touched }
     }
 
-    /// The body with `extensions.provenance`: for each object of the answer its file, the JSON pointer into
-    /// it and, where `place` finds one, the line.
+    /// The body with `extensions.provenance`: for each object of the response, its file, the JSON pointer into
+    /// the file and, if `place` returns one, the line.
     pub fn with_provenance(&self, place: &dyn Fn(&ObjectOrigin) -> Option<String>) -> Vec<u8> {
         const END: &[u8] = b"}}\n";
         let mut body = self.body.clone();

@@ -9,14 +9,14 @@ use crate::variables::Variables;
 /// The values of a field's arguments.
 #[derive(Debug)]
 pub struct Arguments {
-    /// Texts by name; null values are left out.
+    /// String values by name; null values are omitted.
     pub texts: Vec<(Box<str>, Box<str>)>,
     /// The filter, or the reason why it is invalid.
     pub filter: Option<Result<Filter, FilterError>>,
 }
 
 impl Arguments {
-    /// Reads the arguments of a field whose type is described as `type_name`.
+    /// Reads the arguments of a field whose type is named `type_name`.
     pub fn read(schema: &Schema, type_name: &str, given: &[Argument], variables: &Variables) -> Self {
         let mut arguments = Self { texts: Vec::new(), filter: None };
         for Argument { name, value } in given {
@@ -32,17 +32,17 @@ impl Arguments {
         arguments
     }
 
-    /// The text of this name.
+    /// The string value with this name.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.texts.iter().find(|(known, _)| &**known == name).map(|(_, text)| &**text)
+        self.texts.iter().find(|(key, _)| &**key == name).map(|(_, text)| &**text)
     }
 
-    /// Names of the texts.
+    /// Names of the string values.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|(name, _)| &**name)
     }
 
-    /// The filter, if there is a valid one.
+    /// The filter, if it exists and is valid.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()?.as_ref().ok()
     }

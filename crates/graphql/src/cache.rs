@@ -1,4 +1,4 @@
-//! A cache with a cost budget.
+//! A cache with a cost budget and two generations.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -6,8 +6,8 @@ use std::hash::Hash;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Two generations: an entry that is read moves into the young generation; an entry that is not read during a
-/// whole generation is evicted.
+/// A generational cache: reading an entry moves it into the young generation; an entry that is not read during a
+/// complete generation is evicted.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     generations: Mutex<[Generation<K, V>; 2]>,
@@ -29,12 +29,12 @@ impl<K, V> Default for Generation<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    /// An empty cache whose entries together cost at most `budget`; with 0, nothing is cached.
+    /// Creates an empty cache whose entries have a total cost of at most `budget`; 0 disables caching.
     pub fn new(budget: usize) -> Self {
         Self { generations: Mutex::default(), max_generation_cost: budget / 2 }
     }
 
-    /// Whether nothing is ever cached.
+    /// Whether caching is disabled.
     pub fn is_off(&self) -> bool {
         self.max_generation_cost == 0
     }
@@ -54,8 +54,8 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         Some(value)
     }
 
-    /// Caches a value of this cost, unless it costs more than a quarter of a generation: it would evict too
-    /// much.
+    /// Caches a value, unless its cost exceeds a quarter of a generation, because it would evict too many
+    /// entries.
     pub fn insert(&self, key: K, value: V, cost: usize) {
         if cost <= self.max_generation_cost / 4 {
             self.put(&mut self.lock(), key, value, cost);
@@ -78,7 +78,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         }
     }
 
-    /// The lock does not poison: the tables are consistent at any time, so a panic elsewhere does no harm.
+    /// Locks the cache. The lock does not poison: the tables are always consistent, so a panic elsewhere is harmless.
     fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
         self.generations.lock()
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_holds_and_only_entries_that_are_read_stay() {
+    fn the_budget_holds_and_only_entries_that_are_read_stay_cached() {
         let cache: Cache<String, usize> = Cache::new(100);
         cache.insert("kept".to_owned(), 0, 7);
         for number in 1..1000 {

@@ -1,10 +1,10 @@
 //! Columns: the values of one field for all datafiles of a schema, stored contiguously.
 //!
-//! A long list reads the same few fields of each of its datafiles, which are spread all over memory: most of
-//! its time was spent waiting for cache misses. A field that long lists read a second time is copied into a
-//! column: strings as JSON, one after the other, and references as the datafiles they point to.
+//! A long list reads the same few fields of each of its datafiles. These are scattered in memory, so most of the
+//! time is spent on CPU cache misses. When long lists read a field for the second time, its values are copied
+//! into a column: strings as contiguous JSON, and references as the ids of the datafiles they point to.
 //!
-//! **Invariant:** a column holds what the datafiles hold, or nothing; callers that find nothing read the
+//! **Invariant:** a cell contains the same value as the datafile, or no value; in that case the caller reads the
 //! datafile. A bundle never changes, so a column never becomes invalid.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use qontract_bundle::{Value, json::JavaScriptWriter};
 use crate::index::FileId;
 use crate::source::{ResolvedValue, Source};
 
-/// Maximum size of all columns of a bundle together, in bytes.
+/// Maximum total size of all columns of a bundle, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The columns of a bundle, built on demand. The lock is never held while a column is built.
@@ -51,25 +51,25 @@ pub struct Column {
 /// The value of a datafile in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
-    /// A text, as JSON.
+    /// A string, as JSON: start and end offset.
     Text(u32, u32),
     /// A reference to this datafile.
     File(FileId),
-    /// Another value, or none.
+    /// Another value, or no value.
     Other,
 }
 
 /// The value that a column has for a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnValue<'c> {
-    /// A text, as JSON.
+    /// A string, as JSON.
     Text(&'c [u8]),
     /// A reference to this datafile.
     File(FileId),
 }
 
 impl Columns {
-    /// The column of a schema's key, if it was requested before; `read` yields the value of each datafile.
+    /// The column for a key of a schema, if it was requested before; `read` yields the value of each datafile.
     pub fn get<'a>(
         &self,
         schema: u32,
@@ -78,31 +78,31 @@ impl Columns {
     ) -> Option<Arc<Column>> {
         let slot = (schema, Box::from(key));
         {
-            let mut kept = self.0.lock();
-            match kept.slots.get(&slot) {
+            let mut store = self.0.lock();
+            match store.slots.get(&slot) {
                 Some(ColumnSlot::Built(column)) => return Some(Arc::clone(column)),
                 Some(ColumnSlot::TooLarge) => return None,
                 Some(ColumnSlot::RequestedOnce) => {}
                 None => {
-                    kept.slots.insert(slot, ColumnSlot::RequestedOnce);
+                    store.slots.insert(slot, ColumnSlot::RequestedOnce);
                     return None;
                 }
             }
         }
-        // Built without the lock: concurrent requests may build it too, but none waits.
-        let made = Column::of(read).map(Arc::new);
-        let mut kept = self.0.lock();
-        if let Some(ColumnSlot::Built(theirs)) = kept.slots.get(&slot) {
+        // The lock is released while the column is built: concurrent requests may build it twice, but none waits.
+        let column = Column::of(read).map(Arc::new);
+        let mut store = self.0.lock();
+        if let Some(ColumnSlot::Built(theirs)) = store.slots.get(&slot) {
             return Some(Arc::clone(theirs));
         }
-        let bytes = made.as_ref().map_or(0, |column| column.bytes());
-        let has_room = kept.bytes + bytes <= MAX_BYTES;
-        let made = made.filter(|_| has_room);
-        if made.is_some() {
-            kept.bytes += bytes;
+        let bytes = column.as_ref().map_or(0, |column| column.bytes());
+        let has_room = store.bytes + bytes <= MAX_BYTES;
+        let column = column.filter(|_| has_room);
+        if column.is_some() {
+            store.bytes += bytes;
         }
-        kept.slots.insert(slot, made.clone().map_or(ColumnSlot::TooLarge, ColumnSlot::Built));
-        made
+        store.slots.insert(slot, column.clone().map_or(ColumnSlot::TooLarge, ColumnSlot::Built));
+        column
     }
 }
 
@@ -133,8 +133,8 @@ impl Column {
     pub fn at(&self, row: usize) -> Option<ColumnValue<'_>> {
         match *self.cells.get(row)? {
             Cell::Text(start, end) => {
-                let place: Range<usize> = start as usize..end as usize;
-                Some(ColumnValue::Text(&self.texts[place]))
+                let range: Range<usize> = start as usize..end as usize;
+                Some(ColumnValue::Text(&self.texts[range]))
             }
             Cell::File(file) => Some(ColumnValue::File(file)),
             Cell::Other => None,

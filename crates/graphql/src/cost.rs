@@ -1,6 +1,6 @@
-//! Estimates the size of an answer from the data, before it is executed.
+//! Estimates the size of a response before execution, from the plan and the data.
 //!
-//! An estimate, not a bound: the limit on bytes and cancellation still stop what it lets through.
+//! The estimate is not a bound: requests that pass it are still subject to the byte limit and to cancellation.
 
 use crate::input::Input;
 use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
@@ -13,7 +13,7 @@ const ASSUMED_LIST_LEN: u64 = 4;
 /// Assumed number of fields or arguments of a part of the schema.
 const ASSUMED_INTROSPECTION_LEN: u64 = 10;
 
-/// The number of objects that the plan is likely to write.
+/// Estimates the number of objects that a plan writes.
 pub fn estimate(schema: &Schema, view: DataView<'_>, plan: &Plan, variables: &Variables) -> u64 {
     let mut memo = vec![None; plan.selections.len()];
     Estimate { schema, view, plan, variables }.selection(plan.root, &mut memo)
@@ -27,7 +27,7 @@ struct Estimate<'a> {
 }
 
 impl Estimate<'_> {
-    /// Objects written for one object of a selection, itself included.
+    /// Number of objects written for one object of a selection, including itself.
     fn selection(&self, id: SelectionId, memo: &mut Vec<Option<u64>>) -> u64 {
         if let Some(total) = memo[id] {
             return total;
@@ -49,12 +49,12 @@ impl Estimate<'_> {
         total
     }
 
-    /// Elements that a field is likely to have.
+    /// Estimated number of elements of a field.
     fn count(&self, type_: usize, field: &FieldPlan) -> u64 {
         let FieldTarget::Field(number) = field.target else { return 1 };
         let size = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         match &self.schema.type_(type_).fields[number].resolver {
-            // A search finds few.
+            // A search usually finds at most one.
             Resolver::Datafiles(_) | Resolver::Resources if self.has_text(field) => 1,
             Resolver::Datafiles(schema) => size(self.view.index.files_of(schema).len()),
             Resolver::Resources => size(self.view.bundle.resources().len()),
@@ -68,8 +68,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// Whether some argument other than `filter` has a text. A null or empty argument lets everything
-    /// through.
+    /// Whether an argument other than `filter` is a non-empty string. Null and empty arguments do not restrict
+    /// the list.
     fn has_text(&self, field: &FieldPlan) -> bool {
         let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
         let given = given.unwrap_or_default().iter();

@@ -1,4 +1,4 @@
-//! A request's text, parsed and validated once, with the plans compiled from it.
+//! A document: the query string of a request, parsed and validated once, with the plans compiled from it.
 
 mod apollo_errors;
 mod rules;
@@ -27,12 +27,12 @@ use crate::variables::Variables;
 use syntax::QuerySyntaxError;
 use syntax::tree::Document as Tree;
 
-/// Maximum number of plans per text: one per operation and combination of its conditions.
+/// Maximum number of plans per document: one per operation and combination of its conditions.
 const MAX_PLANS: usize = 64;
-/// Maximum nesting of a text, whatever the limits: stacks are finite.
+/// Maximum nesting of a document, regardless of the limits, because the stack is finite.
 const MAX_NESTING: usize = 300;
 
-/// A checked request text.
+/// A parsed and validated document.
 #[derive(Debug)]
 pub struct Document {
     lines: RequestLines,
@@ -42,7 +42,7 @@ pub struct Document {
     plans: Mutex<HashMap<PlanKey, Arc<Plan>>>,
 }
 
-/// The operation, and the values of the variables that its conditions use.
+/// The name of the operation, and the values of the variables that its conditions use.
 type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
 
 /// The operation that a request selects.
@@ -54,15 +54,15 @@ pub enum ChosenOperation<'d> {
 }
 
 impl Document {
-    /// Parses and checks `text`.
+    /// Parses and validates `text`.
     pub fn prepare(schema: &Schema, text: &str, limits: &QueryLimits) -> Result<Self, Vec<Failure>> {
         if text.len() > limits.query_bytes {
-            let (bytes, most) = (text.len(), limits.query_bytes);
-            return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
+            let (bytes, max) = (text.len(), limits.query_bytes);
+            return Err(vec![limit(format!("The request has {bytes} bytes; at most {max} are allowed."))]);
         }
-        let deepest = limits.depth.min(2000) * 4 + 50;
+        let max_depth = limits.depth.min(2000) * 4 + 50;
         let lines = RequestLines::new(text);
-        let tree = syntax::parse(text, deepest.min(MAX_NESTING)).map_err(|fault| match fault {
+        let tree = syntax::parse(text, max_depth.min(MAX_NESTING)).map_err(|fault| match fault {
             QuerySyntaxError::Mistake { message, at } => {
                 let mut failure = Failure::new(Code::ParseFailed, message);
                 failure.locations.push(lines.location(at));
@@ -70,11 +70,10 @@ impl Document {
             }
             QuerySyntaxError::TooDeep => too_deep(),
         })?;
-        let (selections, most) = (tree.selections(), limits.selections);
-        if selections > most {
-            let message = format!(
-                "The request has {selections} selections and directives, at most {most} are allowed."
-            );
+        let (selections, max) = (tree.selections(), limits.selections);
+        if selections > max {
+            let message =
+                format!("The request has {selections} selections and directives; at most {max} are allowed.");
             return Err(vec![limit(message)]);
         }
         let failures = rules::check(schema, &lines, &tree).map_err(|rules::TooDeep| too_deep())?;
@@ -82,7 +81,7 @@ impl Document {
             return Err(failures);
         }
         let mut document = apollo_compiler::parser::Parser::new()
-            .recursion_limit(deepest)
+            .recursion_limit(max_depth)
             .parse_ast(without_descriptions(text, &tree), "request")
             .map_err(|error| apollo_errors::syntax(&lines, &error.errors))?;
         let rootless = take_rootless(&mut document, &tree, &lines);
@@ -93,7 +92,7 @@ impl Document {
         Ok(Self { lines, executable, rootless, plans: Mutex::default() })
     }
 
-    /// The lines of the text.
+    /// The lines of the document.
     pub fn lines(&self) -> &RequestLines {
         &self.lines
     }
@@ -103,7 +102,7 @@ impl Document {
         &self.executable
     }
 
-    /// The operation of this name, or the only one.
+    /// The operation with this name; without a name, the only operation.
     pub fn choose(&self, name: Option<&str>) -> Result<ChosenOperation<'_>, Failure> {
         let failure = |message: String| Failure::new(Code::OperationResolution, message);
         let operations = &self.executable.operations;
@@ -112,8 +111,8 @@ impl Document {
                 let text = "Must provide operation name if query contains multiple operations.";
                 return Err(failure(text.to_owned()));
             }
-            if let Some((type_, _, place)) = self.rootless.first() {
-                return Ok(ChosenOperation::Rootless(*type_, *place));
+            if let Some((type_, _, location)) = self.rootless.first() {
+                return Ok(ChosenOperation::Rootless(*type_, *location));
             }
             let only = operations.iter().next();
             return only
@@ -124,9 +123,9 @@ impl Document {
             return Ok(ChosenOperation::Query(operation));
         }
         let rootless =
-            self.rootless.iter().find(|(_, known, _)| known.as_ref().is_some_and(|known| known == name));
+            self.rootless.iter().find(|(_, other, _)| other.as_ref().is_some_and(|other| other == name));
         match rootless {
-            Some((type_, _, place)) => Ok(ChosenOperation::Rootless(*type_, *place)),
+            Some((type_, _, location)) => Ok(ChosenOperation::Rootless(*type_, *location)),
             None => Err(failure(format!("Unknown operation named \"{name}\"."))),
         }
     }
@@ -163,12 +162,12 @@ impl Document {
     }
 }
 
-/// An error about a limit.
+/// The error for an exceeded limit.
 pub fn limit(message: String) -> Failure {
     Failure::new(Code::LimitExceeded, message)
 }
 
-/// The text with its descriptions blanked out: apollo-compiler does not support them yet.
+/// Replaces descriptions by spaces, because apollo-compiler does not support them yet.
 fn without_descriptions<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
     let mut blank = Cow::Borrowed(text);
     for Range { start, end } in &tree.descriptions {
@@ -178,7 +177,7 @@ fn without_descriptions<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
 }
 
 fn too_deep() -> Vec<Failure> {
-    vec![limit("The request is nested deeper than is allowed.".to_owned())]
+    vec![limit("The request is nested too deeply.".to_owned())]
 }
 
 /// Removes mutations and subscriptions, with the fragments that only they use: a schema without a root type
@@ -193,8 +192,8 @@ fn take_rootless(
         ast::Definition::OperationDefinition(operation)
             if operation.operation_type != OperationType::Query =>
         {
-            let place = lines.of_span(operation.location());
-            rootless.push((operation.operation_type, operation.name.clone(), place));
+            let location = lines.of_span(operation.location());
+            rootless.push((operation.operation_type, operation.name.clone(), location));
             false
         }
         _ => true,
@@ -227,7 +226,7 @@ fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
     }
 }
 
-/// Compares depth and aliases with their limits.
+/// Checks the depth and the number of aliases against their limits.
 fn measure(document: &ExecutableDocument, limits: &QueryLimits) -> Result<(), Vec<Failure>> {
     let mut measured = QueryMeasure { document, depths: HashMap::new(), aliases: 0 };
     let mut depth = 0;
@@ -240,21 +239,22 @@ fn measure(document: &ExecutableDocument, limits: &QueryLimits) -> Result<(), Ve
     for operation in document.operations.iter() {
         measured.count_aliases(&operation.selection_set);
     }
-    let (aliases, most) = (measured.aliases, limits.aliases);
+    let (aliases, max) = (measured.aliases, limits.aliases);
     if depth > limits.depth {
-        let most = limits.depth;
-        let message = format!("The request nests fields {depth} deep, at most {most} levels are allowed.");
+        let max_depth = limits.depth;
+        let message =
+            format!("The request nests fields {depth} levels deep; at most {max_depth} are allowed.");
         return Err(vec![limit(message)]);
     }
-    if aliases > most {
-        return Err(vec![limit(format!("The request has {aliases} aliases, at most {most} are allowed."))]);
+    if aliases > max {
+        return Err(vec![limit(format!("The request has {aliases} aliases; at most {max} are allowed."))]);
     }
     Ok(())
 }
 
 struct QueryMeasure<'d> {
     document: &'d ExecutableDocument,
-    /// Depth of fragments that were measured; a validated document has no fragment cycles.
+    /// Depths of measured fragments; a validated document has no fragment cycles.
     depths: HashMap<&'d str, usize>,
     aliases: usize,
 }
@@ -273,8 +273,8 @@ impl<'d> QueryMeasure<'d> {
     }
 
     fn fragment(&mut self, name: &'d str) -> usize {
-        if let Some(known) = self.depths.get(name) {
-            return *known;
+        if let Some(depth) = self.depths.get(name) {
+            return *depth;
         }
         let Some(fragment) = self.document.fragments.get(name) else { return 0 };
         let depth = self.set(&fragment.selection_set);

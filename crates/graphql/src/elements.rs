@@ -1,6 +1,6 @@
-//! The root elements of a request: the datafiles that its root lists have one element for each.
+//! The root elements of a request: each element of a root list corresponds to one datafile.
 //!
-//! Finds which of them two bundles answer differently, by comparing the bytes written for each element.
+//! Finds the elements for which two bundles give different responses, by comparing the bytes of each element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,15 +16,15 @@ use crate::read_set::ReadSet;
 use crate::schema::{Resolver, TypeId};
 use crate::sink::JsonBytes;
 
-/// For each root list, by its key in the answer, the paths of some of its datafiles.
+/// For each root list, by its key in the response, the paths of the selected datafiles.
 pub type ElementSelection = BTreeMap<Box<str>, BTreeSet<Box<str>>>;
 
-/// An operation in a request's text, by name.
+/// An operation of a document, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedOperation<'q> {
-    /// The text.
+    /// The document.
     pub query: &'q str,
-    /// The name.
+    /// The name of the operation.
     pub operation: &'q str,
 }
 
@@ -34,13 +34,13 @@ impl<'q> From<NamedOperation<'q>> for Request<'q> {
     }
 }
 
-/// A root list as it was written: its key, and the byte range of each of its datafiles.
+/// A root list in a response: its key, and the byte range of each datafile.
 pub(crate) type ElementRanges = (Box<str>, Vec<(FileId, Range<usize>)>);
 
 impl Engine {
-    /// The datafiles for which this bundle and another one, which differ by `diff`, give different answers;
-    /// datafiles that only one of them has are included. `None` if something else differs, or if an answer
-    /// has errors. Only elements that the diff can affect are executed.
+    /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses,
+    /// including datafiles that exist in only one of them. `None` if anything else differs, or if a response has
+    /// errors. Only elements that the diff can affect are executed.
     pub fn differing_elements(
         &self,
         other: &Engine,
@@ -77,7 +77,7 @@ impl Engine {
         Some(differing)
     }
 
-    /// The datafiles that are read to answer these elements alone.
+    /// The datafiles that a query for only these elements reads.
     pub fn datafiles_read(
         &self,
         operation: NamedOperation<'_>,
@@ -90,7 +90,7 @@ impl Engine {
         Some(files.map(|file| Box::from(&*self.bundle().datafiles()[file].path)).collect())
     }
 
-    /// The datafiles among these that can be elements of a root list, given by its key in the answer.
+    /// The datafiles among these that can be elements of a root list, given by its key in the response.
     pub fn elements(
         &self,
         operation: NamedOperation<'_>,
@@ -103,8 +103,8 @@ impl Engine {
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// Whether elements of a root list, given by its key in the answer, are never written inline in another
-    /// datafile, and no other datafile is read as one.
+    /// Whether the elements of a root list, given by its key in the response, are never inline in another
+    /// datafile, and no other datafile is read as such an element.
     pub fn are_standalone(&self, operation: NamedOperation<'_>, list: &str) -> bool {
         let list = self.list(operation, list);
         let (links, schema) = (self.references(), self.schema());
@@ -153,7 +153,7 @@ impl Engine {
     }
 }
 
-/// An answer, and the byte ranges of its root elements.
+/// A response, and the byte ranges of its root elements.
 struct PartitionedAnswer {
     text: Vec<u8>,
     lists: Vec<ElementRanges>,
@@ -164,9 +164,9 @@ impl PartitionedAnswer {
     fn parts<'p>(&'p self, engine: &'p Engine) -> BTreeMap<(&'p str, &'p str), &'p [u8]> {
         let mut all = BTreeMap::new();
         for (list, parts) in &self.lists {
-            for (file, place) in parts {
-                let text = &self.text[place.clone()];
-                // Whether an element comes first does not matter.
+            for (file, range) in parts {
+                let text = &self.text[range.clone()];
+                // The comma depends only on the position in the list.
                 let text = text.strip_prefix(b",").unwrap_or(text);
                 all.insert((&**list, engine.index().path(*file)), text);
             }
@@ -176,9 +176,9 @@ impl PartitionedAnswer {
 
     /// The bytes outside of all elements.
     fn rest(&self) -> impl Iterator<Item = &u8> {
-        let places = || self.lists.iter().flat_map(|(_, parts)| parts).map(|(_, place)| place);
-        let ends = places().map(|place| place.start).chain([self.text.len()]);
-        let starts = std::iter::once(0).chain(places().map(|place| place.end));
+        let ranges = || self.lists.iter().flat_map(|(_, parts)| parts).map(|(_, range)| range);
+        let ends = ranges().map(|range| range.start).chain([self.text.len()]);
+        let starts = std::iter::once(0).chain(ranges().map(|range| range.end));
         starts.zip(ends).flat_map(|(start, end)| &self.text[start..end])
     }
 }

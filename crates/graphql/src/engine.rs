@@ -1,4 +1,4 @@
-//! A bundle ready for queries: schema, look-up tables, and caches of earlier requests.
+//! The query engine of a bundle: schema, look-up tables, and caches of parsed documents and plans.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -24,22 +24,22 @@ use crate::sink::Sink;
 use crate::source::DataView;
 use crate::variables::Variables;
 
-/// Approximate budget of the cache of parsed request texts, in bytes. A text that takes more than an eighth
-/// of it is not cached: few clients send such a text again.
+/// Approximate size of the cache of parsed documents, in bytes. A document that needs more than an eighth of it
+/// is not cached, because few clients send such a document twice.
 const DOCUMENT_CACHE_BYTES: usize = 8 << 20;
-/// Budget of the cache of introspection answers, in bytes.
+/// Size of the cache of introspection responses, in bytes.
 const INTROSPECTION_CACHE_BYTES: usize = 32 << 20;
 
-/// A request, as it comes from a client or from the command line.
+/// A GraphQL request from a client or from the command line.
 #[derive(Clone, Copy, Default)]
 pub struct Request<'r> {
-    /// The text.
+    /// The document: operations and fragments.
     pub query: &'r str,
     /// Name of the operation to execute.
     pub operation: Option<&'r str>,
     /// Values of its variables.
     pub variables: Option<&'r Map>,
-    /// Called regularly: whether the answer is no longer needed.
+    /// Returns whether the response is no longer needed; called regularly during execution.
     pub cancelled: Option<&'r dyn Fn() -> bool>,
     /// Whether to record the origin of each object.
     pub provenance: bool,
@@ -50,13 +50,13 @@ pub struct Request<'r> {
 }
 
 /// State shared by all bundles with the same GraphQL types: their schema and the caches that depend on it
-/// alone. Invalid as soon as the types change, which is found by their digest.
+/// alone. Becomes invalid when the types change, which is detected by their digest.
 #[derive(Debug)]
 struct PreparedSchema {
     schema: Arc<Schema>,
     digest: Sha256,
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
-    /// Answers to introspection queries.
+    /// Cached responses to introspection queries.
     introspections: Cache<Box<str>, Arc<Answer>>,
 }
 
@@ -68,7 +68,7 @@ impl PreparedSchema {
     }
 }
 
-/// A bundle that answers queries.
+/// Executes queries on a bundle.
 #[derive(Debug)]
 pub struct Engine {
     bundle: Arc<Bundle>,
@@ -78,7 +78,7 @@ pub struct Engine {
     references: OnceLock<ReferenceGraph>,
 }
 
-/// The sink of an answer, and what is recorded during execution.
+/// The sink of a response, and the data recorded during execution.
 pub(crate) struct ExecutionOutput<S> {
     pub sink: S,
     pub record: ExecutionRecord,
@@ -107,8 +107,7 @@ impl Engine {
         Self { bundle, prepared, index, limits, references: OnceLock::new() }
     }
 
-    /// The same engine with other limits and empty caches, as cached documents were checked against the old
-    /// limits.
+    /// Sets the limits and clears the caches, because cached documents were checked against the old limits.
     #[must_use]
     pub fn with_limits(self, limits: QueryLimits) -> Self {
         let prepared = PreparedSchema::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
@@ -125,12 +124,12 @@ impl Engine {
         &self.bundle
     }
 
-    /// Its schema.
+    /// The GraphQL schema of the bundle.
     pub fn schema(&self) -> &Schema {
         &self.prepared.schema
     }
 
-    /// Its look-up tables.
+    /// The look-up tables of the bundle.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -139,7 +138,7 @@ impl Engine {
         DataView { bundle: &self.bundle, index: &self.index }
     }
 
-    /// Answers a request.
+    /// Executes a request.
     pub fn answer(&self, request: Request<'_>) -> Answer {
         match self.prepare(request) {
             Ok(ready) => ready.answer(),
@@ -147,8 +146,8 @@ impl Engine {
         }
     }
 
-    /// Parses, validates and plans a request without executing it; `Err` is the answer to a request that
-    /// cannot be executed.
+    /// Parses, validates and plans a request without executing it; `Err` is the response to a request
+    /// that cannot be executed.
     pub fn prepare<'e>(&'e self, request: Request<'e>) -> Result<PreparedQuery<'e>, Answer> {
         match self.plan_request(request) {
             Ok(PlannedRequest::Query { plan, variables, cost }) => {
@@ -159,8 +158,8 @@ impl Engine {
         }
     }
 
-    /// The footprint of a request, without executing it. Provenance, limits on answers and cancellation do
-    /// not matter.
+    /// Computes the footprint of a request without executing it. Provenance, response limits and cancellation are
+    /// ignored.
     ///
     /// ```
     /// use qontract_graphql::{Engine, Request};
@@ -194,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Datafiles that some reference reads as another type; computed on first use.
+    /// Datafiles that a reference reads as another type; computed on first use.
     pub fn mistyped_targets(&self) -> &MistypedTargets {
         self.references().mistyped_targets()
     }
@@ -205,8 +204,8 @@ impl Engine {
         if self.references.get().is_some() || !self.has_types_of(other) {
             return;
         }
-        // The other graph first: `get_or_init` must not wait for another engine's cell while other threads
-        // wait for this one.
+        // Resolve the other graph first: `get_or_init` must not wait for the cell of another engine while other
+        // threads wait for this one.
         let theirs = other.references();
         self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }
@@ -232,7 +231,7 @@ impl Engine {
         self.execute_with(plan, variables, request, ExecutionOutput { sink, record })
     }
 
-    /// Executes a plan, and records what the output requests.
+    /// Executes a plan, and records the data that the output requests.
     pub(crate) fn execute_with<S: Sink>(
         &self,
         plan: &Plan,
@@ -245,13 +244,13 @@ impl Engine {
         execute(task, sink, record)
     }
 
-    /// The validated text of a request, from the cache if it was sent before.
+    /// The validated document of a request; from the cache, if it was sent before.
     pub(crate) fn document(&self, text: &str) -> Arc<Result<Document, Vec<Failure>>> {
-        if let Some(known) = self.prepared.documents.get(text) {
-            return known;
+        if let Some(cached) = self.prepared.documents.get(text) {
+            return cached;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
-        // Estimated size of the parsed text: a multiple of its length, and never small.
+        // Estimated size of the parsed document: a fixed overhead plus a multiple of its length.
         self.prepared.documents.insert(text.into(), Arc::clone(&document), 16 * (text.len() + 512));
         document
     }
@@ -272,7 +271,7 @@ impl Engine {
         }
     }
 
-    /// Plans a request whose text is validated.
+    /// Plans a request whose document is validated.
     pub(crate) fn plan(
         &self,
         document: &Document,
@@ -281,14 +280,14 @@ impl Engine {
         let one = |failure| vec![failure];
         let operation = match document.choose(request.operation).map_err(one)? {
             ChosenOperation::Query(operation) => operation,
-            ChosenOperation::Rootless(type_, place) => {
+            ChosenOperation::Rootless(type_, location) => {
                 let word = match type_ {
                     OperationType::Mutation => "mutation",
                     _ => "subscription",
                 };
                 let message = format!("Schema is not configured to execute {word} operation.");
                 let mut failure = Failure::new(Code::Internal, message);
-                failure.locations.extend(place);
+                failure.locations.extend(location);
                 return Ok(PlannedRequest::ErrorOnly(failure, Some(word)));
             }
         };
@@ -299,9 +298,10 @@ impl Engine {
             Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),
             Err(failure) => return Ok(PlannedRequest::ErrorOnly(failure, None)),
         };
-        let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan, &variables), self.limits.cost);
-        if cost > most {
-            let message = format!("The answer would have about {cost} objects, at most {most} are allowed.");
+        let (cost, max) = (crate::cost::estimate(schema, self.view(), &plan, &variables), self.limits.cost);
+        if cost > max {
+            let message =
+                format!("The response would contain about {cost} objects; at most {max} are allowed.");
             return Err(one(limit(message)));
         }
         Ok(PlannedRequest::Query { plan, variables, cost })
@@ -312,18 +312,18 @@ impl Engine {
 pub(crate) enum PlannedRequest {
     /// A query to execute.
     Query {
-        /// Its plan.
+        /// The plan of the query.
         plan: Arc<Plan>,
         /// The values of its variables.
         variables: Variables,
-        /// Estimated number of objects in the answer.
+        /// Estimated number of objects in the response.
         cost: u64,
     },
-    /// A request whose answer is this error; and its kind, if it is not a query.
+    /// A request whose response is only this error, and its operation type if it is not a query.
     ErrorOnly(Failure, Option<&'static str>),
 }
 
-/// A request that is planned and not yet executed.
+/// A planned request that is not executed yet.
 pub struct PreparedQuery<'e> {
     engine: &'e Engine,
     request: Request<'e>,
@@ -333,24 +333,25 @@ pub struct PreparedQuery<'e> {
 }
 
 impl PreparedQuery<'_> {
-    /// Estimated number of objects in the answer.
+    /// Estimated number of objects in the response.
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Executes it.
+    /// Executes the query.
     pub fn answer(self) -> Answer {
         let Self { engine, request, plan, variables, .. } = self;
-        // Answers about the schema alone never change.
-        let lasting =
+        // Introspection responses depend on the schema only, so they can be cached.
+        let is_cacheable =
             plan.only_introspection && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;
-        let key = lasting.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
-        if let Some(known) = key.as_deref().and_then(|key| introspections.get(key)) {
-            return (*known).clone();
+        let key =
+            is_cacheable.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
+        if let Some(cached) = key.as_deref().and_then(|key| introspections.get(key)) {
+            return (*cached).clone();
         }
-        let begun = Answer::begin(plan.last_size.load(Ordering::Relaxed));
-        let answer = Answer::from_execution(engine.execute(&plan, &variables, request, begun));
+        let buffer = Answer::begin(plan.last_size.load(Ordering::Relaxed));
+        let answer = Answer::from_execution(engine.execute(&plan, &variables, request, buffer));
         plan.last_size.store(answer.body.len(), Ordering::Relaxed);
         if let Some(key) = key {
             let cost = key.len() + answer.body.len();

@@ -1,8 +1,7 @@
-//! Plan → answer: walks the bundle and writes the fields of the plan.
+//! Executes a plan: walks the bundle and writes the fields of the plan.
 //!
-//! **Invariant:** fields are written depth first, in the order of the plan. An error at a position that
-//! cannot be null nulls the closest position above that can; what was written there is taken back, errors
-//! found before stay.
+//! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable position
+//! nulls the closest nullable ancestor: its output is rewound, but earlier errors remain.
 
 mod column_cursors;
 mod complete;
@@ -32,29 +31,29 @@ use key_offsets::KeyOffsetCache;
 use object_memo::ObjectMemo;
 use position::{AnswerPath, DataOrigin, ExecutionPosition};
 
-/// Number of objects that are written between two checks of limits and cancellation.
+/// Number of objects written between two checks of limits and cancellation.
 const CHECK_INTERVAL: u32 = 256;
 
-/// A plan, and the data to execute it on.
+/// A plan, and the data on which to execute it.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// The schema.
+    /// The GraphQL schema.
     pub schema: &'a Schema,
-    /// The data.
+    /// The bundle and its look-up tables.
     pub view: DataView<'a>,
     /// The plan.
     pub plan: &'a Plan,
-    /// The variables.
+    /// The values of the variables.
     pub variables: &'a Variables,
-    /// Limits on the answer.
+    /// Limits on the response.
     pub limits: &'a QueryLimits,
-    /// Whether the request was cancelled.
+    /// Returns whether the request was cancelled.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
-    /// The datafiles that root lists are restricted to.
+    /// Restricts root lists to these datafiles.
     pub only_elements: Option<&'a ElementSelection>,
 }
 
-/// What is recorded besides the answer.
+/// Data recorded in addition to the response.
 #[derive(Debug, Default)]
 pub struct ExecutionRecord {
     /// Origins of all objects, if requested.
@@ -68,13 +67,13 @@ pub struct ExecutionRecord {
 /// The result of an execution.
 #[derive(Debug)]
 pub struct ExecutionOutcome<S> {
-    /// The answer's data.
+    /// The `data` of the response.
     pub data: S,
     /// Errors, in order.
     pub failures: Vec<Failure>,
     /// Schemas of the objects that were read, in order of first occurrence.
     pub schemas: Vec<Box<str>>,
-    /// What was recorded.
+    /// The recorded data.
     pub record: ExecutionRecord,
 }
 
@@ -96,8 +95,8 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: ExecutionRecord) -> Exe
         record,
     };
     let mark = executor.out.mark();
-    let place = ExecutionPosition { path: None, origin: DataOrigin::Nowhere };
-    if executor.object(plan.root, Source::Root, place).is_err() {
+    let position = ExecutionPosition { path: None, origin: DataOrigin::Nowhere };
+    if executor.object(plan.root, Source::Root, position).is_err() {
         executor.rewind(mark, 0);
         executor.out.null();
     }
@@ -105,12 +104,12 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: ExecutionRecord) -> Exe
     ExecutionOutcome { data: out, failures, schemas, record }
 }
 
-/// Number of objects that a copy of this many bytes counts for.
+/// Number of objects that a copy of `bytes` counts as.
 fn checks_for_copy(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }
 
-/// Why writing stopped.
+/// The reason why writing stopped.
 enum WriteAbort {
     /// A non-nullable value is null; the error is recorded.
     NullPropagation,
@@ -129,7 +128,7 @@ struct RawField<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WrittenValue {
     Value,
-    /// An object without fields, which lists leave out.
+    /// An object without fields, which lists omit.
     EmptyObject,
 }
 
@@ -138,12 +137,12 @@ struct Executor<'a, S> {
     out: S,
     failures: Vec<Failure>,
     schemas: Vec<Box<str>>,
-    /// Schemas of datafiles that are already in the list.
+    /// Per schema number, whether the schema is already in the list.
     seen: Vec<bool>,
     key_offsets: KeyOffsetCache,
     object_memo: ObjectMemo,
     column_cursors: ColumnCursors,
-    /// Per argument set of the plan: its values, read on first use.
+    /// The values of each argument set of the plan, read on first use.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
     until_check: u32,
@@ -151,29 +150,29 @@ struct Executor<'a, S> {
 }
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes an object, or copies it if it was written before.
+    /// Writes an object, or copies it if it was already written.
     fn object(
         &mut self,
         selection: SelectionId,
         source: Source<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
-        self.check_limits(place)?;
-        // Provenance has an entry for each copy.
+        self.check_limits(position)?;
+        // With provenance, each copy needs its own entry, so objects are not copied.
         let (Source::File(file), Some(start), None) = (source, self.out.offset(), &self.record.provenance)
         else {
-            return self.write_object(selection, source, place);
+            return self.write_object(selection, source, position);
         };
         if let Some(written) = self.object_memo.find(selection, file, start) {
             self.until_check = self.until_check.saturating_sub(checks_for_copy(written.len())).max(1);
             if self.out.size() + written.len() > self.task.limits.answer_bytes {
-                return Err(self.too_large(place));
+                return Err(self.too_large(position));
             }
             self.out.repeat(written);
             return Ok(WrittenValue::Value);
         }
         let failed = self.failures.len();
-        let written = self.write_object(selection, source, place)?;
+        let written = self.write_object(selection, source, position)?;
         // Errors contain their path, which differs for each copy.
         if let (WrittenValue::Value, Some(end)) = (written, self.out.offset())
             && failed == self.failures.len()
@@ -187,9 +186,9 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         selection: SelectionId,
         source: Source<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
-        self.record_object(source, place);
+        self.record_object(source, position);
         let Task { plan, view, .. } = self.task;
         let map = view.map(source);
         let places = map.map(|map| self.key_offsets.of(plan, selection, map.keys()));
@@ -203,13 +202,13 @@ impl<'a, S: Sink> Executor<'a, S> {
                 schema_noted = true;
             }
             self.out.key(&field.key, &field.encoded_key);
-            let found = columns.as_ref().and_then(|(fields, row)| fields[number].as_ref()?.at(*row));
-            if let (Some(ColumnValue::Text(text)), ValueForm::Scalar(Scalar::String)) = (found, &field.form) {
+            let cell = columns.as_ref().and_then(|(fields, row)| fields[number].as_ref()?.at(*row));
+            if let (Some(ColumnValue::Text(text)), ValueForm::Scalar(Scalar::String)) = (cell, &field.form) {
                 self.out.encoded(text);
                 continue;
             }
-            if let Some(ColumnValue::File(file)) = found {
-                self.field(selection.type_, field, Ok(ResolvedValue::One(Source::File(file))), place)?;
+            if let Some(ColumnValue::File(file)) = cell {
+                self.field(selection.type_, field, Ok(ResolvedValue::One(Source::File(file))), position)?;
                 continue;
             }
             let held = match (&field.read, map, &places) {
@@ -222,26 +221,26 @@ impl<'a, S: Sink> Executor<'a, S> {
                 (ReadKey::Nothing, ..) => RawValue::Absent,
             };
             let resolved = self.resolve(selection.type_, field, RawField { source, raw: held });
-            self.field(selection.type_, field, resolved, place)?;
+            self.field(selection.type_, field, resolved, position)?;
         }
         self.out.end_object();
         Ok(if selection.fields.is_empty() { WrittenValue::EmptyObject } else { WrittenValue::Value })
     }
 
-    /// Writes the value of a field, or `null` where it is nullable.
+    /// Writes the value of a field; on an error, `null` if the field is nullable.
     fn field(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
         resolved: Result<ResolvedValue<'a>, Failure>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<(), WriteAbort> {
-        let path = AnswerPath::key(place.path, &field.key);
+        let path = AnswerPath::key(position.path, &field.key);
         let mark = self.out.mark();
         let recorded = self.recorded();
         let written = match resolved {
             Ok(resolved) => {
-                let origin = self.origin_of(type_, field, &place.origin);
+                let origin = self.origin_of(type_, field, &position.origin);
                 self.complete(type_, field, resolved, ExecutionPosition { path: Some(&path), origin })
             }
             Err(failure) => Err(self.fail(failure, field, &path)),
@@ -257,7 +256,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// The origin of a key's value, relative to the object that has the key.
+    /// The origin of the value of a key, relative to its object.
     fn origin_of<'p>(&self, type_: TypeId, field: &'p FieldPlan, origin: &'p DataOrigin<'p>) -> DataOrigin<'p>
     where
         'a: 'p,
@@ -270,7 +269,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// The value of a field.
+    /// Resolves the value of a field.
     fn resolve(
         &mut self,
         type_: TypeId,
@@ -359,48 +358,48 @@ impl<'a, S: Sink> Executor<'a, S> {
                 _ => return,
             },
         };
-        if !self.schemas.iter().any(|known| **known == *text) {
+        if !self.schemas.iter().any(|schema| **schema == *text) {
             self.schemas.push(text.into());
         }
     }
 
-    /// Stops when the answer has become too large, or the request was cancelled.
-    fn check_limits(&mut self, place: ExecutionPosition<'_>) -> Result<(), WriteAbort> {
+    /// Aborts the request if the response is too large or the request was cancelled.
+    fn check_limits(&mut self, position: ExecutionPosition<'_>) -> Result<(), WriteAbort> {
         self.until_check -= 1;
         if self.until_check > 0 {
             return Ok(());
         }
         self.until_check = CHECK_INTERVAL;
         if self.out.size() > self.task.limits.answer_bytes {
-            return Err(self.too_large(place));
+            return Err(self.too_large(position));
         }
         if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
-            let text = "The request was cancelled before its answer was complete.";
-            return Err(self.abort(Failure::new(Code::Cancelled, text), place));
+            let text = "The request was cancelled before the response was complete.";
+            return Err(self.abort(Failure::new(Code::Cancelled, text), position));
         }
         Ok(())
     }
 
-    fn too_large(&mut self, place: ExecutionPosition<'_>) -> WriteAbort {
-        let most = self.task.limits.answer_bytes;
-        let text = format!("The answer has more than {most} bytes.");
-        self.abort(Failure::new(Code::LimitExceeded, text), place)
+    fn too_large(&mut self, position: ExecutionPosition<'_>) -> WriteAbort {
+        let max = self.task.limits.answer_bytes;
+        let text = format!("The response has more than {max} bytes.");
+        self.abort(Failure::new(Code::LimitExceeded, text), position)
     }
 
-    /// Records why the whole request is aborted.
-    fn abort(&mut self, mut failure: Failure, place: ExecutionPosition<'_>) -> WriteAbort {
-        failure.path = place.path.map(AnswerPath::steps).unwrap_or_default();
+    /// Records the error that aborts the whole request.
+    fn abort(&mut self, mut failure: Failure, position: ExecutionPosition<'_>) -> WriteAbort {
+        failure.path = position.path.map(AnswerPath::steps).unwrap_or_default();
         self.failures.push(failure);
         WriteAbort::RequestAborted
     }
 
     /// Records an object in the read set and the provenance, if requested.
-    fn record_object(&mut self, source: Source<'a>, place: ExecutionPosition<'_>) {
+    fn record_object(&mut self, source: Source<'a>, position: ExecutionPosition<'_>) {
         if let Some(touched) = &mut self.record.touched {
             touched.note(source);
         }
         if let Some(provenance) = &mut self.record.provenance {
-            place.record(self.task.view, provenance);
+            position.record(self.task.view, provenance);
         }
     }
 
@@ -408,7 +407,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         self.record.provenance.as_ref().map_or(0, Provenance::len)
     }
 
-    /// Takes back what was written and recorded since the mark.
+    /// Rewinds the output and the records to the mark.
     fn rewind(&mut self, mark: S::Mark, recorded: usize) {
         self.out.rewind(mark);
         if let Some(end) = self.out.offset() {

@@ -1,23 +1,23 @@
-//! An error of an answer, in the format that GraphQL clients expect.
+//! GraphQL errors, in the response format of the GraphQL specification.
 
 use qontract_bundle::json::JavaScriptWriter;
 
 use crate::location::Location;
 
-/// The kind of an error, for programs.
+/// The kind of an error, as a code for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// The request is not GraphQL.
+    /// The request has a syntax error.
     ParseFailed,
-    /// The request does not fit the schema.
+    /// The request does not match the schema.
     ValidationFailed,
     /// A variable has the wrong type.
     BadUserInput,
-    /// It is ambiguous which operation is meant.
+    /// The operation is missing or ambiguous.
     OperationResolution,
-    /// The data does not fit the schema, or cannot be served.
+    /// The data does not match the schema, or cannot be served.
     Internal,
-    /// A filter names a field that does not exist.
+    /// A filter uses a field that does not exist.
     BadFilterField,
     /// A limit is exceeded.
     LimitExceeded,
@@ -26,7 +26,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The name on the wire.
+    /// The name of the code in `extensions.code`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::ParseFailed => "GRAPHQL_PARSE_FAILED",
@@ -41,7 +41,7 @@ impl Code {
     }
 }
 
-/// A segment of a path in the answer.
+/// A segment of a path in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorPathSegment {
     /// A key of an object.
@@ -50,28 +50,28 @@ pub enum ErrorPathSegment {
     Index(usize),
 }
 
-/// An error of an answer.
+/// An error in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its kind.
+    /// The kind of error.
     pub code: Code,
-    /// Its message.
+    /// The message.
     pub message: String,
     /// Locations in the request.
     pub locations: Vec<Location>,
-    /// Path in the answer.
+    /// Path in the response.
     pub path: Vec<ErrorPathSegment>,
-    /// For a bad filter: the type that lacks the field.
+    /// For an invalid filter: the type that lacks the field.
     pub type_: Option<Box<str>>,
 }
 
 impl Failure {
-    /// An error without a location.
+    /// Creates an error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), locations: Vec::new(), path: Vec::new(), type_: None }
     }
 
-    /// Appends it as JSON.
+    /// Appends the error as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut json = JavaScriptWriter(out);
         json.raw("{\"message\":");

@@ -1,7 +1,7 @@
 //! The filter language: `filter: {name: {in: ["a", "b"]}, team: {filter: {name: "core"}}}`.
 //!
-//! A filter is compiled against the type it filters, then evaluated for each datafile. Its odd corners are
-//! part of the contract and are documented in `docs/graphql.md`.
+//! A filter is compiled against the type it filters, then evaluated for each datafile. Its edge cases are part of
+//! the API and are documented in `docs/graphql.md`.
 
 use qontract_bundle::Value;
 use qontract_bundle::types::{Field, Type};
@@ -14,9 +14,9 @@ use crate::source::{DataView, ListSource, RawValue, ResolvedValue, Source};
 /// A compiled filter.
 #[derive(Debug)]
 pub enum Filter {
-    /// It was not an object: nothing passes.
+    /// The filter is not an object: nothing passes.
     Nothing,
-    /// All of these must hold.
+    /// All of these conditions must hold.
     All(Vec<Condition>),
 }
 
@@ -33,7 +33,7 @@ enum FieldTest {
     Is(Input),
     /// A list equal to these values, in order.
     IsList(Vec<Input>),
-    /// Present, and one of these.
+    /// Present, and one of these values.
     In(Vec<Input>),
     /// Not equal to this value.
     Not(Input),
@@ -43,7 +43,7 @@ enum FieldTest {
     Fault(&'static str),
 }
 
-/// Why a filter cannot be evaluated.
+/// The reason why a filter cannot be compiled or evaluated.
 #[derive(Debug)]
 pub struct FilterError {
     /// The kind of error.
@@ -59,7 +59,7 @@ impl FilterError {
         Self { code: Code::Internal, message: message.into(), type_: None }
     }
 
-    /// As an error of an answer, still without a location.
+    /// Converts to an error of the response, without a location.
     pub fn to_failure(&self) -> Failure {
         Failure { type_: self.type_.clone(), ..Failure::new(self.code, self.message.clone()) }
     }
@@ -90,7 +90,7 @@ impl Filter {
         Ok(Filter::All(conditions))
     }
 
-    /// Visits the keys that it reads, each with the filter for its target.
+    /// Visits the keys that the filter reads, each with the filter for its target.
     pub fn visit(&self, visit: &mut dyn FnMut(&str, Option<&Filter>)) {
         let Filter::All(conditions) = self else { return };
         for Condition { key, test } in conditions {
@@ -98,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// Whether an object passes.
+    /// Whether an object passes the filter.
     pub fn passes<'a>(&self, view: DataView<'a>, source: Source<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
@@ -109,8 +109,8 @@ impl Filter {
         Ok(true)
     }
 
-    /// Whether a list passes: tests that support lists are evaluated for every element, the others for the
-    /// list itself, which has no keys.
+    /// Whether a list passes the filter. Tests that support lists are evaluated for every element, the others for
+    /// the list itself, which has no keys.
     fn passes_list<'a>(&self, view: DataView<'a>, many: &ListSource<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
@@ -204,8 +204,7 @@ impl Condition {
     }
 }
 
-/// The raw value of a key under the name that fields use: `schema` is the datafile's `$schema`. Other tests
-/// read the key itself.
+/// The raw value of a field, where `schema` stands for the key `$schema`. Other tests read the key itself.
 fn resolved<'a>(view: DataView<'a>, source: Source<'a>, key: &str) -> RawValue<'a> {
     view.raw(source, if key == "schema" { "$schema" } else { key })
 }
@@ -246,8 +245,7 @@ fn not_iterable(type_: &str, value: &str) -> FilterError {
     FilterError::internal(message)
 }
 
-/// The field of a type that a filter may name; for an interface that dispatches by a key, a field of any of
-/// its types.
+/// Finds a field of a type for a filter; for an interface that dispatches by a key, a field of any of its types.
 pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
     type_.field(name).or_else(|| {
         let (_, types) = type_.field_map()?;

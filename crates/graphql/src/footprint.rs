@@ -1,9 +1,9 @@
-//! The footprint of a query, computed before it runs: the schemas, the keys of their datafiles, and the
-//! resources that it can read.
+//! The footprint of a query, computed before execution: the schemas, the keys of their datafiles, and the
+//! resources that the query can read.
 //!
-//! **Invariant:** a footprint is never too small: a change outside of it does not change the answer. A
-//! reference is assumed to point to a datafile of the schema that its type has; where the data violates that,
-//! the target is *mistyped*, and every change of a mistyped target counts.
+//! **Invariant:** a footprint is never too small: a change outside of it does not change the response. A
+//! reference is assumed to point to a datafile with the schema of its type. If it does not, its target is
+//! *mistyped*, and every change to a mistyped target counts.
 
 mod mistyped_targets;
 mod trace;
@@ -15,24 +15,24 @@ use qontract_bundle::{Document, Value};
 pub use mistyped_targets::MistypedTargets;
 pub(crate) use trace::trace;
 
-/// What a query can read.
+/// The parts of the data that a query can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     datafiles: BTreeMap<Box<str>, Keys>,
     resources: bool,
     reads_backrefs: bool,
     fields: BTreeSet<(Box<str>, Box<str>)>,
-    /// Per schema the first field, as type and field, that leads to its datafiles.
+    /// Per schema, the first field (type and field name) that reaches its datafiles.
     first_fields: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
     schema: bool,
 }
 
-/// Keys of an object that can be read.
+/// The keys of an object that a query can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// All keys, at any depth.
     All,
-    /// These keys, and the keys below each.
+    /// These keys, each with the keys below it.
     Some(BTreeMap<Box<str>, Keys>),
 }
 
@@ -93,22 +93,22 @@ pub(crate) struct FieldRef<'a> {
 }
 
 impl Footprint {
-    /// Schemas whose datafiles can be read, with the keys that can be read.
+    /// The schemas whose datafiles can be read, with the keys that can be read.
     pub fn datafiles(&self) -> impl Iterator<Item = (&str, &Keys)> {
         self.datafiles.iter().map(|(schema, keys)| (&**schema, keys))
     }
 
-    /// The keys that can be read of datafiles of a schema.
+    /// The keys that can be read in datafiles of a schema.
     pub fn keys(&self, schema: &str) -> Option<&Keys> {
         self.datafiles.get(schema)
     }
 
-    /// Fields of GraphQL types that can be selected, as type and field.
+    /// The fields of GraphQL types that can be read, as type and field name.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(type_, field)| (&**type_, &**field))
     }
 
-    /// The first field, as type and field, that leads to datafiles of a schema.
+    /// The first field (type and field name) that reaches datafiles of a schema.
     pub fn first_field_to(&self, schema: &str) -> Option<(&str, &str)> {
         self.first_fields.get(schema).map(|(type_, field)| (&**type_, &**field))
     }
@@ -118,7 +118,7 @@ impl Footprint {
         self.resources
     }
 
-    /// Whether the query reads which datafiles name a resource.
+    /// Whether the query reads the back-references of resources.
     pub fn reads_backrefs(&self) -> bool {
         self.reads_backrefs
     }
@@ -128,22 +128,23 @@ impl Footprint {
         self.schema
     }
 
-    /// Whether a change of one datafile, including its addition or removal, can change the answer.
+    /// Whether a change to one datafile, including its addition or removal, can change the response.
     ///
-    /// Every change of a mistyped target counts: the caller checks [`MistypedTargets`] first. A change of the
-    /// datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is set.
+    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change to the
+    /// datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is true.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =
             |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
         if schema(old) != schema(new) {
-            let known = |document: &Document| document.schema().is_some_and(|name| self.keys(name).is_some());
-            return old.is_some_and(known) || new.is_some_and(known);
+            let is_read =
+                |document: &Document| document.schema().is_some_and(|name| self.keys(name).is_some());
+            return old.is_some_and(is_read) || new.is_some_and(is_read);
         }
         let keys = old.and_then(Document::schema).and_then(|name| self.keys(name));
         keys.is_some_and(|keys| keys.differ(old.map(|old| &*old.value), new.map(|new| &*new.value)))
     }
 
-    /// Whether the value at a JSON pointer into a datafile of a schema can be read, or something below it.
+    /// Whether the value at a JSON pointer into a datafile of a schema, or a value below it, can be read.
     ///
     /// ```text
     /// a query that reads `labels` and `quota { limits { name } }`
@@ -152,13 +153,13 @@ impl Footprint {
     pub fn reads(&self, schema: &str, pointer: &str) -> bool {
         let Some(mut keys) = self.keys(schema) else { return false };
         for step in pointer.split('/').skip(1) {
-            let Keys::Some(known) = keys else { return true };
+            let Keys::Some(some) = keys else { return true };
             let step = step.replace("~1", "/").replace("~0", "~");
-            match known.get(&*step) {
+            match some.get(&*step) {
                 Some(below) => keys = below,
-                // An item of a list is read like the list.
+                // A list element has the same keys as its list.
                 None if step.bytes().all(|byte| byte.is_ascii_digit()) => {}
-                // Whether a map is a reference is always read.
+                // The query always reads whether a map is a reference.
                 None => return step == "$ref",
             }
         }
@@ -174,7 +175,7 @@ impl Footprint {
         self.fields.insert((type_.into(), field.into()));
     }
 
-    /// Any resource can be read, and these keys of it.
+    /// Marks that any resource can be read, with these keys.
     pub(crate) fn any_resource(&mut self, keys: &Keys) {
         self.resources = true;
         self.reads_backrefs |= match keys {

@@ -1,4 +1,4 @@
-//! The rules of execution, with expectations written by hand.
+//! Execution semantics, with expectations written by hand.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 #[allow(dead_code, reason = "only the types are used here")]
@@ -51,28 +51,28 @@ fn engine() -> Engine {
     Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap()
 }
 
-fn ask(query: &str) -> Value {
+fn query_json(query: &str) -> Value {
     serde_json::from_slice(&engine().answer(Request { query, ..Request::default() }).body).unwrap()
 }
 
-/// The data of an answer without errors.
+/// Checks the data of a response without errors.
 #[track_caller]
 fn check(query: &str, expect: impl Into<Value>) {
-    let answer = ask(query);
+    let answer = query_json(query);
     assert_eq!(answer.get("errors"), None, "{query}");
     assert_eq!(answer["data"], expect.into(), "{query}");
 }
 
-/// The first error's message and path, and the data.
+/// Checks the message and path of the first error, and the data.
 #[track_caller]
 fn fails(query: &str, message: &str, path: impl Into<Value>, data: impl Into<Value>) {
-    let answer = ask(query);
+    let answer = query_json(query);
     assert_eq!(answer["errors"][0]["message"], message, "{query}");
     assert_eq!(answer["errors"][0]["path"], path.into(), "{query}");
     assert_eq!(answer["data"], data.into(), "{query}");
 }
 
-/// The names of the others that a filter lets through.
+/// Checks the names of the objects that pass a filter.
 #[track_caller]
 fn filters(filter: &str, expect: &[&str]) {
     let expected: Vec<Value> = expect.iter().map(|name| json!({"name": name})).collect();
@@ -131,7 +131,7 @@ fn invalid_filters_are_errors() {
         json!({"things_v1": null}),
     );
     assert_eq!(
-        ask(query)["errors"][0]["extensions"],
+        query_json(query)["errors"][0]["extensions"],
         json!({"code": "BAD_FILTER_FIELD", "gqlType": "Other_v1"})
     );
     let fail = |filter: &str, message: &str| {
@@ -145,7 +145,7 @@ fn invalid_filters_are_errors() {
         "{name: \"b\", others: {filter: {name: {ne: 1}}}}",
         "Cannot read properties of null (reading 'name')",
     );
-    // A dangling reference does not pass, whatever the test.
+    // A dangling reference never passes.
     check("{ things_v1(filter: {name: \"b\", other: {filter: null}}) { name } }", json!({"things_v1": []}));
     // No datafiles: the filter is not evaluated.
     check("{ none_v1(filter: {nope: 1}) { name } }", json!({"none_v1": []}));
@@ -271,7 +271,7 @@ fn resources_are_found_by_path_and_schema() {
         json!({"resources_v1": [
         {"backrefs": [{"path": "/t/a.yml", "jsonpath": "file", "type": null}]}]}),
     );
-    // Required or not: a missing resource is null.
+    // A missing resource is null, even for a required field.
     check(
         "{ things_v1 { file { content } } }",
         json!({"things_v1": [{"file": {"content": "a\n"}}, {"file": null}]}),
@@ -293,7 +293,7 @@ fn empty_objects_are_removed_from_lists_only() {
 
 #[test]
 fn schemas_are_those_of_objects_whose_keys_were_read_in_order_of_first_occurrence() {
-    let schemas = |query: &str| ask(query)["extensions"]["schemas"].clone();
+    let schemas = |query: &str| query_json(query)["extensions"]["schemas"].clone();
     assert_eq!(schemas("{ things_v1 { __typename } }"), json!([]));
     assert_eq!(
         schemas("{ others_v1 { things { name } name } }"),
@@ -309,7 +309,7 @@ fn schemas_are_those_of_objects_whose_keys_were_read_in_order_of_first_occurrenc
 }
 
 #[test]
-fn provenance_names_file_and_pointer_of_every_object_in_the_answer() {
+fn provenance_has_file_and_pointer_of_every_object_in_the_response() {
     let query = "{ things_v1(name: \"a\") { inners { ... on Inner_v1 { other { name } } } shapes { ... on Square_v1 { side } } } }";
     let answer = engine().answer(Request { query, provenance: true, ..Request::default() });
     let plain = engine().answer(Request { query, ..Request::default() });
@@ -330,7 +330,7 @@ fn provenance_names_file_and_pointer_of_every_object_in_the_answer() {
             "/things_v1/0/shapes/0 /t/a.yml/shapes/1",
         ]
     );
-    // Objects that were taken back are not recorded.
+    // Objects that were rewound are not recorded.
     let query = "{ things_v1(name: \"b\") { inner { x } must_string } }";
     let answer = engine().answer(Request { query, provenance: true, ..Request::default() });
     assert!(answer.provenance.unwrap().origins().is_empty());
@@ -350,43 +350,43 @@ fn exceeded_limits_are_clear_errors() {
     refused(
         QueryLimits { query_bytes: 10, ..limits() },
         query,
-        "The request has 54 bytes, at most 10 are allowed.",
+        "The request has 54 bytes; at most 10 are allowed.",
     );
     refused(
         QueryLimits { depth: 4, ..limits() },
         query,
-        "The request nests fields 5 deep, at most 4 levels are allowed.",
+        "The request nests fields 5 levels deep; at most 4 are allowed.",
     );
     refused(
         QueryLimits { cost: 5, ..limits() },
         query,
-        "The answer would have about 13 objects, at most 5 are allowed.",
+        "The response would contain about 13 objects; at most 5 are allowed.",
     );
     let aliases = "{ a: others_v1 { name } b: others_v1 { name } }";
     refused(
         QueryLimits { aliases: 1, ..limits() },
         aliases,
-        "The request has 2 aliases, at most 1 are allowed.",
+        "The request has 2 aliases; at most 1 are allowed.",
     );
     let many = format!("{{ others_v1 {{ {} }} }}", "name ".repeat(3_000));
     refused(
         QueryLimits::default(),
         &many,
-        "The request has 3001 selections and directives, at most 2000 are allowed.",
+        "The request has 3001 selections and directives; at most 2000 are allowed.",
     );
     let repeated = format!("{{ others_v1 {{ name {} }} }}", "@skip(if: false) ".repeat(50));
     refused(
         QueryLimits::default(),
         &repeated,
-        "The request has 2502 selections and directives, at most 2000 are allowed.",
+        "The request has 2502 selections and directives; at most 2000 are allowed.",
     );
     let long = (0..150).map(|index| format!("a{index}: others_v1 {{ name }}")).collect::<Vec<_>>().join(" ");
     refused(
         QueryLimits { answer_bytes: 100, ..limits() },
         &format!("{{ {long} }}"),
-        "The answer has more than 100 bytes.",
+        "The response has more than 100 bytes.",
     );
-    // Fragments in fragments, a billion spreads when written out: each is compiled once.
+    // Nested fragments that expand to a billion spreads: each fragment is compiled once.
     let mut bomb = String::from("{ others_v1 { ...F0 } } fragment F30 on Other_v1 { name }");
     for level in 0..30 {
         let next = level + 1;
@@ -512,7 +512,7 @@ fn repeated_errors_are_reported_as_in_graphql_js() {
 }
 
 #[test]
-fn an_object_that_was_taken_back_is_written_again() {
+fn an_object_that_was_rewound_is_written_again() {
     let (thing, other) = ("/w/thing-1.yml", "/w/other-1.yml");
     let mut bundle = bundle();
     let at = |path: &str| json!({"$ref": path});
@@ -540,7 +540,7 @@ fn an_object_that_was_taken_back_is_written_again() {
 }
 
 #[test]
-fn copies_count_as_bytes_of_the_answer() {
+fn copies_count_towards_the_size_of_the_response() {
     let mut bundle = bundle();
     let other = json!({"$schema": "/w/other-1.yml", "name": "x".repeat(1000)});
     bundle["data"] = json!({"/o/a.yml": other});

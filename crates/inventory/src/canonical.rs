@@ -1,6 +1,6 @@
 //! The canonical form of an object: without server-populated fields and our own annotations.
 //!
-//! **Invariant:** text and hash equal those of the established runtime, to the byte (`tests/vectors.rs`).
+//! **Invariant:** JSON and hash are byte-identical to those of qontract-reconcile (`tests/vectors.rs`).
 
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
@@ -13,11 +13,11 @@ pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
 /// The canonical form of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CanonicalForm {
-    /// The object.
+    /// The object without the stripped fields.
     pub object: Value,
-    /// Its JSON text.
+    /// The object serialized as JSON.
     pub text: String,
-    /// The hash of the text, as stored in `qontract.sha256sum`.
+    /// The SHA-256 of the JSON, as stored in `qontract.sha256sum`.
     pub sha256: Sha256,
 }
 
@@ -94,7 +94,7 @@ fn strip_by_kind(kind: &str, version: &str, object: &mut Value) {
     }
 }
 
-/// Merges `stringData` of a Secret into `data`, in base64.
+/// Merges `stringData` of a Secret into `data`, encoded as base64.
 pub(crate) fn fold_string_data(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     let Some(Value::Object(texts)) = map.remove("stringData") else { return };
@@ -191,7 +191,7 @@ fn remove_null(object: &mut Value, key: &str) {
     remove_if(object, key, Value::is_null);
 }
 
-/// Whether Python considers the value true.
+/// Whether the value is truthy in Python.
 fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -1,7 +1,7 @@
-//! Compares a live object with the declared one: by the hash on it, and field by field.
+//! Detects drift: compares a live object with the declared one, by its hash annotation and field by field.
 //!
 //! **Invariant:** every declared field holds in an equal object (`tests/properties.rs`). Fields that only the
-//! live object has are tolerated: defaults, and additions of others.
+//! live object has are tolerated: server defaults, and fields added by other writers.
 
 pub(crate) mod items;
 mod walk;
@@ -21,7 +21,7 @@ use walk::CompareWalk;
 pub enum ObjectComparison {
     /// Nothing has to be written.
     Equal,
-    /// The differences; never empty.
+    /// At least one field differs.
     Differs(Vec<FieldDifference>),
 }
 
@@ -37,8 +37,9 @@ impl ObjectComparison {
 
 /// Compares the declared object with the live one.
 ///
-/// They are equal if the hash on the live object is that of the declared one, and every declared field holds.
-/// Values of Secrets are never shown, nor are values of an object that is or was sensitive.
+/// They are equal if the hash annotation of the live object matches the declared object, and every declared
+/// field holds.
+/// Values of Secrets and of objects that are or were sensitive are never shown.
 ///
 /// ```
 /// use qontract_inventory::{DesiredBody, Disclosure, LiveBody, ObjectComparison, Owner, compare, to_write};

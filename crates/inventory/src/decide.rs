@@ -1,6 +1,6 @@
 //! Decides what happens to one object: a pure function that implements the ownership rules.
 //!
-//! **Invariant:** an object that is not ours is neither written nor removed unless the data says so
+//! **Invariant:** an object that is not ours is neither written nor removed unless the data requests it
 //! (`tests/ownership.rs`, a row per rule).
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub enum ObjectIntent<'a> {
         body: &'a DesiredBody,
         /// The integrations, by their names in marks, from which the data moved the object to us.
         moved_from: &'a BTreeSet<String>,
-        /// Which parts of it may be shown.
+        /// The parts of the object that may be shown.
         disclosure: Disclosure<'a>,
     },
     /// The data explicitly deletes the object.
@@ -43,41 +43,41 @@ pub enum PreviousOwner {
 /// The decision about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is up to date: nothing happens.
+    /// The object is up to date: nothing happens.
     Keep,
-    /// It is created.
+    /// Create the object.
     Create,
-    /// It is ours and is updated.
+    /// Update the object, which is ours.
     Change {
         /// The differences.
         differences: Vec<FieldDifference>,
     },
-    /// It is unmarked and desired: it becomes ours.
+    /// Take ownership of the object, which is unmarked and desired.
     Adopt {
         /// The differences.
         differences: Vec<FieldDifference>,
     },
-    /// Another owner gave it up, and it becomes ours.
+    /// Take ownership of the object from an owner that gave it up.
     TakeOver {
         /// The previous owner.
         from: PreviousOwner,
         /// The differences, marks first.
         differences: Vec<FieldDifference>,
     },
-    /// It is removed and created again, because these fields are immutable.
+    /// Remove the object and create it again, because immutable fields change.
     Replace {
-        /// The fields.
+        /// The immutable fields that change.
         fields: Vec<String>,
         /// The differences.
         differences: Vec<FieldDifference>,
     },
-    /// It is removed.
+    /// Remove the object.
     Remove,
-    /// It is not ours, which is not an error.
+    /// Leave the object alone, because it is not ours; not an error. Holds the reason.
     Leave(String),
-    /// It is being removed; the next run decides again.
+    /// The object is being removed; the next run decides again. Holds the reason.
     Wait(String),
-    /// Nothing happens, and the error names both owners. Other objects are processed.
+    /// Do not touch the object; the error message names both owners. Other objects are still processed.
     Refuse(String),
 }
 
@@ -160,7 +160,7 @@ fn decide_desired(
             None if fields.is_empty() => return Verdict::Adopt { differences },
             None => return Verdict::Refuse(part.immutable_fields_of_unmarked(&fields)),
         },
-        Ownership::Caller(caller, life) => match part.belongs_to_caller(caller, life) {
+        Ownership::Caller(caller, status) => match part.belongs_to_caller(caller, status) {
             Some(text) => return Verdict::Refuse(text),
             None => Verdict::TakeOver { from: PreviousOwner::Caller(caller.to_owned()), differences },
         },
@@ -203,8 +203,8 @@ fn decide_deletion(part: &RefusalContext<'_>, standing: Ownership<'_>) -> Verdic
         Ownership::Ours => Verdict::Remove,
         _ if refusal::is_managed_by_argo(part.live.body()) => Verdict::Refuse(part.belongs_to_argo()),
         Ownership::Outdated | Ownership::Unclaimed | Ownership::Unmarked => Verdict::Remove,
-        Ownership::Caller(caller, life) => {
-            part.belongs_to_caller(caller, life).map_or(Verdict::Remove, Verdict::Refuse)
+        Ownership::Caller(caller, status) => {
+            part.belongs_to_caller(caller, status).map_or(Verdict::Remove, Verdict::Refuse)
         }
         Ownership::Integration(name) => Verdict::Refuse(part.belongs_to_integration(name)),
     }

@@ -1,12 +1,12 @@
-//! Differences between objects, as they may be shown. **Invariant:** sensitive values are never part of a
-//! difference.
+//! Differences between objects, reduced to the parts that may be shown. **Invariant:** sensitive values are
+//! never part of a difference.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
 
-/// One side of a difference, as it may be shown.
+/// One side of a difference, reduced to the parts that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DifferenceSide {
     /// No value.
@@ -15,22 +15,22 @@ pub enum DifferenceSide {
     Shown(Value),
     /// A value that is not shown.
     Hidden,
-    /// Content that depends on a secret; nothing of it is shown.
+    /// Content that depends on a secret and is not shown at all.
     SecretContent,
     /// Number of differing fields below that come from a secret; not even their names are shown.
     SecretFields(usize),
 }
 
-/// Which parts of an object may be shown.
+/// The parts of an object that may be shown.
 #[derive(Clone, Copy, Debug)]
 pub enum Disclosure<'a> {
-    /// Everything; of a `Secret`, only paths.
+    /// Everything; for a `Secret`, only paths.
     Everything,
     /// Only the fact that the object differs.
     Nothing,
-    /// Paths of fields, without values.
+    /// Only the paths of fields, without values.
     Paths,
-    /// The paths that this object has. Of fields below them that come from a secret, only the number.
+    /// Only the paths of this object. Other fields come from a secret and are only counted.
     PathsOf(&'a Value),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Visibility {
 }
 
 impl DifferenceSide {
-    /// A value, or its absence.
+    /// The side that holds `value`, or [`Self::Absent`].
     pub(crate) fn of(value: Option<&Value>, show: Visibility) -> Self {
         match (value, show) {
             (None, _) => DifferenceSide::Absent,
@@ -51,7 +51,7 @@ impl DifferenceSide {
         }
     }
 
-    /// A text, or its absence.
+    /// The side that holds a string, or [`Self::Absent`].
     pub(crate) fn text(text: Option<&str>) -> Self {
         text.map_or(DifferenceSide::Absent, |text| DifferenceSide::of(Some(&text.into()), Visibility::Values))
     }
@@ -60,7 +60,7 @@ impl DifferenceSide {
 /// One difference between declared and live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDifference {
-    /// The path: `spec.template.spec.containers[web].image`.
+    /// The path, as in `spec.template.spec.containers[web].image`.
     pub path: String,
     /// The live value.
     pub before: DifferenceSide,

@@ -35,21 +35,21 @@ pub fn immutable_changes(group: &str, desired: &Value, live: &Value) -> Vec<Stri
 }
 
 /// The fields that the desired object would change.
-fn violations(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
+fn violations(field: ImmutableField, desired: &Value, live: &Value) -> Vec<String> {
     let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
     match field {
-        ImmutableField::Fixed(field) => broken(field, !is_preserved(wanted, found, field)),
+        ImmutableField::Fixed(field) => broken(field, !is_preserved(desired, live, field)),
         ImmutableField::FixedOnceSet(field) => {
-            let is_set = found.pointer(field).is_some_and(|value| !value.is_null() && value != "");
-            broken(field, is_set && !is_preserved(wanted, found, field))
+            let is_set = live.pointer(field).is_some_and(|value| !value.is_null() && value != "");
+            broken(field, is_set && !is_preserved(desired, live, field))
         }
         ImmutableField::FixedWhole(field) => {
-            broken(field, !is_preserved(wanted, found, field) || !is_preserved(found, wanted, field))
+            broken(field, !is_preserved(desired, live, field) || !is_preserved(live, desired, field))
         }
         ImmutableField::SpecExcept(free) => {
-            let spec = wanted["spec"].as_object().into_iter().flatten();
+            let spec = desired["spec"].as_object().into_iter().flatten();
             let bound = spec.filter(|(name, _)| !free.contains(&name.as_str()));
-            let lost = bound.filter(|(name, value)| !holds(value, found["spec"].get(name.as_str())));
+            let lost = bound.filter(|(name, value)| !holds(value, live["spec"].get(name.as_str())));
             lost.map(|(name, _)| format!("spec.{name}")).collect()
         }
     }
@@ -61,8 +61,8 @@ pub fn is_replaceable(kind: &str, group: &str) -> bool {
 }
 
 /// The fields of an object with `immutable: true` that would change, in either direction.
-fn sealed_changes(wanted: &Value, found: &Value) -> Vec<String> {
-    let same = |field: &str| is_preserved(wanted, found, field) && is_preserved(found, wanted, field);
+fn sealed_changes(desired: &Value, live: &Value) -> Vec<String> {
+    let same = |field: &str| is_preserved(desired, live, field) && is_preserved(live, desired, field);
     let fields = SEALED_FIELDS.map(|field| format!("/{field}"));
     fields.iter().filter(|field| !same(field)).map(|field| dotted(field)).collect()
 }

@@ -3,9 +3,9 @@
 //!
 //! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership
 //! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`ApplyPhase`] and
-//! [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are those of the
-//! established runtime, so a live cluster is taken over without another write. The README states every rule
-//! in a table.
+//! [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are the same as
+//! in qontract-reconcile, so taking over a live cluster needs no writes. The README lists every rule in a
+//! table.
 
 mod canonical;
 mod compare;

@@ -1,6 +1,6 @@
 //! Marks: the ownership annotations of objects that we write, with the hash of the declared object.
 //!
-//! They equal those of the established runtime, so that both recognize each other's objects.
+//! They are the same as in qontract-reconcile, so that both recognize each other's objects.
 
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::names::marks_of;
 
 /// The integration that wrote the object.
 pub const INTEGRATION: &str = "qontract.integration";
-/// Its version.
+/// The version of the integration that wrote the object.
 pub const VERSION: &str = "qontract.integration_version";
 /// The hash of the declared object.
 pub const SHA256SUM: &str = "qontract.sha256sum";
@@ -18,10 +18,10 @@ pub const UPDATE: &str = "qontract.update";
 /// The caller: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
-/// Set if the object was created from a secret: its values are never shown, whatever it is created from next.
+/// Set if the object was ever created from a secret: its values are then never shown.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
-/// The cause for which the workloads that use the object still have to be restarted.
+/// The cause of a pending restart of the workloads that use the object.
 pub const RECYCLE_PENDING: &str = "qontract.recycle_pending";
 
 /// All marks.
@@ -39,7 +39,7 @@ pub(crate) const SERVER_FIELDS: [&str; 6] =
 #[error("`{0}` is not a version of the form `1.2.3`")]
 pub struct InvalidVersion(String);
 
-/// The owner in whose name objects are written.
+/// The owner of the objects that a run writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     integration: String,
@@ -49,7 +49,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An owner: an integration, by its name in the mark, in this version.
+    /// An integration with this name in the mark and this version.
     pub fn new(
         integration: impl Into<String>,
         version: impl Into<String>,
@@ -76,7 +76,7 @@ impl Owner {
         &self.integration
     }
 
-    /// Its version.
+    /// The integration's version.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -105,9 +105,9 @@ impl Owner {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerMark {
-    /// The integration. An object without it is unmarked, whatever other annotations it has.
+    /// The integration's name. An object without it is unmarked, regardless of its other annotations.
     pub integration: String,
-    /// Its version.
+    /// The integration's version.
     pub version: Option<String>,
     /// The hash of the declared object.
     pub sha256sum: Option<String>,

@@ -1,5 +1,5 @@
-//! Names and versions of integrations in marks. They equal those of the established runtime; otherwise its
-//! objects would not be ours.
+//! Names and versions of integrations in marks. They are the same as in qontract-reconcile; otherwise its
+//! objects would not be recognized as ours.
 
 /// Command-line name, name in the mark, version in the mark.
 const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [
@@ -11,7 +11,7 @@ const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [
     ("integrations-manager", "integrations-manager", "0.1.0"),
     ("openshift-clusterrolebindings", "openshift-clusterrolebindings", "0.1.0"),
     ("openshift-limitranges", "openshift-limitranges", "0.1.0"),
-    // The established runtime does not mark namespaces.
+    // qontract-reconcile does not mark namespaces.
     ("openshift-namespaces", "openshift-namespaces", "0.1.0"),
     ("openshift-network-policies", "openshift-network-policies", "0.1.0"),
     ("openshift-prometheus-rules", "openshift-prometheus-rules", "1.0.0"),

@@ -16,34 +16,34 @@ pub enum InvalidObject {
     /// A required field is missing or of the wrong type.
     #[error("`{0}` is missing or of the wrong type")]
     Field(&'static str),
-    /// The name is not a DNS-1123 subdomain.
+    /// The object name is not a DNS-1123 subdomain.
     #[error(
-        "the name `{name}` of a {kind} must consist of lower-case letters, digits, `-` and `.`, and of at most 253 of them"
+        "the name `{name}` of a {kind} must have at most 253 characters, all of them lower-case letters, digits, `-` or `.`"
     )]
     Name {
-        /// Its kind.
+        /// The kind of the object.
         kind: String,
-        /// Its name.
+        /// The name of the object.
         name: String,
     },
     /// A list of containers is not a list, or one of them is not a map or has no name.
     #[error("{kind} `{name}`: every item of `{list}` needs a `name`")]
     Containers {
-        /// Its kind.
+        /// The kind of the object.
         kind: String,
-        /// Its name.
+        /// The name of the object.
         name: String,
         /// The path of the containers.
         list: String,
     },
     /// The name of a container is not a DNS-1123 label.
     #[error(
-        "{kind} `{name}`: the name `{container}` of a container must consist of lower-case letters, digits and `-`, and of at most 63 of them"
+        "{kind} `{name}`: the name `{container}` of a container must have at most 63 characters, all of them lower-case letters, digits or `-`"
     )]
     Container {
-        /// Its kind.
+        /// The kind of the object.
         kind: String,
-        /// Its name.
+        /// The name of the object.
         name: String,
         /// The container's name.
         container: String,
@@ -187,7 +187,7 @@ impl LiveBody {
         Some(Controller { kind, name: owner["name"].as_str().unwrap_or_default() })
     }
 
-    /// Kind and name, for messages.
+    /// Kind and name of the object, for messages.
     pub fn title(&self) -> String {
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         format!("{} `{}`", text(&self.body["kind"]), text(&self.body["metadata"]["name"]))
@@ -217,12 +217,12 @@ fn check_containers(body: &Value, kind: &str, name: &str) -> Result<(), InvalidO
     Ok(())
 }
 
-/// Whether it is a DNS-1123 subdomain.
+/// Whether the name is a DNS-1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_word)
 }
 
-/// Whether it is a DNS-1123 label.
+/// Whether the name is a DNS-1123 label.
 fn is_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
@@ -243,7 +243,7 @@ mod tests {
             Ok(desired) => desired.name().to_owned(),
             Err(why) => why.to_string(),
         };
-        assert!(text.contains(expect), "`{text}` does not say `{expect}`");
+        assert!(text.contains(expect), "`{text}` does not contain `{expect}`");
     }
 
     fn named(kind: &str, name: &str) -> Value {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_name_is_a_dns_subdomain() {
         for name in ["A", "a_b", "-a", "a-", "a..b", ".a", "a.", "ä", "a\n", &"a".repeat(254)] {
-            check(named("ConfigMap", name), "of a ConfigMap must consist");
+            check(named("ConfigMap", name), "of a ConfigMap must have at most 253");
         }
         check(named("ConfigMap", &"a".repeat(253)), "aaa");
         check(named("ClusterRole", "system:a/B"), "system:a/B");
@@ -285,7 +285,7 @@ mod tests {
         check(made("TaskRun"), "`metadata.name` is missing");
         check(
             json!({"apiVersion": "v1", "kind": "PipelineRun", "metadata": {"generateName": ""}}),
-            "must consist",
+            "must have at most",
         );
     }
 
@@ -302,7 +302,10 @@ mod tests {
         check(with("containers", json!([{"image": "a"}])), "every item of `spec.template.spec.containers`");
         check(with("containers", json!(["a"])), "every item of `spec.template.spec.containers`");
         check(with("containers", json!([{"name": "a.b"}])), "the name `a.b` of a container");
-        check(with("initContainers", json!([{"name": "a".repeat(64)}])), "of a container must consist");
+        check(
+            with("initContainers", json!([{"name": "a".repeat(64)}])),
+            "of a container must have at most 63",
+        );
     }
 
     #[test]

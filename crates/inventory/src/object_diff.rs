@@ -27,7 +27,7 @@ pub struct ObjectWrite<'a> {
     pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
-    /// The object without the fields that only we own.
+    /// The live object without the fields that only we own.
     pub without_ours: &'a Value,
     /// The writer of the live object's values.
     pub writer: LiveWriter<'a>,
@@ -37,9 +37,9 @@ pub struct ObjectWrite<'a> {
 /// are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveWriter<'a> {
-    /// We did.
+    /// Our integration.
     Us,
-    /// We did, but the write also removes fields that others own, whose values are not shown.
+    /// Our integration, but the write also removes fields of other managers, whose values are not shown.
     UsAndOthers {
         /// The live object without the fields that only we own.
         others: &'a Value,
@@ -57,14 +57,14 @@ pub struct ObjectDiff {
     pub loss: KeyLoss,
 }
 
-/// Number of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
+/// Counts of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
-    /// Keys that are gone after the write.
+    /// Number of keys that are gone after the write.
     pub lost: usize,
-    /// Keys before the write that only we own, or that we declare.
+    /// Number of keys before the write that only we own, or that we declare.
     pub of: usize,
-    /// Lists that lose all of their items.
+    /// Number of lists that lose all of their items.
     pub lists: usize,
 }
 

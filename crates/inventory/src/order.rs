@@ -9,11 +9,11 @@ pub enum ApplyPhase {
     Foundation,
     /// Objects without dependencies: quotas, policies, accounts, configuration, volumes, roles.
     Config,
-    /// Objects that connect these: bindings and services.
+    /// Bindings and services, which connect the objects of the previous phase.
     Bindings,
     /// All other kinds.
     Other,
-    /// Workloads, which mount all of the above.
+    /// Workloads, which use the objects of all previous phases.
     Workloads,
     /// Objects in front of workloads: scaling, disruption budgets, ingress, webhooks.
     Exposure,

@@ -1,4 +1,5 @@
-//! Ownership of an object, relative to one owner.
+//! Ownership of an object, relative to one owner. The caller check is here: an object of another caller of the
+//! same integration is ours only if that caller no longer exists.
 
 use std::collections::BTreeSet;
 
@@ -39,28 +40,28 @@ pub enum Callers {
 /// Whether another caller still exists in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerStatus {
-    /// It exists.
+    /// The caller exists.
     Present,
-    /// It was removed or renamed.
+    /// The caller was removed or renamed.
     Gone,
-    /// It may exist.
+    /// The caller may exist: only a part of the data was read.
     Unknown,
 }
 
 /// Ownership of an object, relative to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership<'a> {
-    /// Ours: this integration, this caller, this major version, with a hash.
+    /// Owned by us: same integration, caller and major version, with a hash.
     Ours,
-    /// Of this integration and caller, but of another major version or without a hash.
+    /// Owned by this integration and caller, but written by another major version or without a hash.
     Outdated,
-    /// Of this integration, without a caller, while we have one.
+    /// Owned by this integration without a caller, while we have one.
     Unclaimed,
-    /// Of another caller of this integration.
+    /// Owned by another caller of this integration.
     Caller(&'a str, CallerStatus),
-    /// Of another integration.
+    /// Owned by another integration.
     Integration(&'a str),
-    /// Without a mark.
+    /// The object has no mark.
     Unmarked,
 }
 

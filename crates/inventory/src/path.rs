@@ -1,4 +1,4 @@
-//! Field paths, and how they are printed: `spec.template.spec.containers[web].image`.
+//! Field paths and their printed form: `spec.template.spec.containers[web].image`.
 
 use serde_json::{Number, Value};
 
@@ -42,8 +42,8 @@ pub fn print(path: &[PathSegment]) -> String {
 /// The current path of a walk through an object, and the part of it that may be shown.
 pub struct PathCursor<'a> {
     segments: Vec<PathSegment>,
-    /// The values at the prefixes of the path in the object that has all visible paths, starting with the
-    /// object itself, as far as they exist. `None` if all paths may be shown.
+    /// The values at the prefixes of the path, from the object itself to the last prefix that exists in the
+    /// object with all visible paths. `None` if all paths may be shown.
     visible: Option<Vec<VisibleNode<'a>>>,
 }
 
@@ -141,7 +141,7 @@ fn is_quantity(kind: &str, path: &[PathSegment]) -> bool {
     }
 }
 
-/// Whether a value equals an absent one: null, the empty map and the empty list.
+/// Whether a value is equivalent to an absent one: null, an empty map or an empty list.
 pub fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum number of digits of a quantity; longer ones are compared as text.
+/// Maximum number of digits of a quantity; longer ones are compared as strings.
 const MAX_DIGITS: usize = 30;
 
 /// Whether two values are the same quantity; `None` if one of them is not a quantity.
@@ -10,7 +10,7 @@ pub fn is_same_quantity(one: &Value, other: &Value) -> Option<bool> {
     Some(nanos(&text(one)?)? == nanos(&text(other)?)?)
 }
 
-/// The text of a quantity, which may also be written as a number.
+/// The string form of a quantity, which may also be a JSON number.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -19,7 +19,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The quantity in billionths; `None` if it is not a quantity, or not a whole number of billionths.
+/// The quantity in billionths; `None` if it is not a quantity, or not a multiple of one billionth.
 fn nanos(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -8,13 +8,13 @@ use crate::ownership::CallerStatus;
 
 /// The context of a refusal.
 pub struct RefusalContext<'a> {
-    /// The owner in whose name the decision is made.
+    /// The owner for which the decision is made.
     pub owner: &'a Owner,
     /// The live object.
     pub live: &'a LiveBody,
 }
 
-/// Whether an object carries the label of Argo CD.
+/// Whether an object has the Argo CD label.
 pub fn is_managed_by_argo(object: &Value) -> bool {
     object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
 }
@@ -33,12 +33,12 @@ impl RefusalContext<'_> {
         self.live.mark().and_then(|mark| mark.version.as_deref()).unwrap_or("unknown")
     }
 
-    /// The object is being removed.
+    /// Message: the object is being removed.
     pub fn being_removed(&self) -> String {
         format!("{} is being removed", self.live.title())
     }
 
-    /// The object belongs to Argo CD.
+    /// Message: the object belongs to Argo CD.
     pub fn belongs_to_argo(&self) -> String {
         format!(
             "{} belongs to Argo CD and is in the data of {}: keep it in one of the two",
@@ -47,7 +47,7 @@ impl RefusalContext<'_> {
         )
     }
 
-    /// The object belongs to another integration.
+    /// Message: the object belongs to another integration.
     pub fn belongs_to_integration(&self, name: &str) -> String {
         format!(
             "{} belongs to `{name}` and is in the data of {}: keep it in one of the two",
@@ -56,12 +56,12 @@ impl RefusalContext<'_> {
         )
     }
 
-    /// The object belongs to a caller that exists or may exist; `None` if the caller is gone.
-    pub fn belongs_to_caller(&self, caller: &str, life: CallerStatus) -> Option<String> {
+    /// Message: the object belongs to a caller that exists or may exist; `None` if the caller is gone.
+    pub fn belongs_to_caller(&self, caller: &str, status: CallerStatus) -> Option<String> {
         let (title, us, integration) = (self.live.title(), self.us(), self.owner.integration());
         let theirs =
             format!("{title} belongs to caller `{caller}` of `{integration}` and is in the data of {us}");
-        match life {
+        match status {
             CallerStatus::Gone => None,
             CallerStatus::Present => Some(format!("{theirs}: keep it in one of the two")),
             CallerStatus::Unknown => Some(format!(
@@ -70,7 +70,7 @@ impl RefusalContext<'_> {
         }
     }
 
-    /// The object has a controller.
+    /// Message: the object has a controller.
     pub fn controlled_by(&self, Controller { kind, name }: Controller<'_>) -> String {
         format!(
             "{} is controlled by {kind} `{name}` and is in the data of {}: change the {kind} instead",
@@ -79,23 +79,23 @@ impl RefusalContext<'_> {
         )
     }
 
-    /// The change needs immutable fields to change, and the kind is not replaced.
+    /// Message: immutable fields would change, and objects of this kind are not replaced.
     pub fn immutable_fields(&self, fields: &[String]) -> String {
         format!(
-            "{} of {} cannot change, and what {} declares differs: declare it as it is, give the object another name, or remove it by hand",
-            quoted_list(fields),
+            "{} has immutable fields that differ from the declaration of {} ({}): declare the live values, rename the object, or delete it manually",
             self.live.title(),
-            self.us()
+            self.us(),
+            quoted_list(fields)
         )
     }
 
-    /// The change needs immutable fields to change, and an unmarked object is not replaced.
+    /// Message: immutable fields would change, and an unmarked object is not replaced.
     pub fn immutable_fields_of_unmarked(&self, fields: &[String]) -> String {
         format!(
-            "{} of {} cannot change, what {} declares differs, and it is unmarked: remove it by hand, or declare it as it is",
-            quoted_list(fields),
+            "{} is unmarked and has immutable fields that differ from the declaration of {} ({}): delete it manually, or declare the live values",
             self.live.title(),
-            self.us()
+            self.us(),
+            quoted_list(fields)
         )
     }
 }

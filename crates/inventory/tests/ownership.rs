@@ -209,16 +209,16 @@ fn an_unmarked_object_is_adopted_if_it_is_desired() {
 #[test]
 fn an_object_with_a_controller_is_left_to_it() {
     let owners = json!([{"kind": "Operator", "name": "b", "controller": true}]);
-    let kept = |object: Value| Some(with(object, "/metadata/ownerReferences", owners.clone()));
+    let controlled = |object: Value| Some(with(object, "/metadata/ownerReferences", owners.clone()));
     check(
         Present,
-        kept(body()),
+        controlled(body()),
         "refuse: ConfigMap `a` is controlled by Operator `b` and is in the data of caller `one`",
     );
-    check(Delete, kept(body()), "refuse: ConfigMap `a` is controlled by Operator `b`");
-    check(Nothing, kept(body()), "leave: it is controlled by Operator `b`");
-    check(Nothing, kept(written(SAAS, "one")), "leave: it is controlled by Operator `b`");
-    check(Present, kept(written(SAAS, "one")), "keep");
+    check(Delete, controlled(body()), "refuse: ConfigMap `a` is controlled by Operator `b`");
+    check(Nothing, controlled(body()), "leave: it is controlled by Operator `b`");
+    check(Nothing, controlled(written(SAAS, "one")), "leave: it is controlled by Operator `b`");
+    check(Present, controlled(written(SAAS, "one")), "keep");
     let owned = with(body(), "/metadata/ownerReferences", json!([{"kind": "Operator", "name": "b"}]));
     check(Present, Some(owned), "adopt");
 }
@@ -307,7 +307,7 @@ fn changes_of_immutable_fields_are_replaced_or_refused() {
         ["apps/v1", "Deployment"],
         selector("a"),
         selector("b"),
-        "refuse: `spec.selector` of Deployment `a` cannot change, and what caller `one`",
+        "refuse: Deployment `a` has immutable fields that differ from the declaration of caller `one`",
     );
     check_change(
         ["custom/v1", "Deployment"],

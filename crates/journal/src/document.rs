@@ -1,5 +1,5 @@
-//! Encoding of journal documents: JSON, with a checksum for ledgers, where a wrong number would grant a
-//! budget.
+//! Encoding of journal documents: JSON. Ledgers have a checksum, because a damaged number could raise a
+//! removal budget.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use qontract_runtime::guard::LedgerState;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The version of the format that this version of the program reads and writes.
+/// The format version that this program reads and writes.
 const FORMAT_VERSION: u32 = 1;
 
 /// The index of a journal.
@@ -32,7 +32,7 @@ impl JournalIndex {
         Self { ledgers, ..Self::default() }
     }
 
-    /// Its bytes.
+    /// Encodes the index.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("an index can be written as JSON")
     }
@@ -72,7 +72,7 @@ struct SealedLedger<'a> {
     ledger: &'a RawValue,
 }
 
-/// The bytes of a ledger.
+/// Encodes a ledger.
 pub fn encode(state: &LedgerState) -> Vec<u8> {
     let ledger = serde_json::value::to_raw_value(state).expect("a ledger can be written as JSON");
     let sealed = SealedLedger { sha256: Sha256::of(ledger.get().as_bytes()).to_string(), ledger: &ledger };

@@ -1,4 +1,4 @@
-//! The journal: a store that all processes of a platform share. It holds the removal ledger of each
+//! The journal: a store that all processes of a platform share. It contains the removal ledger of each
 //! integration.
 //!
 //! | blob | content |
@@ -7,8 +7,8 @@
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
-//! the index of the ledgers that must exist, and only [`Journal::init`], or the first write to a target that
-//! is known to be new, creates it.
+//! the index of the ledgers that must exist, and it is created only by [`Journal::init`] or by the first
+//! write to a target that is known to be new.
 
 mod document;
 
@@ -26,7 +26,7 @@ use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, 
 
 use document::{IndexError, JournalIndex};
 
-/// Maximum number of attempts to write the index while other processes write it, too.
+/// Maximum number of attempts to write the index when other processes write it concurrently.
 const MAX_ATTEMPTS: usize = 100;
 
 /// The key prefix of ledgers.
@@ -44,7 +44,7 @@ pub enum Absence {
 /// The location of a journal, for messages.
 #[derive(Clone, Debug)]
 pub struct JournalLocation {
-    /// The folder or address.
+    /// The directory or URL.
     pub place: String,
     /// The command that initialises it.
     pub init: String,
@@ -90,7 +90,7 @@ pub enum InitResult {
 pub enum JournalStatus {
     /// The target is new: the journal is created with the first write.
     New,
-    /// Every part is there and can be read.
+    /// Every part exists and is readable.
     Whole {
         /// Number of integrations that have a ledger.
         ledgers: usize,
@@ -108,7 +108,7 @@ impl Journal {
         &self.location
     }
 
-    /// Reads every part of the journal. A part that is lost or damaged is an error.
+    /// Reads every part of the journal; fails if a part is lost or damaged.
     pub async fn check(&self, read: &ReadPermit) -> Result<JournalStatus, LedgerError> {
         let (Some(format), _) = self.load_index(read).await? else { return Ok(JournalStatus::New) };
         for integration in &format.ledgers {
@@ -117,7 +117,7 @@ impl Journal {
         Ok(JournalStatus::Whole { ledgers: format.ledgers.len() })
     }
 
-    /// Creates the journal, or each part of it that is lost or damaged. Intact parts stay as they are.
+    /// Creates the journal, or each part of it that is lost or damaged. Intact parts are not changed.
     pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<InitResult, LedgerError> {
         let empty = BlobContent::new(document::encode(&LedgerState::default()));
         let (bytes, over) = self.read_blob(read, &index_key()).await?;
@@ -168,7 +168,7 @@ impl Journal {
             .collect())
     }
 
-    /// The index of the journal; `None` if the journal is not created yet.
+    /// The index of the journal; `None` if the journal has not been created yet.
     async fn load_index(
         &self,
         read: &ReadPermit,
@@ -306,7 +306,9 @@ fn unavailable(error: BlobsError) -> LedgerError {
 }
 
 fn contended() -> LedgerError {
-    LedgerError::Unavailable(format!("other processes changed its index {MAX_ATTEMPTS} times meanwhile"))
+    LedgerError::Unavailable(format!(
+        "other processes changed its index during each of {MAX_ATTEMPTS} attempts"
+    ))
 }
 
 #[cfg(test)]

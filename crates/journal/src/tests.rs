@@ -1,4 +1,4 @@
-//! The journal in a folder.
+//! Tests of the journal in a directory.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use qontract_access::{Mode, Permits};
@@ -18,9 +18,9 @@ fn real() -> Permits {
 }
 
 fn state(name: &str) -> LedgerState {
-    let thing = ObjectRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
+    let object = ObjectRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
     let (run, shard) = ("run".to_owned(), "all".to_owned());
-    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, object: thing };
+    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, object };
     LedgerState { removals: vec![entry], ..LedgerState::default() }
 }
 

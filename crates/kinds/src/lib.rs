@@ -1,15 +1,16 @@
-//! Facts about kinds: the immutable fields of Kubernetes kinds, shared by the planner (`inventory`) and the
-//! sandbox (`clients/kubernetes`), and the kinds that guards protect. Pure.
+//! Facts about object kinds: the immutable fields of Kubernetes kinds, which the planner (`inventory`) and
+//! the sandbox (`clients/kubernetes`) share, and the kinds that guards protect. Pure.
 //!
-//! **Invariant:** there is one table of immutable fields: the sandbox accepts every change that the planner
-//! makes in place, and the planner replaces or reports every change that the sandbox refuses.
+//! **Invariant:** the planner and the sandbox use the same table of immutable fields: the sandbox accepts
+//! every in-place change that the planner makes, and the planner replaces the object or reports an error for
+//! every change that the sandbox refuses.
 
-/// A kind by its name and API group.
+/// An object kind: its name and API group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKind {
-    /// Its name.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// Its API group; empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
 }
 
@@ -33,28 +34,28 @@ const PROTECTED_AWS: [&str; 8] = [
     "aws_s3_bucket",
 ];
 
-/// The names of all kinds whose removal always needs an approval, in every integration. Kinds with an API
-/// group are named with and without it.
+/// The names of all kinds whose removal always needs an approval, in every integration. A kind with an API
+/// group is listed with and without the group.
 pub fn protected_kinds() -> impl Iterator<Item = String> {
     PROTECTED_KUBERNETES.into_iter().flat_map(GroupKind::spellings).chain(PROTECTED_AWS.map(str::to_owned))
 }
 
 impl GroupKind {
-    /// Its spellings in plans and data: `Project`, `Project.project.openshift.io`.
+    /// The spellings of the kind in plans and data: `Project`, `Project.project.openshift.io`.
     pub fn spellings(self) -> impl Iterator<Item = String> {
         let full = (!self.group.is_empty()).then(|| format!("{}.{}", self.kind, self.group));
         std::iter::once(self.kind.to_owned()).chain(full)
     }
 }
 
-/// A field that an API server never changes once an object exists.
+/// A field that an API server does not allow to change once the object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImmutableField {
     /// The value at this JSON pointer; an object that omits it keeps its value.
     Fixed(&'static str),
     /// The value at this JSON pointer, once it is set.
     FixedOnceSet(&'static str),
-    /// The value at this JSON pointer as a whole: an added or omitted part is a change, too.
+    /// The value at this JSON pointer as a whole: adding or omitting a part of it is also a change.
     FixedWhole(&'static str),
     /// All fields of `spec` except these.
     SpecExcept(&'static [&'static str]),
@@ -131,12 +132,12 @@ pub fn immutable_fields(kind: &str, group: &str) -> &'static [ImmutableField] {
     IMMUTABLE_FIELDS.iter().find(|row| (row.0, row.1) == (kind, group)).map_or(&[], |row| row.2)
 }
 
-/// Whether objects of a kind can be sealed by `immutable: true`.
+/// Whether objects of a kind can be made immutable with `immutable: true`.
 pub fn can_be_sealed(kind: &str, group: &str) -> bool {
     group.is_empty() && ["ConfigMap", "Secret"].contains(&kind)
 }
 
-/// The immutable fields of a sealed object.
+/// The immutable fields of an object with `immutable: true`.
 pub const SEALED_FIELDS: [&str; 3] = ["data", "binaryData", "immutable"];
 
 #[cfg(test)]

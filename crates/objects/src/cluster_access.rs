@@ -35,7 +35,8 @@ impl ClusterAccess {
         self.internal == Some(true)
     }
 
-    /// Set if the data disables an integration on this cluster. `place` is the provenance of the cluster.
+    /// The reason why the data disables an integration on this cluster, if it does. `place` is the provenance
+    /// of the cluster.
     pub fn disabled(&self, integration: &str, place: Option<SourceLocation>) -> Option<DisabledReason> {
         let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
         let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));

@@ -17,21 +17,21 @@ use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 pub struct DeclaredObjects {
     /// The managed kinds, as the data names them.
     pub kinds: BTreeSet<String>,
-    /// The managed names; all objects of those kinds by default.
+    /// The managed names; by default, all objects of the managed kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeSet<String>>,
-    /// The objects.
+    /// The declared objects.
     pub objects: Vec<Value>,
     /// Expiry dates by object name: from this day on, the object is no longer desired (`2030-06-30`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, String>,
-    /// Whether unmarked objects are managed, too: those that are not desired are removed.
+    /// Whether unmarked objects are managed as well: undeclared ones are removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adopts_unmarked: bool,
 }
 
 impl DeclaredObjects {
-    /// A declaration that manages all objects of a kind.
+    /// Declares these objects, and manages all objects of their kind.
     pub fn of(kind: &str, objects: Vec<Value>) -> Self {
         Self { kinds: BTreeSet::from([kind.to_owned()]), objects, ..Self::default() }
     }

@@ -1,11 +1,11 @@
-//! Flags that all cluster integrations share, with the names of the established runtime.
+//! Flags that all cluster integrations share, named as in qontract-reconcile.
 
 use qontract_runtime::{FlagKind, IntegrationMeta, Operation, Switch};
 
-/// The label of shards on internal clusters.
+/// The label that marks shards on internal clusters.
 pub const INTERNAL: &str = "internal";
 
-/// The switch that leaves unmarked objects alone.
+/// The switch that leaves unmarked objects unchanged.
 pub const NO_TAKE_OVER: &str = "no-take-over";
 
 /// Metadata of an integration whose shards are namespaces. It declares each namespace independently of the
@@ -20,7 +20,7 @@ pub fn cluster_integration<Q: Operation>(name: &str, description: &str) -> Integ
     with_cluster_flags(IntegrationMeta::new(name, description).query::<Q>())
 }
 
-/// Adds the flags that select clusters and that control how they are reached.
+/// Adds the flags that select clusters and control the connections to them.
 #[must_use]
 pub fn with_cluster_flags(meta: IntegrationMeta) -> IntegrationMeta {
     let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
@@ -52,9 +52,9 @@ pub fn with_take_over_flags(meta: IntegrationMeta) -> IntegrationMeta {
     meta.switches(
         Switch {
             name: "take-over",
-            help: "Remove other objects of the kind, also those without a mark; this is the default",
+            help: "Also remove undeclared objects without a mark; this is the default",
             kind: FlagKind::Switch,
         },
-        Switch { name: NO_TAKE_OVER, help: "Leave objects without a mark alone", kind: FlagKind::Switch },
+        Switch { name: NO_TAKE_OVER, help: "Do not remove objects without a mark", kind: FlagKind::Switch },
     )
 }

@@ -1,7 +1,7 @@
 //! The adapter for integrations that manage Kubernetes objects.
 //!
 //! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] turns it into an
-//! integration that observes, plans, rehearses and applies like all others.
+//! integration with the usual stages: observe, plan, rehearse, apply.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -21,18 +21,18 @@ use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
 
-/// The version in the annotations of an integration that does not exist in the established runtime.
+/// The version in the annotations of an integration that qontract-reconcile does not have.
 const FIRST_VERSION: &str = "0.1.0";
 
-/// One shard with its key.
+/// A declared shard and its key.
 pub type ObjectShardView<'d, S> = DeclaredShardView<'d, (), Cluster, S>;
 
-/// The part that differs between Kubernetes integrations.
+/// The integration-specific part of a Kubernetes integration.
 pub trait ObjectIntegration: Send + Sync + 'static {
     /// The declared state of a shard: [`DeclaredObjects`](crate::DeclaredObjects) if its objects follow from the data alone.
     type State: ObjectState;
 
-    /// Its name, queries, flags and promises.
+    /// Metadata of the integration: name, queries, flags and guarantees.
     fn meta(&self) -> IntegrationMeta;
 
     /// Declares the shards and their states from the data.
@@ -43,7 +43,7 @@ pub trait ObjectIntegration: Send + Sync + 'static {
         BTreeSet::new()
     }
 
-    /// Texts that follow from the data alone; see [`StagedIntegration::public_texts`].
+    /// Strings that follow from the data alone; see [`StagedIntegration::public_texts`].
     fn public_texts(&self, _: ObjectShardView<'_, Self::State>) -> Vec<String> {
         Vec::new()
     }
@@ -80,9 +80,9 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
 pub struct ScopeSpec {
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The kinds.
+    /// The managed kinds.
     pub kinds: Vec<ManagedKind>,
-    /// Whether unmarked objects are managed, too: those that are not desired are removed.
+    /// Whether unmarked objects are managed as well: undeclared ones are removed.
     pub adopts_unmarked: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::fragments::{ClusterAccess, NamespaceTarget};
 /// A namespace with its provenance.
 #[derive(Clone, Debug)]
 pub struct LocatedNamespace {
-    /// The namespace.
+    /// The namespace and its cluster.
     pub target: NamespaceTarget,
     /// Provenance of the namespace.
     pub place: Option<SourceLocation>,
@@ -22,7 +22,7 @@ pub struct LocatedNamespace {
 }
 
 impl LocatedNamespace {
-    /// A namespace at this JSON pointer into an answer.
+    /// The namespace at this JSON pointer into a query result.
     pub fn new(target: NamespaceTarget, places: &SourceLocations, pointer: &str) -> Self {
         let cluster_place = places.of(&format!("{pointer}/cluster"));
         Self { target, place: places.of(pointer), cluster_place }
@@ -30,7 +30,7 @@ impl LocatedNamespace {
 }
 
 impl NamespaceTarget {
-    /// The key of its shard.
+    /// The shard key of the namespace.
     pub fn key(&self) -> ShardKey {
         ShardKey::new([("cluster", self.cluster.name.as_str()), ("namespace", self.name.as_str())])
     }
@@ -83,10 +83,10 @@ impl<S> ShardBuilder<S> {
             is_external.then(|| DisabledReason { by, place: place.clone() })
         });
         if !is_name(&target.name) {
-            let why = format!("`{}` cannot be the name of a namespace", target.name);
+            let why = format!("`{}` is not a valid namespace name", target.name);
             return self.declared.add_fault(key, Fault::author(why).at(place));
         }
-        let address = IndependentList::normalise_key(&target.cluster.server_url);
+        let address = IndependentList::normalize_key(&target.cluster.server_url);
         let server = ServerTarget { address, namespace: Some(target.name.clone()) };
         if self.is_duplicate(server, &key, place.as_ref()) {
             return;
@@ -120,7 +120,7 @@ impl<S> ShardBuilder<S> {
         self.label(cluster, &key);
         let disabled = cluster.disabled(self.integration, place.clone());
         let server =
-            ServerTarget { address: IndependentList::normalise_key(&cluster.server_url), namespace: None };
+            ServerTarget { address: IndependentList::normalize_key(&cluster.server_url), namespace: None };
         if self.is_duplicate(server, &key, place.as_ref()) {
             return;
         }
@@ -135,7 +135,7 @@ impl<S> ShardBuilder<S> {
     }
 
     /// Whether the server, or its namespace, is already declared under another key. That is an error: two
-    /// shards of one server would keep undoing each other's work.
+    /// shards on one server would undo each other's changes.
     fn is_duplicate(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&SourceLocation>) -> bool {
         let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
@@ -144,9 +144,9 @@ impl<S> ShardBuilder<S> {
         if other == *key {
             return false;
         }
-        let why = format!("`{other}` and `{key}` are the same {what}: their clusters have one server");
-        let known = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
-        self.declared.add_fault(other, Fault::author(why.clone()).at(known));
+        let why = format!("`{other}` and `{key}` are the same {what}: their clusters have the same server");
+        let other_place = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
+        self.declared.add_fault(other, Fault::author(why.clone()).at(other_place));
         self.declared.add_fault(key.clone(), Fault::author(why).at(place.cloned()));
         true
     }
@@ -164,14 +164,14 @@ impl<S> ShardBuilder<S> {
                 shard.places.extend(places);
                 self.declared.add(key, shard);
             }
-            // A disabled shard is not checked either.
+            // A disabled shard is not checked for duplicates.
             Err(_) if disabled.is_some() => {}
             Err(fault) if fault.places.is_empty() => self.declared.add_fault(key, fault.at(place)),
             Err(fault) => self.declared.add_fault(key, fault),
         }
     }
 
-    /// The shards.
+    /// The declared state with all shards.
     pub fn finish(self) -> DeclaredState<(), Cluster, S> {
         self.declared
     }
@@ -200,7 +200,7 @@ pub fn in_namespaces<N, S: Default>(
     shards.finish()
 }
 
-/// Whether it is a valid namespace name (a DNS label).
+/// Whether a name is a valid namespace name (a DNS label).
 fn is_name(name: &str) -> bool {
     let letters = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     let ends = name.starts_with('-') || name.ends_with('-');

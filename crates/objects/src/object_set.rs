@@ -1,4 +1,4 @@
-//! A set of objects for a shard, each with its provenance.
+//! A set of declared objects for a shard, each with its provenance.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -47,7 +47,7 @@ impl ObjectSet {
         Self { declared: DeclaredObjects::of(kind, Vec::new()), entries: BTreeMap::new() }
     }
 
-    /// Manages unmarked objects, too: those that are not desired are removed.
+    /// Manages unmarked objects as well: undeclared ones are removed.
     #[must_use]
     pub fn adopting_unmarked(mut self) -> Self {
         self.declared.adopts_unmarked = true;

@@ -22,7 +22,7 @@ pub struct ObjectReconciler {
 }
 
 impl ObjectReconciler {
-    /// A reconciler on these clusters.
+    /// Creates a reconciler for these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
         Self { kubernetes }
     }

@@ -4,8 +4,8 @@
 //! Objects that follow from the data alone are part of the declared state; objects that need a look-up are
 //! resolved later, and the declared state holds their address.
 //!
-//! **Invariant:** an object whose text is unknown is never treated as not desired: nothing is removed where
-//! it might be.
+//! **Invariant:** an object whose content is unknown is never treated as undeclared: nothing that it might be
+//! is removed.
 
 pub mod check;
 mod declare;

@@ -1,4 +1,4 @@
-//! Role members: binds the users and bots of a role, under the names that a cluster uses for them.
+//! Binds the members of a role (users and bots) by the names that a cluster uses for them.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl RoleMembers {
             let name: fn(&User) -> &str = match *service {
                 "github-org" | "github-org-team" => |user| &user.github_username,
                 "oidc" | "rhidp" => |user| &user.org_username,
-                other => return Err(format!("it is not known what `{other}` calls people")),
+                other => return Err(format!("unknown authentication service `{other}`")),
             };
             names.extend(self.users.iter().map(name).filter(|name| !name.is_empty()));
         }
@@ -74,7 +74,7 @@ impl RoleMembers {
     }
 }
 
-/// Each binding has one subject, so that members come and go independently.
+/// A binding with one subject, so that members are added and removed independently.
 fn binding(Grant { binding, role_kind, role }: Grant<'_>, name: &str, subject: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
@@ -111,6 +111,6 @@ mod tests {
         check(&["rhidp", "oidc"], Ok(&["view-ann", "view-ci-bot"]));
         check(&["github-org-team", "oidc"], Ok(&["view-ann", "view-ann-hub", "view-ci-bot"]));
         check(&[], Ok(&["view-ann-hub", "view-ci-bot"]));
-        check(&["smoke-signs"], Err("it is not known what `smoke-signs` calls people"));
+        check(&["smoke-signs"], Err("unknown authentication service `smoke-signs`"));
     }
 }

@@ -15,13 +15,13 @@ pub struct ManagedScope {
     pub cluster: Cluster,
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The kinds.
+    /// The managed kinds.
     pub kinds: Vec<ManagedKind>,
     /// The owner that is written into the annotations.
     pub owner: Arc<Owner>,
     /// All callers of the integration in the whole bundle.
     pub callers: Arc<Callers>,
-    /// Whether unmarked objects are managed, too: those that are not desired are removed.
+    /// Whether unmarked objects are managed as well: undeclared ones are removed.
     pub adopts_unmarked: bool,
 }
 
@@ -49,16 +49,16 @@ pub struct DesiredObject {
     pub kind: Kind,
     /// The declared object.
     pub desired: DesiredBody,
-    /// Which parts of it may be shown.
+    /// Its sensitivity, which limits the parts that may be shown.
     pub sensitivity: Sensitivity,
     /// Names (as in annotations) of integrations from which the data moved it.
     pub moved_from: BTreeSet<String>,
 }
 
-/// Whether an object holds secrets, and which parts of it may be shown. Values are never shown.
+/// Whether an object holds secrets, and which of its parts may be shown. Secret values are never shown.
 #[derive(Clone, Debug, Default)]
 pub enum Sensitivity {
-    /// It holds no secrets.
+    /// The object holds no secrets.
     #[default]
     Public,
     /// Rendered from a template with secrets. The value of a secret may decide where fields are, so neither
@@ -80,7 +80,7 @@ impl Sensitivity {
         }
     }
 
-    /// The disclosure in any run.
+    /// The disclosure in every run.
     pub fn disclosure(&self) -> Disclosure<'_> {
         match self {
             Self::Public => Disclosure::Everything,
@@ -89,7 +89,7 @@ impl Sensitivity {
         }
     }
 
-    /// The disclosure in the record of a real run, where it is larger.
+    /// The disclosure in the record of a real run, if it is larger than in other output.
     pub fn disclosure_in_record(&self) -> Option<Disclosure<'static>> {
         match self {
             Self::Public | Self::Template | Self::Filled(_) => None,
@@ -113,7 +113,7 @@ impl ManagedScope {
     }
 
     /// The identity of an object in plans.
-    pub fn thing(&self, kind: &Kind, name: impl Into<String>) -> ObjectKey {
+    pub fn object_key(&self, kind: &Kind, name: impl Into<String>) -> ObjectKey {
         ObjectKey { scope: self.scope(kind), kind: kind.to_string(), name: name.into() }
     }
 
@@ -146,7 +146,7 @@ impl ManagedScope {
                 .hint("add it to `managedResourceTypes`");
             let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
             return DesiredItem {
-                object: self.thing(&kind, name),
+                object: self.object_key(&kind, name),
                 place,
                 state: DesiredState::Unresolved(fault),
             };
@@ -154,10 +154,10 @@ impl ManagedScope {
         let names =
             self.kinds.iter().find(|managed| managed.kind == kind).and_then(|managed| managed.names.as_ref());
         let is_listed = names.is_none_or(|names| names.contains(&name));
-        let thing = self.thing(&kind, name);
+        let object = self.object_key(&kind, name);
         if !is_listed {
             let fault = Fault::author("the name is not in `managedResourceNames`");
-            return DesiredItem { object: thing, place, state: DesiredState::Unresolved(fault) };
+            return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {
             Ok(desired) => {
@@ -166,6 +166,6 @@ impl ManagedScope {
             }
             Err(why) => DesiredState::Unresolved(Fault::author(why.to_string())),
         };
-        DesiredItem { object: thing, place, state: wanted }
+        DesiredItem { object, place, state: wanted }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON strings: which bytes need no escape, and how the others are escaped.
+//! Escaping of JSON strings.
 
 /// Appends `text` in quotes, everything but printable ASCII escaped, as `json.dumps` does.
 ///
@@ -50,7 +50,7 @@ pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
 }
 
 /// Number of leading bytes that need no escape in a JSON string. Checks eight bytes at a time, because most
-/// texts have nothing to escape.
+/// strings have nothing to escape.
 #[inline]
 pub fn plain_prefix(bytes: &[u8]) -> usize {
     prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))

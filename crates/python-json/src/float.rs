@@ -6,7 +6,7 @@
 /// the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortestDigits {
-    /// Whether it has a minus sign.
+    /// Whether the number has a minus sign.
     pub negative: bool,
     /// Significant digits, without trailing zeros.
     pub digits: Vec<u8>,
@@ -35,10 +35,10 @@ impl ShortestDigits {
         let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
         let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
         digits.truncate(significant);
-        Self { negative, digits, exponent: exponent.parse().expect("a small whole number") }
+        Self { negative, digits, exponent: exponent.parse().expect("a small integer") }
     }
 
-    /// Writes `123.45`, filled up with zeros; `point_zero` adds `.0` to whole numbers.
+    /// Writes `123.45`, padded with zeros; `point_zero` adds `.0` to integers.
     pub fn positional(&self, point_zero: bool, out: &mut Vec<u8>) {
         let digits = &self.digits;
         let whole = usize::try_from(self.exponent + 1).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Writes JSON like Python's `json` module, to the byte: ASCII, floats as `repr` prints them.
+//! Writes JSON byte for byte like Python's `json` module: ASCII, floats as `repr` prints them.
 //!
 //! The only implementation for bundles, object hashes, stored state and templates. [`to_string`] writes a
 //! `serde_json` value; other value types use [`Writer`], or [`write_str`] and [`write_float`].

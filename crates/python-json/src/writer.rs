@@ -19,8 +19,7 @@ pub fn to_string(value: &Value) -> String {
     writer.finish()
 }
 
-/// Writes one value. Brackets, keys and items are written in the order of the calls, with separators between
-/// them.
+/// Writer of one JSON value. Writes brackets, keys and items in the order of the calls, with separators.
 #[derive(Debug)]
 pub struct Writer<'i> {
     out: Vec<u8>,
@@ -30,14 +29,14 @@ pub struct Writer<'i> {
 }
 
 impl<'i> Writer<'i> {
-    /// Writes on one line, or each item on its own line, indented by this text.
+    /// Creates a writer: on one line, or with each item on its own line, indented by this string.
     pub fn new(indent: Option<&'i str>) -> Self {
         Self { out: Vec::new(), indent, open: Vec::new() }
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn finish(self) -> String {
-        String::from_utf8(self.out).expect("what is written is ASCII, and the indent is text")
+        String::from_utf8(self.out).expect("the output is ASCII, and the indent is a string")
     }
 
     /// `null`
@@ -50,13 +49,13 @@ impl<'i> Writer<'i> {
         self.raw(if value { "true" } else { "false" });
     }
 
-    /// A number without a point.
+    /// An integer.
     pub fn int(&mut self, number: impl Display) {
         self.raw(&number.to_string());
     }
 
-    /// A number with a point, or one of the three values that Python writes although JSON has no syntax for
-    /// them.
+    /// A float, or one of the three values that Python writes although JSON has no syntax for them: `NaN`,
+    /// `Infinity` and `-Infinity`.
     pub fn float(&mut self, number: f64) {
         if number.is_nan() {
             self.raw("NaN");
@@ -67,7 +66,7 @@ impl<'i> Writer<'i> {
         }
     }
 
-    /// A text in quotes.
+    /// A string in quotes.
     pub fn str(&mut self, text: &str) {
         write_str(text, &mut self.out);
     }
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole_or_have_a_point() {
+    fn integers_and_floats_are_distinguished() {
         check(&json!([1, -1, u64::MAX, 1.0, -0.0]), "[1, -1, 18446744073709551615, 1.0, -0.0]");
         let mut writer = Writer::new(None);
         writer.open('[');

@@ -1,4 +1,4 @@
-//! Purge delay of the allocator: how soon it returns freed memory to the system.
+//! Purge delay of the allocator: the time after which it returns freed memory to the system.
 
 use std::env;
 use std::hint::black_box;
@@ -11,50 +11,50 @@ use qontract_server::ReleaseHook;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
-/// The variable that sets the purge delay in milliseconds. The allocator reads it before `main`, so that it
-/// cannot be set later.
+/// The variable that sets the purge delay in milliseconds. The allocator reads it before `main`, so it cannot
+/// be set later.
 const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 
 /// The time after which freed memory is returned to the system; a second by default.
 #[derive(Clone, Copy)]
 pub enum PurgeDelay {
-    /// After a tenth of a second. A server that replaces bundles again and again uses a quarter less memory
-    /// with it, and no more at the end than at the beginning; answers take no longer.
+    /// After a tenth of a second. A server that replaces bundles repeatedly uses a quarter less memory with
+    /// it, its memory use does not grow over time, and responses take no longer.
     Short,
-    /// Immediately. A loop that is idle most of the time uses a tenth less memory with it: an idle allocator
-    /// purges nothing.
+    /// Immediately. A loop that is idle most of the time uses a tenth less memory with it, because an idle
+    /// allocator purges nothing.
     Zero,
 }
 
 /// Re-executes the program in the same process with a purge delay, unless the variable is already set. If
-/// that fails, the program continues without. Everything before this call runs twice, so that it has to come
+/// that fails, the program continues without it. Everything before this call runs twice, so it must come
 /// before anything is read, written or locked.
-pub fn reexec_with_purge_delay(give_back: PurgeDelay) {
+pub fn reexec_with_purge_delay(delay: PurgeDelay) {
     if env::var_os(PURGE_DELAY_VARIABLE).is_some() {
         return;
     }
     if let Some(program) = this_program() {
         let mut words = env::args_os();
-        let mut again = std::process::Command::new(&program);
-        // The name of the program decides which tool it is.
-        again.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
-        let delay = match give_back {
+        let mut command = std::process::Command::new(&program);
+        // The name of the program selects the tool.
+        command.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
+        let delay = match delay {
             PurgeDelay::Short => "100",
             PurgeDelay::Zero => "0",
         };
         qontract_child::retire_watchdog();
-        let _failed = again.args(words).env(PURGE_DELAY_VARIABLE, delay).exec();
+        let _failed = command.args(words).env(PURGE_DELAY_VARIABLE, delay).exec();
         // `exec` has reset SIGPIPE to its default action. With a handler, a write to a closed pipe is an
         // error again instead of the end of the process.
-        let hears = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let _ = hears.map(|hears| hears.block_on(async { signal(SignalKind::pipe()).map(drop) }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let _ = runtime.map(|runtime| runtime.block_on(async { signal(SignalKind::pipe()).map(drop) }));
     }
 }
 
 /// A hook that returns freed memory to the system soon after it is called.
 ///
-/// The allocator purges only when it is used. A server that freed large answers and gets no further request
-/// would keep their memory, so that a purge is triggered: once after the purge delay, and again when the
+/// The allocator purges only when it is used. A server that freed large responses and gets no further request
+/// would keep their memory, so this hook triggers a purge: once after the purge delay, and again when the
 /// threads that allocated the memory have ended, which is `keep_alive` later.
 pub fn purge_when_released(keep_alive: Duration) -> ReleaseHook {
     let released = Arc::new(Notify::new());
@@ -87,13 +87,13 @@ fn purge() {
     let _ = std::thread::Builder::new().spawn(|| drop(black_box(Box::new([0_u8; 64]))));
 }
 
-/// The file of this program, by the name that it was started with; `None` if that names another program, such
+/// The path of this program by the name that it was started with; `None` if that names another program, such
 /// as a loader.
 fn this_program() -> Option<PathBuf> {
     let (name, program) = (PathBuf::from(env::args_os().next()?), env::current_exe().ok()?);
-    let is_it = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == program);
+    let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == program);
     if name.components().count() > 1 {
-        return Some(name).filter(is_it);
+        return Some(name).filter(is_own);
     }
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&name)).find(is_it)
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&name)).find(is_own)
 }

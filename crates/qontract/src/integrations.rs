@@ -1,4 +1,4 @@
-//! The list of integrations of this binary. `cargo xtask new-integration` creates one and adds it here.
+//! The list of integrations in this binary. `cargo xtask new-integration` adds new ones here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ fn read_config(words: &[&str]) -> anyhow::Result<Config> {
     let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
     let given = words.iter().find_map(|word| word.strip_prefix("--config="));
     let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
-    // `up` and the peer's tools read only a configuration that is named.
+    // `up` and the peer's tools do not search the default locations.
     let is_named = matches!(words.get(1), Some(&("up" | "peer")));
     if is_named { Config::read(file.as_deref()) } else { Config::find(file.as_deref()) }
 }

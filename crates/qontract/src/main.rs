@@ -22,7 +22,7 @@ const VERSION: &str = env!("QONTRACT_VERSION");
 const BUILD: BuildInfo =
     BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
-/// Many threads allocate many small values: this allocator saves a third of the CPU time of a build.
+/// Saves a third of the CPU time of a build, in which many threads allocate many small values.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -72,7 +72,7 @@ fn parse(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
 
 /// Prints help, the version, or a usage error, and returns the exit code. Clap repeats arguments and
 /// descriptions of programs; if they contain unsafe characters, the text is printed without styles. Usage
-/// lines have the peer's name that the binary was called by.
+/// lines contain the peer's name if the binary was called by it.
 fn print_usage(error: &clap::Error, peer: Option<PeerName>) -> Exit {
     let named = |text: String| match peer {
         Some(PeerName { name, command }) => text.replace(&format!("qontract peer {command}"), name),
@@ -90,7 +90,7 @@ fn print_usage(error: &clap::Error, peer: Option<PeerName>) -> Exit {
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }
 
-/// A peer's name that the binary was called by, and the command that answers to it.
+/// A peer's name that the binary can be called by, and the command that replaces the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PeerName {
     name: &'static str,
@@ -106,8 +106,8 @@ const PEER_NAMES: [PeerName; 5] = [
     PeerName { name: "run-integration", command: "run-integration" },
 ];
 
-/// The error for a command line that runs an unknown integration, which may be an error of the configuration
-/// that would define it.
+/// The error for a command line that runs an unknown integration. The cause may be an error in the
+/// configuration that should define it.
 fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
     let runs = |words: &[&str]| words.iter().zip(arguments.iter().skip(1)).all(|(word, given)| given == word);
     if error.kind() != ErrorKind::InvalidSubcommand || !(runs(&["reconcile"]) || runs(&["peer", "reconcile"]))

@@ -1,32 +1,32 @@
-//! Decodes escapes, percent-encoding and HTML entities in a text, also nested ones.
+//! Decodes escapes, percent-encoding and HTML entities, including nested ones.
 
 use std::borrow::Cow;
 
 /// Maximum nesting depth of encodings.
 const MAX_DEPTH: usize = 3;
 
-/// Maximum number of decoded texts.
+/// Maximum number of decoded strings.
 const MAX_TEXTS: usize = 16;
 
-/// The text itself and its decoded forms, without duplicates.
+/// The string itself and its decoded forms, without duplicates.
 pub fn decoded_texts(text: &str) -> Vec<Cow<'_, [u8]>> {
-    let mut found = vec![Cow::Borrowed(text.as_bytes())];
+    let mut forms = vec![Cow::Borrowed(text.as_bytes())];
     let mut start = 0;
     for _ in 0..MAX_DEPTH {
-        let end = found.len();
+        let end = forms.len();
         for index in start..end {
-            for decoded in decode_once(&found[index]) {
-                if found.len() < MAX_TEXTS && !found.iter().any(|known| **known == *decoded) {
-                    found.push(Cow::Owned(decoded));
+            for decoded in decode_once(&forms[index]) {
+                if forms.len() < MAX_TEXTS && !forms.iter().any(|form| **form == *decoded) {
+                    forms.push(Cow::Owned(decoded));
                 }
             }
         }
         start = end;
     }
-    found
+    forms
 }
 
-/// Decodes a text once, in each of the encodings that it may use.
+/// Decodes a string once, with each encoding that it may use.
 fn decode_once(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     if bytes.contains(&b'\\') {
@@ -34,7 +34,7 @@ fn decode_once(bytes: &[u8]) -> Vec<Vec<u8>> {
     }
     if bytes.contains(&b'%') {
         let plain = replace_escapes(bytes, b'%', percent);
-        // In the query of a URL `+` is a blank.
+        // In a URL query, `+` is a space.
         if bytes.contains(&b'+') {
             let blanks: Vec<u8> = bytes.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
             all.push(replace_escapes(&blanks, b'%', percent));
@@ -64,7 +64,7 @@ impl Escape {
     }
 }
 
-/// Replaces the escapes that begin with `sign`; everything else stays as it is.
+/// Replaces the escapes that begin with `sign`, and leaves everything else unchanged.
 fn replace_escapes(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -150,7 +150,7 @@ fn entity(text: &[u8]) -> Option<Escape> {
 mod tests {
     use super::{MAX_TEXTS, decoded_texts};
 
-    /// The decoded texts, in any order, without the text itself and those that are equal to it.
+    /// The decoded strings that differ from the input, in any order.
     fn check(text: &str, expect: &[&str]) {
         let decoded = decoded_texts(text);
         assert_eq!(decoded[0], text.as_bytes());
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn decoded_texts_are_limited_in_number() {
-        // Each encoding hides the others, so that every order of decoding gives another text.
+        // Each encoding hides the others, so that every order of decoding gives a different result.
         let text = r"%5cx25+\x26amp;%26#92;x25;\x25&amp;%5cu0025&#37;25+%255c&#92;x26#37;";
         assert_eq!(decoded_texts(text).len(), MAX_TEXTS);
     }

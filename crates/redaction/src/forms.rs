@@ -1,4 +1,4 @@
-//! The encoded forms of a secret that are searched for in text directly, without decoding the text.
+//! The encoded forms of a secret. They are searched for without decoding the text.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::normalization;
 
-/// Minimum length of a line of a multi-line secret to be a form of its own.
+/// Minimum length at which a line of a multi-line secret is a separate form.
 const MIN_LINE_BYTES: usize = 32;
 
-/// The forms of a secret that have at least `min_bytes`: trimmed, in lowercase and uppercase, normalised,
+/// The forms of a secret that have at least `min_bytes`: trimmed, in lowercase and uppercase, normalized,
 /// without white space and in hexadecimal; its long lines; and itself and its lines in base64. Empty if the
 /// secret is shorter.
 pub fn forms_of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
@@ -42,13 +42,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// The base64 digits that depend on the secret alone, in both alphabets, for each alignment in a group of
+/// The base64 digits that depend only on the secret, in both alphabets, for each alignment within a group of
 /// three bytes.
 fn encoded(secret: &[u8]) -> impl Iterator<Item = Box<[u8]>> {
     (0..3).flat_map(move |offset| {
         let padded = [&[0; 2][..offset], secret].concat();
-        // A digit has 6 bits: from the first digit without bits of earlier bytes to the last without bits of
-        // later ones.
+        // A digit has 6 bits. The range starts at the first digit without bits of earlier bytes, and ends at
+        // the last digit without bits of later bytes.
         let (first, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
         [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)]
             .map(|text| text.as_bytes()[first..end].into())

@@ -1,10 +1,10 @@
-//! Redaction of secrets in text: the last line of defence behind the types that keep secrets out of output.
-//! Pure.
+//! Redacts secrets in text. This is the last line of defence, after the types that keep secrets out of
+//! output. Pure.
 //!
 //! **Invariant:** a field that contains a held secret, in one of the known encodings, is never returned
 //! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
 //!
-//! **Invariant:** a redactor is not an oracle: text that the caller declares as public is returned unchanged
+//! **Invariant:** a redactor is not an oracle: text that the caller declares public is returned unchanged,
 //! whether or not it equals a secret (`tests::public_text_is_shown_whether_or_not_it_equals_a_secret`).
 
 mod decoding;
@@ -24,7 +24,7 @@ pub const REDACTED: &str = "[redacted]";
 /// Minimum length of the secrets that are searched for: shorter ones occur in ordinary text.
 pub const MIN_BYTES: usize = 8;
 
-/// Minimum length of the forms that are also found with white space in between: in wrapped base64, in an
+/// Minimum length of the forms that are also found if white space interrupts them, as in wrapped base64 or an
 /// indented block.
 const MIN_SPREAD_BYTES: usize = 16;
 
@@ -52,7 +52,7 @@ impl Redactor {
         Self::with_min_bytes(secrets, MIN_BYTES)
     }
 
-    /// Holds the secrets that have `min_bytes` or more: for values that are known to be credentials.
+    /// Holds the secrets that have `min_bytes` or more. For values that are known to be credentials.
     pub fn with_min_bytes<'s>(secrets: impl IntoIterator<Item = &'s str>, min_bytes: usize) -> Self {
         let window = min_bytes.max(1);
         let mut redactor = Self { forms: HashMap::new(), multi_line: HashSet::new(), window };
@@ -69,7 +69,7 @@ impl Redactor {
         redactor
     }
 
-    /// Drops every form that occurs in these texts, which are public.
+    /// Drops every form that occurs in these public strings.
     ///
     /// ```
     /// use qontract_redaction::Redactor;
@@ -104,12 +104,12 @@ impl Redactor {
         self
     }
 
-    /// Whether it holds no secrets.
+    /// Whether the redactor holds no secrets.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()
     }
 
-    /// Whether a text contains a secret.
+    /// Whether a string contains a secret.
     pub fn finds(&self, text: &str) -> bool {
         let mut found = false;
         self.search(text, &mut |_| {
@@ -119,13 +119,13 @@ impl Redactor {
         found
     }
 
-    /// The text, or [`REDACTED`] in place of all of it if it contains a secret.
+    /// Returns the string unchanged, or [`REDACTED`] if it contains a secret.
     pub fn field<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.finds(text) { Cow::Borrowed(REDACTED) } else { Cow::Borrowed(text) }
     }
 
-    /// Redacts a text of several lines, each of which is a separate field. If part of a multi-line secret is
-    /// found, the whole text is redacted: its other lines may be too short to be recognised.
+    /// Redacts a multi-line string, each line as a separate field. If part of a multi-line secret is found,
+    /// the whole string is redacted, because the other lines of the secret may be too short to be recognised.
     ///
     /// ```
     /// use qontract_redaction::Redactor;
@@ -152,7 +152,8 @@ impl Redactor {
         if self.finds(&joined) { Cow::Borrowed(REDACTED) } else { Cow::Owned(joined) }
     }
 
-    /// Calls `on` for every form that occurs in a text, as is, decoded or normalised, until it returns stop.
+    /// Calls `on` for every form that occurs in a string, verbatim, decoded or normalized, until `on` stops
+    /// the search.
     fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> SearchFlow) {
         if self.is_empty() {
             return;
@@ -171,7 +172,7 @@ impl Redactor {
         }
     }
 
-    /// Calls `on` for every form of at least `min_bytes` in these bytes, until it returns stop.
+    /// Calls `on` for every form of at least `min_bytes` in these bytes, until `on` stops the search.
     fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> SearchFlow) -> SearchFlow {
         for (at, start) in bytes.windows(self.window).enumerate() {
             let forms = self.forms.get(start).into_iter().flatten();

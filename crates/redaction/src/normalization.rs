@@ -1,8 +1,8 @@
-//! Text normalisation: composed characters, no white space.
+//! Text normalization: Unicode NFKC, and removal of white space.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// The text in Unicode normalisation form NFKC, if it differs.
+/// The string in Unicode normalization form NFKC, if it differs.
 pub fn composed(text: &[u8]) -> Option<Vec<u8>> {
     if text.is_ascii() {
         return None;
@@ -12,7 +12,7 @@ pub fn composed(text: &[u8]) -> Option<Vec<u8>> {
     (composed != text).then(|| composed.into_owned().into_bytes())
 }
 
-/// The text without white space, if it has any.
+/// The string without white space, if it contains any.
 pub fn without_white_space(text: &[u8]) -> Option<Vec<u8>> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     text.iter().any(is_blank).then(|| text.iter().copied().filter(|byte| !is_blank(byte)).collect())

@@ -1,4 +1,4 @@
-//! Which fields are redacted, and which are not.
+//! Tests of the fields that are redacted and of those that are not.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
@@ -60,7 +60,7 @@ fn escapes_of_other_languages_and_nested_ones_are_recognised() {
     check("a/b c+\"d\"", "a%252Fb%2520c%252B%2522d%2522", true);
 }
 
-/// A text in quotes, with backslashes before quotes and backslashes.
+/// A quoted string, with quotes and backslashes escaped by backslashes.
 fn serde_json_like(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -107,7 +107,7 @@ fn each_line_is_a_field_unless_a_secret_has_several_lines() {
     assert_eq!(redactor.lines("a\nhunter22!\nb"), format!("a\n{REDACTED}\nb"));
     assert_eq!(redactor.lines("a\nline one\nline two"), REDACTED);
     assert_eq!(redactor.lines("a\nb\n"), "a\nb\n");
-    // The second line is too short to be recognised by itself.
+    // The second line alone is too short to be recognised.
     let long = "x".repeat(32);
     let redactor = Redactor::new([format!("{long}\nshort").as_str()]);
     assert_eq!(redactor.lines(&format!("a\n{long}\nb\nshort")), REDACTED);

@@ -1,13 +1,13 @@
-//! Truncates text that is redacted later.
+//! Truncates strings that are redacted later.
 
-/// The factor by which a text may exceed the requested length to complete its last word.
+/// The factor by which a result may exceed the requested length to complete its last word.
 const MAX_EXCESS: usize = 8;
 
-/// The beginning of a text: about `max_chars` characters, and only whole words.
+/// Returns the beginning of a string: about `max_chars` characters, and only whole words.
 ///
-/// For text that is redacted later by a caller that knows more secrets: a truncated secret would not be
-/// recognised. A word that begins before the limit is shown to its end, or not at all if it is very long. A
-/// secret with white space in it may still be cut.
+/// Use it for strings that are redacted later by a caller that holds more secrets, because a truncated secret
+/// is not recognised. A word that begins before the limit is included completely, or omitted if it is very
+/// long. A secret that contains white space may still be truncated.
 ///
 /// ```
 /// use qontract_redaction::first_words;

@@ -15,9 +15,9 @@ pub struct AffectedRow {
     /// Whether the data declares it; left out if it does. An undeclared integration cannot be checked.
     #[serde(skip_serializing_if = "is_true")]
     pub declared: bool,
-    /// The rule by which it is affected or not.
+    /// The rule that decided whether it is affected.
     pub rule: String,
-    /// The changes because of which it is affected.
+    /// The changes that affect it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
     /// The affected shards; `null` if all of them are.
@@ -32,13 +32,13 @@ pub struct AffectedShard {
     /// The locations that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
-    /// Whether only base has it.
+    /// Whether the shard exists only in base.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
 impl AffectedRow {
-    /// An integration that the data does not declare.
+    /// A row for an integration that the data does not declare.
     pub fn undeclared(integration: &str) -> Self {
         let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
         AffectedRow { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
@@ -96,8 +96,8 @@ fn push_row(row: &AffectedRow, out: &mut StyledText) {
     for AffectedShard { shard, differs, gone } in shards {
         let removed = if *gone { " (removed)" } else { "" };
         out.push(TextStyle::Plain, &format!("    shard {}{removed}\n", sanitize(shard)));
-        for place in differs {
-            out.push(TextStyle::Dim, &format!("        --> {}\n", sanitize(place)));
+        for location in differs {
+            out.push(TextStyle::Dim, &format!("        --> {}\n", sanitize(location)));
         }
     }
 }
@@ -105,7 +105,7 @@ fn push_row(row: &AffectedRow, out: &mut StyledText) {
 /// Maximum number of shards that Markdown lists per integration.
 const MAX_SHARDS: usize = 50;
 
-/// Renders a table of affected integrations, and the shards of each, folded.
+/// Renders a table of affected integrations, followed by the shards of each in a collapsed section.
 pub fn markdown(rows: &[AffectedRow]) -> String {
     let affected: Vec<&AffectedRow> = rows.iter().filter(|row| row.affected).collect();
     let others = rows.iter().filter(|row| row.declared && !row.affected).count();
@@ -129,7 +129,7 @@ pub fn markdown(rows: &[AffectedRow]) -> String {
     out
 }
 
-/// The causes and shards of an integration, folded.
+/// Adds the causes and shards of an integration in a collapsed section.
 fn details(row: &AffectedRow, out: &mut String) {
     let AffectedRow { integration, causes, shards, .. } = row;
     let count =
@@ -144,7 +144,7 @@ fn details(row: &AffectedRow, out: &mut String) {
     let shards = shards.as_deref().unwrap_or_default();
     for AffectedShard { shard, differs, gone } in shards.iter().take(MAX_SHARDS) {
         let removed = if *gone { " (removed)" } else { "" };
-        let places: Vec<String> = differs.iter().take(MAX_CAUSES).map(|place| code(place)).collect();
+        let places: Vec<String> = differs.iter().take(MAX_CAUSES).map(|location| code(location)).collect();
         let places = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
         out.push_str(&format!("- shard {}{removed}{places}\n", code(shard)));
     }

@@ -10,7 +10,7 @@ pub use markdown::render as markdown;
 pub use model::{FileEntry, files};
 pub use text::render as text;
 
-/// The two sides of a comparison, with their source locations.
+/// The two sides of a comparison, with a source locator for each.
 #[derive(Clone, Copy)]
 pub struct DiffSides<'a> {
     /// The side before the change.
@@ -31,7 +31,7 @@ impl SourceLocator<'_> {
     }
 }
 
-/// Limits on how much of each file is shown.
+/// Limits on the output per file.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffLimits {
     /// Maximum number of lines of a changed file.

@@ -1,18 +1,18 @@
-//! The use of the last valid bundle while the data is invalid.
+//! Describes how the last valid bundle is used while the data is invalid.
 
 use qontract_diagnostics::human;
 
-/// The use of the last valid bundle while the data is invalid.
+/// How the last valid bundle is used while the data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataUse {
-    /// Loops reconcile it.
+    /// Loops reconcile the bundle.
     Reconcile,
-    /// A server serves it.
+    /// A server serves the bundle.
     Serve,
 }
 
 impl DataUse {
-    /// `reconciling bundle ecc2860`.
+    /// Describes the use, for example `reconciling bundle ecc2860`.
     pub fn describe(self, bundle: Option<&str>) -> String {
         match (self, bundle) {
             (Self::Reconcile, Some(sha)) => format!("reconciling bundle {}", human::short_sha(sha)),

@@ -1,4 +1,4 @@
-//! Data that cannot be planned, because it does not validate.
+//! Reports invalid data, for which no plan can be computed.
 
 use qontract_diagnostics::record::{self, Record};
 use qontract_diagnostics::{Diagnostic, Report, Severity, Sources, pluralize};
@@ -17,7 +17,7 @@ pub enum DataSide {
     Head,
 }
 
-/// The findings of invalid data, because of which nothing was planned.
+/// The findings of invalid data, which prevented planning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvalidData {
     /// The side that the findings are about.
@@ -26,7 +26,7 @@ pub struct InvalidData {
     pub errors: usize,
     /// Number of warnings, including those that are not listed.
     pub warnings: usize,
-    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors are kept before warnings.
+    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors take precedence over warnings.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are not listed.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct FindingReport {
     pub severity: String,
     /// The message.
     pub message: String,
-    /// The file, relative to the data repo; absent if the finding is about no single file.
+    /// The file, relative to the data repo; absent if the finding does not concern a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, counted from 1.
@@ -67,7 +67,7 @@ impl DataSide {
 }
 
 impl InvalidData {
-    /// The findings of one side, with the lines that `sources` gives.
+    /// Collects the findings of one side; `sources` provides the lines.
     pub fn new(side: DataSide, report: &Report, sources: &dyn Sources) -> Self {
         let all = report.findings().iter();
         let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) = all.partition(|one| one.is_error());
@@ -84,7 +84,7 @@ impl InvalidData {
         }
     }
 
-    /// One sentence: `the data of head does not validate: 1 error, 2 warnings`.
+    /// A summary in one sentence: `the data of head does not validate: 1 error, 2 warnings`.
     pub fn summary(&self) -> String {
         let mut counts = pluralize(self.errors, "error");
         if self.warnings > 0 {
@@ -96,15 +96,15 @@ impl InvalidData {
 
 impl From<Record> for FindingReport {
     fn from(record: Record) -> Self {
-        let Record { code, severity, message, location: place, label: _, notes: _, hint } = record;
-        let file = Some(place.file).filter(|file| !file.is_empty());
+        let Record { code, severity, message, location, label: _, notes: _, hint } = record;
+        let file = Some(location.file).filter(|file| !file.is_empty());
         let severity = severity.to_owned();
-        Self { code, severity, message, file, line: place.line, column: place.column, hint }
+        Self { code, severity, message, file, line: location.line, column: location.column, hint }
     }
 }
 
 impl FindingReport {
-    /// `file:line:column`, as far as they are known.
+    /// The location as `file:line:column`, as far as it is available.
     pub fn location(&self) -> Option<String> {
         let mut out = self.file.clone()?;
         for number in [self.line, self.column].into_iter().map_while(|number| number) {
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn errors_are_listed_before_warnings_and_the_rest_is_counted() {
         let check = |errors: usize, warnings: usize, listed: usize, omitted: usize| {
-            // The warnings are in files that come first.
+            // The files with warnings come first in the order of files.
             let warning =
                 |number| Diagnostic::new(code::YAML_DUPLICATE_KEY, "w").in_file(format!("a{number:03}.yml"));
             let error = |number| Diagnostic::new(code::YAML_SYNTAX, "e").in_file(format!("b{number:03}.yml"));

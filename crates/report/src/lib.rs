@@ -1,7 +1,7 @@
 //! Renders plans, data diffs, listings and the status table for people and programs.
 //!
-//! A [`PlanReport`] holds the changes that the runs of one or more integrations would make, or made. It is
-//! plain data, rendered as [text](text::render), [Markdown](markdown::render) or [JSON](PlanReport::to_json).
+//! A [`PlanReport`] contains the changes that the runs of one or more integrations would make, or made. It is
+//! plain data, and is rendered as [text](text::render), [Markdown](markdown::render) or [JSON](PlanReport::to_json).
 //! The JSON form is documented by `docs/reference/plan.schema.json` and versioned by [`SCHEMA_VERSION`].
 //!
 //! This crate is pure: no clock, no network, no files. The caller collects the runs.
@@ -18,7 +18,7 @@ pub mod status_table;
 pub mod table;
 pub mod text;
 
-/// Maps the path of a file to the name that is shown to people.
+/// Maps the path of a file to its display name.
 pub type FileName<'a> = &'a dyn Fn(&str) -> String;
 
 pub use data_use::DataUse;

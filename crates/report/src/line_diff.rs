@@ -1,22 +1,22 @@
-//! Compares two texts line by line.
+//! Computes a line-based diff of two strings.
 
 use qontract_bundle::diff::{AlignStep, align};
 
 /// A line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffLine<'a> {
-    /// A line that both texts have, near one that differs.
+    /// An unchanged line near one that differs.
     Context(&'a str),
-    /// A line of the old text only.
+    /// A line that exists only in the old text.
     Removed(&'a str),
-    /// A line of the new text only.
+    /// A line that exists only in the new text.
     Added(&'a str),
-    /// The number of the line of the new text that comes next, at the start of each group.
+    /// The start of a hunk: the number of its first line in the new text.
     At(usize),
 }
 
-/// Maximum number of line pairs that are compared for the smallest diff. Larger differences are shown as
-/// replaced.
+/// Maximum number of line pairs that are compared to find the smallest diff. Beyond it, all differing lines are
+/// shown as replaced.
 const MAX_LINE_PAIRS: usize = 4_000_000;
 
 /// The lines that differ, with `context` lines around them. Line endings are ignored.
@@ -32,7 +32,7 @@ pub fn diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<DiffLine<'a>>
     grouped(&edits(&old, &new), context)
 }
 
-/// The similarity of two texts: the share of common lines, from 0 to 1.
+/// The similarity of two strings: the share of common lines, from 0 to 1.
 pub fn similarity(old: &str, new: &str) -> f64 {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let total = old.len() + new.len();
@@ -43,13 +43,13 @@ pub fn similarity(old: &str, new: &str) -> f64 {
     2.0 * ratio(common, total)
 }
 
-/// `part` of `whole`, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "texts are far smaller than what a float counts exactly")]
+/// The ratio of `part` to `whole`, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "line counts are far below the limit of exact floats")]
 fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// All lines of both texts, in order; of lines that are replaced, the old ones first.
+/// All lines of both texts, in order. Where lines are replaced, the old ones come first.
 fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
     let (mut out, mut added) = (Vec::new(), Vec::new());
     for step in align(old.len(), new.len(), MAX_LINE_PAIRS, |one, other| old[one] == new[other]) {
@@ -70,7 +70,7 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
     out
 }
 
-/// Leaves out lines that are further than `context` from a difference.
+/// Omits lines that are more than `context` lines away from a difference.
 fn grouped<'a>(edits: &[DiffLine<'a>], context: usize) -> Vec<DiffLine<'a>> {
     let is_edit = |line: &DiffLine<'_>| !matches!(line, DiffLine::Context(_));
     let mut near = vec![false; edits.len()];
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_differ_are_shown_with_those_around_them() {
+    fn lines_that_differ_are_shown_with_context() {
         check(&[], &[], 3, "");
         check(&["a"], &["a"], 3, "");
         check(&[], &["a"], 3, "@1 +a");

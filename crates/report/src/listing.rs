@@ -1,4 +1,4 @@
-//! Lists and shows objects of the data, driven by the schema; there is no code for single kinds.
+//! Lists and shows objects of the data. Driven by the schema: no kind has code of its own.
 
 mod kind;
 mod rows;
@@ -8,6 +8,6 @@ pub use kind::{Kind, list};
 pub use rows::Rows;
 pub use selection::{ROWS_KEY, Selection};
 
-/// The message for an unknown kind or field, with the closest name.
+/// The error for an unknown kind or field; the message suggests the closest name.
 #[derive(Debug)]
 pub struct UnknownName(pub String);

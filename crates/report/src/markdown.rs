@@ -1,6 +1,6 @@
 //! Renders a plan as Markdown for a comment on a merge request.
 //!
-//! **Invariant:** text from data occurs only in code spans, code blocks or escaped HTML. So it can neither
+//! **Invariant:** strings from the data occur only in code spans, code blocks or escaped HTML. They can neither
 //! start a line nor become a link, a mention, HTML or a table cell. Unsafe characters are escaped.
 
 use qontract_diagnostics::{pluralize, sanitize, sanitize_lines};
@@ -21,8 +21,8 @@ const MAX_NOTES: usize = 10;
 /// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
 const RESERVED_BYTES: usize = 2_000;
 
-/// Renders the plan as Markdown of at most `max_bytes`, of which the end may take 2,000. Entries that do not
-/// fit are counted.
+/// Renders the plan as Markdown of at most `max_bytes`, 2,000 of which are reserved for the end. Entries that do
+/// not fit are counted.
 pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> String {
     let mut out = LimitedText { text: String::new(), max: max_bytes.saturating_sub(RESERVED_BYTES) };
     heading(report, &mut out);
@@ -35,7 +35,7 @@ pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> Stri
     }
     let mut end = String::new();
     if omitted > 0 {
-        end.push_str(&format!("\n**and {omitted} more**, left out to keep this comment short\n"));
+        end.push_str(&format!("\n**and {omitted} more**, omitted to keep this comment short\n"));
     }
     let disabled = report.disabled();
     let notes: Vec<&String> = report.notes.iter().chain(&disabled).collect();
@@ -67,7 +67,7 @@ struct LimitedText {
 }
 
 impl LimitedText {
-    /// Adds a piece if there is space for it and for `reserve` more bytes.
+    /// Adds a piece if it fits together with `reserve` more bytes; returns whether it was added.
     fn push(&mut self, piece: &str, reserve: usize) -> bool {
         let fits = self.text.len() + piece.len() + reserve <= self.max;
         if fits {
@@ -98,7 +98,7 @@ fn heading(report: &PlanReport, out: &mut LimitedText) {
         let row = format!(
             "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {errors} |\n"
         );
-        // The table takes at most half of the space, to leave the rest to the changes.
+        // The table uses at most half of the space, which leaves the rest for the changes.
         if !out.push(&row, out.max / 2) {
             break;
         }
@@ -136,7 +136,7 @@ fn is_listed(integration: &IntegrationReport) -> bool {
     integration.totals.changes() + held + not_done + errors > 0 || !integration.waits.is_empty()
 }
 
-/// Adds errors and held changes, which a reviewer has to see first; returns the number of omitted entries.
+/// Adds errors and held changes, which a reviewer must see first; returns the number of omitted entries.
 fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let mut omitted = 0;
     let name = code(&integration.integration);
@@ -163,7 +163,8 @@ fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mu
     omitted
 }
 
-/// Adds the changes, waits and notes of an integration, folded; returns the number of omitted entries.
+/// Adds the changes, waits and notes of an integration in a collapsed section; returns the number of omitted
+/// entries.
 fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let changes = integration.changes.iter().filter(|one| one.held.is_none());
     let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
@@ -172,7 +173,7 @@ fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut Limite
     let Some(first) = entries.next() else { return 0 };
     let totals = Totals { held: 0, not_done: 0, errors: 0, ..integration.totals };
     let name = html(&integration.integration);
-    // Removals are not folded.
+    // A section with removals is expanded.
     let removes = totals.remove + totals.replace + totals.fields_removed > 0;
     let open = if removes { " open" } else { "" };
     let failed = if integration.totals.errors > 0 { ", failed" } else { "" };
@@ -190,7 +191,7 @@ fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut Limite
     }
     let mut omitted = 0;
     for entry in entries {
-        // After an omitted entry, no other is added: it would seem to be the last one.
+        // After an omitted entry, no other entry is added, so that the list has no gap.
         omitted += usize::from(omitted > 0 || !out.push(&entry, end.len()));
     }
     out.text.push_str(end);
@@ -264,7 +265,7 @@ fn error_text(error: &ReportedFault, detail: PlanDetail) -> String {
     out
 }
 
-/// `1 to add, 2 to change`; counts of 0 are left out.
+/// `1 to add, 2 to change`; counts of 0 are omitted.
 fn totals_text(totals: &Totals) -> String {
     let Totals { add, change, replace, remove, fields_removed, held, not_done, errors, applied: _ } = *totals;
     let parts = [
@@ -295,7 +296,7 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A code span for a cell of a table, in which a pipe would begin the next cell.
+/// A code span for a table cell, with pipes escaped, because a pipe starts the next cell.
 pub fn cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
@@ -307,7 +308,7 @@ pub fn block(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}\n")
 }
 
-/// Text inside an HTML element.
+/// Escapes a string for use inside an HTML element.
 pub fn html(text: &str) -> String {
     let mut out = String::new();
     for character in sanitize(text).chars() {
@@ -316,7 +317,7 @@ pub fn html(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Markdown is parsed inside a summary: characters of markup are written as references.
+            // Markdown is parsed inside a summary, so markup characters are written as character references.
             '\'' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '\\' | '@' | '#' | ':'
             | '/' => {
                 out.push_str(&format!("&#{};", u32::from(character)));

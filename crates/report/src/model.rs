@@ -1,4 +1,4 @@
-//! The model of a plan, which is also its JSON form.
+//! The plan report: the model that all formats render, and its JSON form.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::invalid::InvalidData;
 
-/// The version of the JSON form. It grows when a field is renamed, removed or changes its meaning; new optional fields keep it.
+/// The version of the JSON form. It is incremented when a field is renamed, removed or changes its meaning, but not when an optional field is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The changes that one or more integrations would make, or made.
@@ -16,9 +16,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct PlanReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// `dry run` or `real run`.
+    /// The mode: `dry run` or `real run`.
     pub mode: String,
-    /// The worst status of all integrations, or that the data is invalid.
+    /// The worst status of all integrations; `invalid` if the data is invalid.
     #[serde(default)]
     pub status: ReportStatus,
     /// The data before the change, if the run compared two bundles.
@@ -32,25 +32,25 @@ pub struct PlanReport {
     pub integrations: Vec<IntegrationReport>,
     /// The integrations that the change does not affect, by name.
     pub unaffected: Vec<UnaffectedIntegration>,
-    /// The integrations that could not run on this machine, by name: their changes are unknown.
+    /// The integrations that could not run on this machine, by name; their changes are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<UncheckedIntegration>,
-    /// The findings because of which nothing was planned; absent if the data is valid.
+    /// The findings that prevented planning; absent if the data is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<InvalidData>,
     /// Remarks about the plan as a whole.
     pub notes: Vec<String>,
 }
 
-/// A bundle.
+/// The revision of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionInfo {
     /// The SHA-256 of the bundle; empty if the data could not be bundled.
     pub sha256: String,
-    /// The Git commit it was built from, if known.
+    /// The Git commit from which the bundle was built, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Whether it is a folder whose files differ from that commit.
+    /// Whether the bundle was built from a directory whose files differ from that commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub modified: bool,
 }
@@ -58,25 +58,25 @@ pub struct RevisionInfo {
 /// Numbers of changes by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Things to add.
+    /// Number of objects to add.
     pub add: usize,
-    /// Things to change.
+    /// Number of objects to change.
     pub change: usize,
-    /// Things to replace.
+    /// Number of objects to replace.
     pub replace: usize,
-    /// Things to remove.
+    /// Number of objects to remove.
     pub remove: usize,
-    /// Fields, list items and keys that are removed from things that stay.
+    /// Number of fields, list items and keys that are removed from objects that remain.
     #[serde(default)]
     pub fields_removed: usize,
-    /// Changes that guards hold until they are approved.
+    /// Number of changes that guards hold until they are approved.
     pub held: usize,
-    /// Changes that are not made because the desired state of their scope is unknown.
+    /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
-    /// Errors.
+    /// Number of errors.
     pub errors: usize,
-    /// Steps that were executed; absent in a dry run.
+    /// Number of steps that were executed; absent in a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<usize>,
 }
@@ -95,7 +95,7 @@ pub struct UnaffectedIntegration {
 pub struct UncheckedIntegration {
     /// Its name.
     pub integration: String,
-    /// What is missing on this machine.
+    /// The requirement that this machine does not meet.
     pub reason: String,
 }
 
@@ -104,7 +104,7 @@ pub struct UncheckedIntegration {
 pub struct DisabledShards {
     /// The reason.
     pub reason: String,
-    /// Their keys.
+    /// The keys of the shards.
     pub shards: Vec<String>,
 }
 
@@ -120,9 +120,9 @@ pub struct IntegrationReport {
     pub status: ReportStatus,
     /// Its counts.
     pub totals: Totals,
-    /// The changed lines of the data because of which it ran.
+    /// The changed lines of the data that caused the run.
     pub causes: Vec<Location>,
-    /// Its changes, also those that are held.
+    /// Its changes, including held ones.
     pub changes: Vec<ReportedChange>,
     /// Operations in progress in the target, such as a roll-out.
     pub waits: Vec<ReportedWait>,
@@ -142,12 +142,12 @@ pub struct IntegrationReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportStatus {
-    /// There is nothing to change.
+    /// No changes.
     #[default]
     Unchanged,
-    /// There are changes.
+    /// One or more changes, none of them held.
     Changes,
-    /// Changes are held, and nothing failed.
+    /// One or more changes are held, and nothing failed.
     Held,
     /// Something failed.
     Failed,
@@ -155,34 +155,34 @@ pub enum ReportStatus {
     Invalid,
 }
 
-/// How a thing changes.
+/// The kind of change to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeAction {
-    /// It is added.
+    /// The object is added.
     Add,
-    /// It is changed.
+    /// The object is changed.
     Change,
-    /// It is removed, and another one is added in its place.
+    /// The object is removed and created again.
     Replace,
-    /// It is removed.
+    /// The object is removed.
     Remove,
 }
 
-/// One change of one thing.
+/// A change to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedChange {
-    /// How the thing changes.
+    /// The kind of change.
     pub action: ChangeAction,
-    /// The shard that plans it.
+    /// The shard that planned the change.
     pub shard: String,
-    /// The scope of the thing, by dimension: `cluster`, `namespace`.
+    /// The scope of the object, by dimension: `cluster`, `namespace`.
     pub scope: BTreeMap<String, String>,
-    /// The kind of thing: `ConfigMap`.
+    /// The kind of the object, such as `ConfigMap`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its namespace, where it has one.
+    /// Its namespace, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The change in words, without its sign.
@@ -194,10 +194,10 @@ pub struct ReportedChange {
     /// The provenance of the change in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// The reason why the change is not made; absent if it is.
+    /// The reason why the change is not made; absent if it is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// Whether an approval would let the change through: then it is held.
+    /// Whether an approval would allow the change: if so, it counts as held, otherwise as not done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
     /// The result of the change in a real run.
@@ -209,39 +209,39 @@ pub struct ReportedChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepResult {
-    /// It is done.
+    /// The change was made.
     Done,
-    /// It failed.
+    /// The change failed.
     Failed,
-    /// It was abandoned because of a shutdown, and may be done in part.
+    /// The change was interrupted by a shutdown and may be partially applied.
     Interrupted,
-    /// It was not tried, because something before it failed, or because of a shutdown.
+    /// The change was not attempted, because an earlier change failed or because of a shutdown.
     NotTried,
 }
 
-/// How a field changes.
+/// The kind of change to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldAction {
-    /// It is added.
+    /// The field is added.
     Added,
-    /// It has another value.
+    /// The value of the field changes.
     Changed,
-    /// It is removed.
+    /// The field is removed.
     Removed,
 }
 
 /// A field that differs. The values of sensitive fields are absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedField {
-    /// How the field changes.
+    /// The kind of change.
     pub action: FieldAction,
-    /// Its path: `spec.hard.limits.memory`.
+    /// The path of the field, such as `spec.hard.limits.memory`.
     pub path: String,
-    /// The value before.
+    /// The value before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The value after.
+    /// The value after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
@@ -251,29 +251,29 @@ pub struct ReportedField {
 pub struct Location {
     /// The file, relative to the data repo.
     pub file: String,
-    /// The line, counted from 1; absent where the text of the file is not known.
+    /// The line, counted from 1; absent if the source of the file is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The name of the file before it was renamed, in causes.
+    /// The name of the file before it was renamed; only in causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
 }
 
-/// Something that is in progress in the target.
+/// An operation that is in progress in the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedWait {
     /// The shard that waits.
     pub shard: String,
-    /// What the shard waits for.
+    /// A description of the operation that the shard waits for.
     pub message: String,
     /// Its provenance in the data.
     pub locations: Vec<Location>,
 }
 
-/// Something that failed.
+/// An error of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedFault {
-    /// The shards that it concerns; none if it concerns the whole run.
+    /// The affected shards; empty if the error affects the whole run.
     pub shards: Vec<String>,
     /// The message.
     pub message: String,
@@ -286,11 +286,11 @@ pub struct ReportedFault {
     pub locations: Vec<Location>,
 }
 
-/// The most shards of an error that are named; the others are counted.
+/// Maximum number of shards that an error names; the others are counted.
 const MAX_NAMED_SHARDS: usize = 3;
 
 impl ReportedFault {
-    /// The shards that the error concerns, for example `shard app=billing`; none if the message names them.
+    /// The affected shards, for example `shard app=billing`; `None` if the message already names them.
     pub fn concerned_shards(&self) -> Option<String> {
         let values = |key: &String| -> Vec<String> {
             key.split(", ").filter_map(|part| Some(part.split_once('=')?.1.to_owned())).collect()
@@ -323,7 +323,7 @@ impl ChangeAction {
         }
     }
 
-    /// The sign in front of it.
+    /// The sign in front of the change.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -335,7 +335,7 @@ impl ChangeAction {
 }
 
 impl FieldAction {
-    /// The sign in front of it.
+    /// The sign in front of the change.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Added => "+",
@@ -346,7 +346,7 @@ impl FieldAction {
 }
 
 impl Location {
-    /// Reads `file:line`, or a file alone.
+    /// Parses `file:line`, or a file name without a line.
     ///
     /// ```
     /// use qontract_report::Location;
@@ -377,7 +377,7 @@ impl std::fmt::Display for Location {
 }
 
 impl Totals {
-    /// The counts of changes and errors.
+    /// Counts changes and errors.
     pub fn of(changes: &[ReportedChange], errors: &[ReportedFault]) -> Self {
         let mut totals = Self { errors: errors.len(), ..Self::default() };
         for change in changes {
@@ -397,7 +397,7 @@ impl Totals {
         totals
     }
 
-    /// Number of changes that are made: those that are neither held nor not done.
+    /// Number of changes that are made, that is, neither held nor not done.
     pub fn changes(&self) -> usize {
         self.add + self.change + self.replace + self.remove
     }
@@ -421,7 +421,7 @@ impl Totals {
 }
 
 impl IntegrationReport {
-    /// Renames all files, for output outside the data repo.
+    /// Renames all files, for output outside of the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
         let Self { causes, changes, waits, errors, .. } = self;
         let locations = changes.iter_mut().filter_map(|change| change.location.as_mut());
@@ -435,7 +435,7 @@ impl IntegrationReport {
 }
 
 impl PlanReport {
-    /// A report without integrations.
+    /// Creates a report without integrations.
     pub fn new(mode: &str, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -452,7 +452,7 @@ impl PlanReport {
         }
     }
 
-    /// Marks the report as one of invalid data.
+    /// Marks the data as invalid, with its findings.
     #[must_use]
     pub fn with_invalid(mut self, invalid: InvalidData) -> Self {
         self.status = ReportStatus::Invalid;
@@ -480,7 +480,7 @@ impl PlanReport {
         self.unchecked.insert(at, integration);
     }
 
-    /// One sentence for each reason for which the data disables integrations: the numbers of shards and
+    /// One sentence for each reason why the data disables integrations, with the number of shards and the
     /// integrations.
     pub fn disabled(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
@@ -501,7 +501,7 @@ impl PlanReport {
         reasons.into_iter().map(sentence).collect()
     }
 
-    /// Renames all files, for output outside the data repo.
+    /// Renames all files, for output outside of the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
         self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
     }

@@ -1,6 +1,6 @@
 //! Renders the status table of `up`: a pure function of the state of the loops and the size of the terminal.
 //!
-//! **Invariant:** there are never more lines than the terminal has rows, less two, and none is wider than the terminal
+//! **Invariant:** the table has at most (terminal rows − 2) lines, and no line is wider than the terminal
 //! (`a_table_fits_its_terminal`).
 
 mod line;
@@ -15,7 +15,7 @@ use line::{LinePart, LineStyle, cut, width_of};
 
 use crate::DataUse;
 
-/// Rows of the terminal that the table leaves for the log and the cursor.
+/// Number of terminal rows that remain free for the log and the cursor.
 const MARGIN: usize = 2;
 
 /// Maximum number of shards shown per integration.
@@ -28,41 +28,41 @@ const SEPARATOR: &str = " · ";
 /// The content of the table.
 #[derive(Clone, Debug, Default)]
 pub struct StatusView {
-    /// The title.
+    /// The content of the title line.
     pub title: StatusTitle,
-    /// The loops.
+    /// The loops, one per integration.
     pub loops: Vec<LoopView>,
 }
 
-/// The title: the data, the mode and the targets.
+/// The content of the title line: the data, the mode and the targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusTitle {
     /// The data repo.
     pub data: String,
     /// The commit of the data.
     pub commit: Option<String>,
-    /// `real run` or `dry run`.
+    /// The mode: `real run` or `dry run`.
     pub mode: &'static str,
-    /// The bundle in force, abbreviated.
+    /// The abbreviated sha of the bundle in use.
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
     pub targets: String,
-    /// If the data is invalid: since when, and the number of errors.
+    /// If the data is invalid: the time since when, and the number of errors.
     pub invalid: Option<String>,
     /// Number of integrations that cannot run on this machine.
     pub unchecked: usize,
 }
 
-/// The state of a loop after its last run. The order is that of the table.
+/// The state of a loop after its last run, in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoopState {
-    /// Something failed.
+    /// The last run failed.
     Failed,
-    /// A removal needs approval.
+    /// A change needs approval.
     Held,
-    /// A transient failure: the next run may succeed.
+    /// The last run failed temporarily; the next one may succeed.
     Retrying,
-    /// It has not run yet.
+    /// The loop has not run yet.
     Starting,
     /// The last run succeeded.
     Ok,
@@ -98,7 +98,7 @@ pub struct LoopView {
     pub name: String,
     /// Its state after the last run.
     pub state: LoopState,
-    /// Number of its shards, if known.
+    /// Number of shards, if known.
     pub shards: Option<usize>,
     /// Number of changes in the last plan.
     pub changes: usize,
@@ -115,11 +115,11 @@ pub struct LoopView {
 /// The current activity of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopActivity {
-    /// It runs, and may wait for something.
+    /// The loop runs; the string describes the operation it waits for, if any.
     Running(Option<String>),
-    /// It sleeps; the time until its next run.
+    /// The loop sleeps for this time until its next run.
     Sleeping(Duration),
-    /// Its activity is unknown.
+    /// The activity is unknown.
     Idle,
 }
 
@@ -128,13 +128,13 @@ pub enum LoopActivity {
 pub struct ShardView {
     /// Its key.
     pub key: String,
-    /// Whether something failed.
+    /// Whether the shard failed.
     pub failed: bool,
     /// Number of changes that need approval.
     pub held: usize,
 }
 
-/// The lines of the table for a terminal of `width` columns and `height` rows.
+/// Renders the table for a terminal of `width` columns and `height` rows.
 pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> {
     let room = height.saturating_sub(MARGIN);
     let mut loops: Vec<&LoopView> = view.loops.iter().collect();
@@ -144,9 +144,9 @@ pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> 
     let frame = 3 + invalid.iter().count();
     let body = match room {
         0 => return Vec::new(),
-        // The table does not reflect the current data: with one line, show that.
+        // If only one line fits, it must show that the data is invalid.
         1 => return vec![invalid.unwrap_or(totals)],
-        // A title and a header need a row below them.
+        // A title and a header are useless without a row below them.
         room if room <= frame => return invalid.into_iter().chain([totals]).collect(),
         _ => room - frame,
     };
@@ -159,7 +159,7 @@ pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> 
     lines
 }
 
-/// The rows of the loops, at most `room`: each loop has one, and the remaining rows show shards.
+/// The rows of the loops, at most `room` in total: one per loop; the remaining rows show shards.
 fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<StatusLine> {
     let mut lines = Vec::new();
     if loops.len() > room {
@@ -176,7 +176,7 @@ fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Ve
     for one in loops {
         lines.push(columns.row(one, width));
         let all = one.attention_shards.len();
-        // A line below the shards counts those that are not shown.
+        // The last line counts the shards that are not shown.
         let shown = if all <= MAX_SHARDS.min(left) { all } else { MAX_SHARDS.min(left.saturating_sub(1)) };
         for shard in &one.attention_shards[..shown] {
             lines.push(shard_row(shard, width));
@@ -205,14 +205,14 @@ fn shard_row(shard: &ShardView, width: usize) -> StatusLine {
     StatusLine::new([LinePart::plain(format!("    {key}: ")), LinePart::new(word, style)], width)
 }
 
-/// Numbers of loops by state.
+/// The number of loops in each state.
 fn counts(loops: &[&LoopView]) -> Vec<String> {
     let count = |state: LoopState| loops.iter().filter(|one| one.state == state).count();
     let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.as_str()));
     counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
-/// A line of parts. Until it fits, parts are left out, those with the highest number first.
+/// A line of parts. Parts are omitted until the line fits, those with the highest number first.
 fn fit_parts(mut parts: Vec<(u8, LinePart)>, width: usize) -> StatusLine {
     let wide = |parts: &[(u8, LinePart)]| {
         let gaps = width_of(SEPARATOR) * parts.len().saturating_sub(1);
@@ -253,7 +253,7 @@ fn title(title: &StatusTitle, width: usize) -> StatusLine {
     )
 }
 
-/// A line about data that is invalid.
+/// The line that reports invalid data.
 fn invalid(StatusTitle { invalid, bundle, .. }: &StatusTitle, width: usize) -> Option<StatusLine> {
     let text = sanitize(invalid.as_ref()?).into_owned();
     let bundle = DataUse::Reconcile.describe(Some(&*sanitize(bundle)).filter(|sha| !sha.is_empty()));
@@ -309,7 +309,7 @@ const TOOK_WIDTH: usize = 6;
 const MIN_NEXT_WIDTH: usize = 7;
 
 impl Columns {
-    /// As many columns as fit: the name has the highest priority, the number of shards the lowest.
+    /// Selects as many columns as fit: the name has the highest priority, the number of shards the lowest.
     fn fit(loops: &[&LoopView], width: usize) -> Self {
         let name = loops.iter().map(|one| width_of(&sanitize(&one.name))).max().unwrap_or_default();
         let name = name.max("INTEGRATION".len());
@@ -363,7 +363,7 @@ impl Columns {
         StatusLine::new(parts, width)
     }
 
-    /// Cells, padded to their columns, with separators.
+    /// Pads cells to the width of their columns and adds separators.
     fn cells(&self, [state, name, shards, changes, took, next]: [String; 6]) -> [String; 6] {
         let left = |text: &str, width: usize| {
             let text = cut(text, width);
@@ -393,7 +393,7 @@ fn changes(one: &LoopView) -> String {
 }
 
 /// Formats the time until the next run: in seconds below two minutes, in minutes below two hours, otherwise
-/// in hours. Coarse, so that the text rarely changes.
+/// in hours. The format is coarse, so that the line rarely changes.
 fn coarse_duration(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds}s"),

@@ -10,18 +10,18 @@ use crate::model::{
     ReportedField, StepResult, Totals, UncheckedIntegration,
 };
 
-/// Limits on how much of a plan is shown.
+/// The level of detail of a rendered plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanDetail {
     /// Maximum number of fields shown per change.
     pub max_fields: usize,
     /// Maximum number of characters shown per value.
     pub max_value: usize,
-    /// Whether the fields of added things are shown.
+    /// Whether the fields of added objects are shown.
     pub show_added_fields: bool,
 }
 
-/// Removed fields come first, and are shown up to this number even if `max_fields` is lower.
+/// Maximum number of removed fields shown per change, even if `max_fields` is lower. They come first.
 const MAX_REMOVED_FIELDS: usize = 100;
 
 impl Default for PlanDetail {
@@ -46,7 +46,7 @@ impl PlanDetail {
     }
 }
 
-/// Renders the plan of several integrations: each with its name, and a summary.
+/// Renders the plan of several integrations: each under its name, followed by a summary.
 pub fn render(report: &PlanReport, detail: PlanDetail) -> StyledText {
     let mut out = StyledText::default();
     for integration in &report.integrations {
@@ -211,8 +211,8 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
 }
 
 impl ReportedField {
-    /// Maximum number of characters shown of the value. Removed values get more, since they cannot be seen
-    /// afterwards.
+    /// Maximum number of characters shown of the value. The limit is higher for removed values, which cannot be
+    /// looked up afterwards.
     pub(crate) fn max_value(&self, usual: usize) -> usize {
         match self.action {
             FieldAction::Removed => usual.saturating_mul(3),
@@ -221,7 +221,7 @@ impl ReportedField {
     }
 }
 
-/// A field on one line: its sign, its path and its values.
+/// Formats a field on one line: sign, path and values.
 fn field_line(field: &ReportedField, max_value: usize) -> String {
     let ReportedField { action, path, before, after } = field;
     let max = field.max_value(max_value);
@@ -234,7 +234,7 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
     sanitize(&format!("{} {path}{values}", action.sign())).into_owned()
 }
 
-/// The first `max` characters of a text, with the number of omitted ones.
+/// The first `max` characters of a string, followed by the number of omitted ones.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => {

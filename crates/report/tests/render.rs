@@ -1,4 +1,4 @@
-//! Renders a plan in each of its forms.
+//! Renders a plan in each output format.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn integration(
     }
 }
 
-/// A report with everything in it.
+/// A report that uses every feature of the model.
 fn report() -> PlanReport {
     let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)), modified: false };
     let head = RevisionInfo { sha256: "f".repeat(64), commit: None, modified: true };
@@ -143,7 +143,7 @@ to approve the held changes, add this to the data:
 }
 
 #[test]
-fn a_plan_without_changes_says_so() {
+fn a_plan_without_changes_is_reported_as_such() {
     let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
     assert_eq!(text::render(&report, PlanDetail::default()).plain(), "no changes\n");
     report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
@@ -313,7 +313,7 @@ fn many_integrations_leave_space_for_their_changes() {
     assert!(text.contains("- **add** `Thing`"), "{text}");
 }
 
-/// Text with markup, a mention, a link, a line break, a table cell and terminal control characters.
+/// A string with markup, a mention, a link, a line break, a table cell and terminal control characters.
 const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all #1 [x](http://e) \u{1b}[31m\u{202e}</details>&amp;";
 
 fn hostile_report() -> PlanReport {
@@ -354,7 +354,7 @@ fn hostile_report() -> PlanReport {
     report
 }
 
-/// A report of invalid data whose findings contain this text in every field that comes from the data.
+/// A report of invalid data whose findings contain `text` in every field that comes from the data.
 fn invalid_report(text: &str, count: usize) -> PlanReport {
     let finding = FindingReport {
         code: "Q2001".to_owned(),
@@ -384,11 +384,11 @@ fn a_report_of_invalid_data_lists_the_findings_and_counts_the_rest() {
     assert_eq!(json["status"], "invalid");
     let expect = "### Plan: the data of head does not validate: 6 errors, 1 warning; nothing was planned\n\n\
         - **error** `Q2001`: `x:3:7`: `x`\n  - hint: `x`\n\n\
-        **and 6 more**, left out to keep this comment short\n";
+        **and 6 more**, omitted to keep this comment short\n";
     assert_eq!(markdown::render(&report, PlanDetail::default(), markdown::MAX_BYTES), expect);
     let plain = text::render(&report, PlanDetail::default()).plain();
     assert_eq!(plain, "the data of head does not validate: 6 errors, 1 warning; nothing was planned\n");
-    // Long texts do not make the comment too long.
+    // Long strings do not exceed the size limit of the comment.
     let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), PlanDetail::default(), 10_000);
     assert!(long.len() <= 10_000 && long.contains(" more**, left out"), "{long}");
 }
@@ -441,7 +441,7 @@ fn outside_code(markdown: &str) -> String {
 }
 
 #[test]
-fn text_from_data_is_never_markup() {
+fn strings_from_the_data_are_never_markup() {
     let markdown = markdown::render(&hostile_report(), PlanDetail::FULL, markdown::MAX_BYTES);
     assert!(!markdown.contains('\u{1b}') && !markdown.contains('\u{202e}'), "{markdown}");
     let outside = outside_code(&markdown);
@@ -457,7 +457,7 @@ fn text_from_data_is_never_markup() {
 }
 
 #[test]
-fn text_from_data_has_no_terminal_control_characters() {
+fn strings_from_the_data_contain_no_terminal_control_characters() {
     let styled = text::render(&hostile_report(), PlanDetail::FULL);
     assert!(!styled.as_str().contains("\u{1b}[31m\u{202e}") && !styled.plain().contains('\u{1b}'));
     assert!(!styled.plain().contains('\u{202e}'));

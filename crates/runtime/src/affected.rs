@@ -1,9 +1,9 @@
-//! Impact analysis: which integrations and shards a change can affect, by which rule, and because of which
-//! files.
+//! Impact analysis: determines the integrations and shards that a change can affect, the rule that decided,
+//! and the files that caused it.
 //!
 //! **Invariant:** sound. An integration or shard that is reported as unaffected has the same declared state
 //! in base and head. The rules go from cheap to exact, and each can only decide "not affected": the static
-//! footprint of the declared queries, then their answers, then the declared states per shard. For a list
+//! footprint of the declared queries, then their results, then the declared states per shard. For a list
 //! whose elements are declared independently, the comparison is incremental: only the differing elements are
 //! declared and compared.
 
@@ -33,20 +33,20 @@ use partial_comparison::{EnginePair, PartialComparison};
 pub enum Rule {
     /// No difference is in the footprint of the declared queries.
     Footprint,
-    /// The answers to the declared queries do not differ.
+    /// The results of the declared queries do not differ.
     Answers,
     /// The declared states were compared.
     Declared,
-    /// The integration has no declared state, so the answers differ and nothing else can be compared.
+    /// The query results differ, and the integration has no declared state that could be compared.
     NoState,
     /// The integration's own datafile or its approvals differ.
     OwnFile,
-    /// The integration makes ad-hoc reads while it runs, which are not known in advance.
+    /// The integration makes ad-hoc reads at run time, which cannot be predicted.
     LooksUp,
 }
 
 impl Rule {
-    /// What was compared, for messages.
+    /// A description of what was compared, for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Rule::Footprint => "queries",
@@ -61,11 +61,11 @@ impl Rule {
 
 /// Whether a change affects an integration.
 pub enum AffectedVerdict {
-    /// It does not, by this rule.
+    /// The change does not affect it, according to this rule.
     Unaffected(Rule),
-    /// It may.
+    /// The change may affect it.
     Affected(Box<Impact>),
-    /// The comparison failed: everything runs.
+    /// The comparison failed, so all shards run.
     Unknown(Fault),
 }
 
@@ -73,13 +73,13 @@ pub enum AffectedVerdict {
 pub struct Impact {
     /// The rule that decided.
     pub rule: Rule,
-    /// The changed fields and files that affect it, as far as they are known.
+    /// The changed fields and files that affect the integration, as far as they can be determined.
     pub causes: Vec<Cause>,
     /// The differences, if the integration has declared states.
     pub comparison: Option<Comparison>,
-    /// Whether all shards are affected, whatever differs.
+    /// Whether all shards are affected, regardless of the differences.
     pub all: bool,
-    /// The complete declared states of base and head, if they were needed.
+    /// The complete declared states of base and head, if the decision needed them.
     pub states: Option<(SharedDeclaredState, SharedDeclaredState)>,
 }
 
@@ -112,10 +112,10 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     let meta = integration.meta();
     let own = causes::own_definition(pair, &meta.name)?;
     let sides = EnginePair::of(pair);
-    let found = sides.as_ref().and_then(|sides| causes::footprint(sides, meta));
+    let in_footprint = sides.as_ref().and_then(|sides| causes::footprint(sides, meta));
     if own.is_empty() && meta.ad_hoc_reads != AdHocReads::Anytime {
-        let is_out_of_sight = found.as_ref().is_some_and(Vec::is_empty);
-        if is_out_of_sight && meta.ad_hoc_reads == AdHocReads::Never {
+        let is_outside_footprint = in_footprint.as_ref().is_some_and(Vec::is_empty);
+        if is_outside_footprint && meta.ad_hoc_reads == AdHocReads::Never {
             return Ok(AffectedVerdict::Unaffected(Rule::Footprint));
         }
         let parts = sides.as_ref().and_then(|sides| PartialComparison::find(meta, sides));
@@ -123,7 +123,7 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
             Some(parts) => parts.is_empty(),
             None => meta.ad_hoc_reads == AdHocReads::Never && same_answers(integration, pair)?,
         } {
-            return Ok(AffectedVerdict::Unaffected(if is_out_of_sight {
+            return Ok(AffectedVerdict::Unaffected(if is_outside_footprint {
                 Rule::Footprint
             } else {
                 Rule::Answers
@@ -133,15 +133,16 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
             if comparison.is_empty() {
                 return Ok(AffectedVerdict::Unaffected(Rule::Declared));
             }
-            let causes = explain(candidate_causes(found, sides.as_ref()), sides.as_ref(), Some(&comparison));
+            let causes =
+                explain(candidate_causes(in_footprint, sides.as_ref()), sides.as_ref(), Some(&comparison));
             let (all, comparison) = (comparison.common, Some(comparison));
             let part = Impact { rule: Rule::Declared, causes, comparison, all, states: None };
             return Ok(AffectedVerdict::Affected(Box::new(part)));
         }
     }
     let causes = match own.as_slice() {
-        [] => candidate_causes(found, sides.as_ref()),
-        own => own.iter().cloned().chain(found.unwrap_or_default()).collect(),
+        [] => candidate_causes(in_footprint, sides.as_ref()),
+        own => own.iter().cloned().chain(in_footprint.unwrap_or_default()).collect(),
     };
     let (base, head) = (integration.declare(&pair.base, options)?, integration.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
@@ -150,12 +151,12 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
         return Ok(AffectedVerdict::Affected(Box::new(whole)));
     };
     let comparison = base.compare(&*head);
-    // A change of its permissions affects all shards; so does a change of data that it reads after `declare`.
-    let looks_up = meta.ad_hoc_reads == AdHocReads::Anytime
+    // A change to its permissions affects all shards; so does a change to data that it reads after `declare`.
+    let reads_ad_hoc = meta.ad_hoc_reads == AdHocReads::Anytime
         && matches!(integration.form(), IntegrationForm::Staged(_))
         && pair.base.sha() != pair.head.sha();
-    let all = looks_up || !own.is_empty() || comparison.common;
-    let rule = match (comparison.is_empty(), looks_up) {
+    let all = reads_ad_hoc || !own.is_empty() || comparison.common;
+    let rule = match (comparison.is_empty(), reads_ad_hoc) {
         (false, _) => Rule::Declared,
         (true, true) => Rule::LooksUp,
         (true, false) if own.is_empty() => return Ok(AffectedVerdict::Unaffected(Rule::Declared)),
@@ -166,18 +167,17 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     Ok(AffectedVerdict::Affected(Box::new(Impact { rule, causes, comparison, all, states })))
 }
 
-/// The possible causes of a difference: changes in the footprint of the declared queries, or else all
-/// changes, since any of them may have been read ad hoc.
-fn candidate_causes(found: Option<Vec<Cause>>, sides: Option<&EnginePair<'_>>) -> Vec<Cause> {
-    let found = found.unwrap_or_default();
+/// The possible causes of a difference: changes in the footprint of the declared queries or, if there are
+/// none, all changes, because an ad-hoc read may have read any of them.
+fn candidate_causes(in_footprint: Option<Vec<Cause>>, sides: Option<&EnginePair<'_>>) -> Vec<Cause> {
+    let in_footprint = in_footprint.unwrap_or_default();
     match sides {
-        Some(sides) if found.is_empty() => causes::all_changes(&sides.diff),
-        _ => found,
+        Some(sides) if in_footprint.is_empty() => causes::all_changes(&sides.diff),
+        _ => in_footprint,
     }
 }
 
-/// The causes to report: renamed files are followed, and causes that do not explain the differences are left
-/// out.
+/// The causes to report: follows renamed files, and omits causes that do not explain the differences.
 fn explain(
     causes: Vec<Cause>,
     sides: Option<&EnginePair<'_>>,
@@ -190,7 +190,8 @@ fn explain(
         None => causes,
     };
     let Some(sides) = sides else { return relevant(causes) };
-    // A resource counts as renamed only if its content is equal; comparing similar texts is left to reports.
+    // A resource counts as renamed only if its content is equal; similar contents are compared only for
+    // reports.
     let renames = renames(&sides.diff, |_, _| 0.0);
     if renames.datafiles.is_empty() && renames.resources.is_empty() {
         return relevant(causes);
@@ -209,14 +210,15 @@ fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fa
     Ok(true)
 }
 
-/// The integrations that the data of base or head defines, of those in `integrations`.
+/// The integrations of `integrations` that base or head defines.
 pub fn defined_integrations<'r>(
     integrations: impl IntoIterator<Item = &'r Integration>,
     base: &dyn BundleReader,
     head: &dyn BundleReader,
 ) -> Result<Vec<&'r Integration>, Fault> {
-    let mut known = definition::all(head)?;
-    known.extend(definition::all(base)?);
-    let defined = |integration: &&Integration| known.iter().any(|(name, _)| *name == integration.meta().name);
+    let mut definitions = definition::all(head)?;
+    definitions.extend(definition::all(base)?);
+    let defined =
+        |integration: &&Integration| definitions.iter().any(|(name, _)| *name == integration.meta().name);
     Ok(integrations.into_iter().filter(defined).collect())
 }

@@ -1,7 +1,7 @@
-//! The schema allow-list: an integration reads only datafiles of the schemas that its definition lists.
+//! The schema allow-list: an integration may read only datafiles whose schema is listed in its definition.
 //!
-//! Declared queries are checked before a run, by the schemas that they *can* read; ad-hoc queries by the
-//! schemas that they did read (see [`crate::Data`]).
+//! Declared queries are checked before a run, against the schemas that they *can* read. Ad-hoc queries are
+//! checked against the schemas that they did read (see [`crate::Data`]).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::data::DataError;
 use crate::definition::IntegrationDefinition;
 use crate::meta::DeclaredQuery;
 
-/// Schemas that every integration lists, whether it reads them or not. They are never reported as unused.
+/// Schemas that every integration lists, even if it does not read them. They are never reported as unused.
 pub const IMPLICIT_SCHEMAS: [&str; 2] =
     ["/app-interface/app-interface-settings-1.yml", "/app-sre/integration-1.yml"];
 
@@ -36,7 +36,7 @@ impl fmt::Display for Violation {
 
 /// The schemas that queries can read, each with the query and the field that reach it.
 pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Vec<Violation>, DataError> {
-    let mut found = BTreeSet::new();
+    let mut reachable = BTreeSet::new();
     for DeclaredQuery { name, text } in queries {
         let request = Request { query: text, operation: Some(name), ..Request::default() };
         let footprint = engine.footprint(request).map_err(|failures| DataError::Refused {
@@ -48,10 +48,10 @@ pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<V
                 .first_field_to(schema)
                 .map(|(type_, field)| format!("{type_}.{field}"))
                 .unwrap_or_default();
-            found.insert(Violation { schema: schema.to_owned(), query: name.clone(), field });
+            reachable.insert(Violation { schema: schema.to_owned(), query: name.clone(), field });
         }
     }
-    Ok(found.into_iter().collect())
+    Ok(reachable.into_iter().collect())
 }
 
 /// The schemas that queries can read although the definition does not list them.

@@ -1,5 +1,5 @@
-//! The audit trail: every write is reported as it happens, one record per step, whatever the outcome of the
-//! run.
+//! The audit trail: reports every write when it happens, one record per step, regardless of the outcome of
+//! the run.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use crate::plan::Change;
 /// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRecord<'a> {
-    /// The run.
+    /// The name of the run.
     pub run: &'a str,
-    /// The shard.
+    /// The key of the shard.
     pub shard: &'a ShardKey,
     /// The changes of the step.
     pub changes: &'a [Change],
-    /// The fault, if the step failed. It may be applied in part, unless the fault says otherwise.
+    /// The fault, if the step failed. The step may be partially applied, unless [`Fault::is_undone`] is set.
     pub fault: Option<&'a Fault>,
 }
 
 /// A step that starts, or whose result is known.
 #[derive(Clone, Copy, Debug)]
 pub struct StepAttempt<'a> {
-    /// The shard.
+    /// The key of the shard.
     pub shard: &'a ShardKey,
     /// The changes of the step.
     pub changes: &'a [Change],

@@ -1,5 +1,6 @@
-//! The contract of the staged form: five phases that every integration implements. The runner owns everything
-//! else: order, deadlines, concurrency, dry run, early exit, shards, guards, waits, reports.
+//! The contract of the staged form: the five phases that an integration implements. The runner is responsible
+//! for everything else: order, deadlines, concurrency, dry runs, early exit, shards, guards, waits and
+//! reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -33,9 +34,9 @@ pub struct DesiredItem<T> {
 /// The desired state of one object.
 #[derive(Clone, Debug)]
 pub enum DesiredState<T> {
-    /// The object must exist like this.
+    /// The object must exist with this state.
     Present(T),
-    /// The object must not exist. The data says so explicitly (`delete: true`), which approves its removal.
+    /// The object must not exist: the data has an explicit `delete: true`, which approves the removal.
     Delete,
     /// The desired state could not be resolved. Nothing in the object's scope is removed.
     Unresolved(Fault),
@@ -61,7 +62,7 @@ pub enum DesiredState<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub enum Observed<T> {
-    /// All objects in the scope that concern the integration.
+    /// All objects in the scope that are relevant to the integration.
     Known(Vec<T>),
     /// The read failed. Nothing in the scope is removed; the fault is reported.
     Unknown(Fault),
@@ -75,21 +76,22 @@ pub type CurrentState<T> = BTreeMap<Scope, Observed<T>>;
 pub enum ApplyResult {
     /// The step was applied.
     Done,
-    /// The target changed since the step was planned: plan again.
+    /// The target changed since the step was planned; the runner plans again.
     Stale,
 }
 
-/// The result of rehearsing a step. A dry run rehearses steps where the target supports it; nothing is
-/// changed.
+/// The result of rehearsing a step. A dry run rehearses steps if the target supports it; the target does not
+/// change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RehearsalResult {
     /// The target would apply the step.
     Accepted,
     /// The target would refuse the step, for this reason.
     Refused(Fault),
-    /// The target could not validate the step, for this reason: something that it needs does not exist yet.
+    /// The target could not validate the step, for this reason; for example, because a dependency does not
+    /// exist yet.
     NotValidated(String),
-    /// The step is not rehearsed.
+    /// The step was not rehearsed.
     Skipped,
 }
 
@@ -104,7 +106,7 @@ pub struct ReadContext {
     pub cache: RoundCache,
     /// The date of the run.
     pub today: Date,
-    /// The secrets that this shard may read. Values that it reads are recorded there, for redaction.
+    /// The secrets that this shard may read. Values that the shard reads are recorded there for redaction.
     pub secrets: ShardSecrets,
 }
 
@@ -113,13 +115,13 @@ pub struct ReadContext {
 pub struct WriteContext<'r> {
     /// The permit.
     pub permit: &'r WritePermit,
-    /// The read permit, for preconditions.
+    /// The read permit, for checking preconditions.
     pub read: &'r ReadPermit,
     /// The name of the run, for annotations on target objects.
     pub run: &'r str,
 }
 
-/// One shard of a declared state, as `resolve` and `observe` see it.
+/// One shard of a declared state, as passed to `resolve` and `observe`.
 #[derive(Debug)]
 pub struct DeclaredShardView<'d, C, T, S> {
     /// The key of the shard.
@@ -130,7 +132,7 @@ pub struct DeclaredShardView<'d, C, T, S> {
     pub shard: &'d Shard<T, S>,
 }
 
-// Not derived: a view is `Copy` whatever its type parameters are.
+// Not derived: a view is `Copy` even if its type parameters are not.
 impl<C, T, S> Clone for DeclaredShardView<'_, C, T, S> {
     fn clone(&self) -> Self {
         *self
@@ -262,8 +264,8 @@ pub trait StagedIntegration: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// The secrets that the data names for a shard. In a dry run with a base, `resolve` reads only those that
-    /// base names, too.
+    /// The secrets that the data names for a shard. In a dry run with a base, `resolve` reads only the
+    /// secrets that base names, too.
     fn secret_lookups(
         &self,
         _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
@@ -271,22 +273,22 @@ pub trait StagedIntegration: Send + Sync + 'static {
         BTreeSet::new()
     }
 
-    /// Text that follows from the data of a shard alone and is not in its serialised state. It is shown even
-    /// where it equals a secret.
+    /// Strings that follow from the data of a shard alone and are not in its serialised state. They are shown
+    /// even if they equal a secret.
     fn public_texts(&self, _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Resolves outside inputs (templates, secrets, references) into desired state. An item that cannot be
-    /// resolved is `Unresolved`; an error means that nothing can be resolved.
+    /// Computes the desired state from external inputs (templates, secrets, references). An item that cannot
+    /// be resolved is `Unresolved`; an error means that no item can be resolved.
     fn resolve(
         &self,
         read: &ReadContext,
         view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
     ) -> impl Future<Output = Result<Vec<DesiredItem<Self::Desired>>, Fault>> + Send;
 
-    /// Reads the current state: all objects of the shard that the integration owns. For a shard that only
-    /// base has, `view` is base's declared state and `desired` is empty.
+    /// Reads the current state: all objects of the shard that the integration owns. For a shard that exists
+    /// only in base, `view` is base's declared state and `desired` is empty.
     fn observe(
         &self,
         read: &ReadContext,
@@ -301,7 +303,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         current: &CurrentState<Self::Current>,
     ) -> Plan<Self::Action>;
 
-    /// Asks the target to validate a step without applying it. Called in dry runs only.
+    /// Requests that the target validates a step without applying it. Called only in dry runs.
     fn rehearse(
         &self,
         _: &ReadContext,
@@ -310,7 +312,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         std::future::ready(Ok(RehearsalResult::Skipped))
     }
 
-    /// Applies one step. Must be idempotent: it may run twice.
+    /// Applies one step. Must be idempotent, because a step may be applied twice.
     fn apply(
         &self,
         write: &WriteContext<'_>,

@@ -1,8 +1,7 @@
 //! A handle to the data of one pinned bundle: declared queries, ad-hoc queries and resources by path.
 //!
-//! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere does not
-//! affect it. Every read is logged, and a read of a schema that is not on the integration's allow-list is an
-//! error.
+//! **Invariant:** a handle reads from one bundle for its whole lifetime; a reload elsewhere does not affect
+//! it. Every read is logged, and a read of a schema that is not on the integration's allow-list is an error.
 
 mod batch;
 mod engine;
@@ -27,30 +26,30 @@ pub use engine::LoadedBundle;
 /// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryRequest<'a> {
-    /// The GraphQL text.
+    /// The GraphQL document.
     pub text: &'a str,
-    /// The operation to execute, if the text has several.
+    /// The operation to execute, if the document has several.
     pub operation: Option<&'a str>,
-    /// Values of its variables.
+    /// The values of its variables.
     pub variables: Option<&'a Map>,
-    /// Whether to return the source locations of objects, which cost as much as the answer.
+    /// Whether to return the source locations of objects, which cost as much as the data.
     pub places: bool,
     /// Restricts lists to these elements. Only sources with an [engine](BundleReader::engine) support it.
     pub only: Option<&'a ElementSelection>,
 }
 
-/// The answer to a request, as an untyped tree.
+/// The result of a request, as an untyped tree.
 #[derive(Clone, Debug)]
 pub struct UntypedAnswer {
     /// The data.
     pub data: Node,
-    /// The source locations of its objects, as far as the source knows them.
+    /// The source locations of its objects, as far as the source provides them.
     pub places: SourceLocations,
     /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,
 }
 
-/// Answers requests about one bundle, in this process or on a server.
+/// Executes requests against one bundle, in this process or on a server.
 pub trait BundleReader: fmt::Debug + Send + Sync {
     /// The name of the bundle.
     fn sha(&self) -> &str;
@@ -63,19 +62,19 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Answers a request.
+    /// Executes a request.
     fn answer(&self, request: QueryRequest<'_>) -> Result<UntypedAnswer, DataError>;
 
-    /// Executes a request and returns only the schemas of the objects that it reads, not the answer.
+    /// Executes a request and returns only the schemas of the objects that it reads, not the data.
     fn check(&self, request: QueryRequest<'_>) -> Result<BTreeSet<String>, DataError> {
         self.answer(request).map(|answered| answered.schemas)
     }
 
-    /// The text of a resource.
+    /// The content of a resource.
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
 
-    /// Fetches the texts of many resources with few requests; a path that the bundle lacks is left out.
-    /// `None` if reading them one by one costs no requests.
+    /// Fetches the contents of many resources with few requests; paths that are not in the bundle are
+    /// omitted. `None` if reading resources one by one needs no requests.
     fn fetch_resources(
         &self,
         _paths: &BTreeSet<String>,
@@ -105,7 +104,7 @@ pub enum DataError {
         why: String,
     },
     /// The query read schemas that are not on the integration's allow-list.
-    #[error("the query {query} reads {}, which the integration may not", .schemas.iter().map(|schema| format!("`{schema}`")).collect::<Vec<_>>().join(", "))]
+    #[error("the query {query} reads {}, which the integration may not read", .schemas.iter().map(|schema| format!("`{schema}`")).collect::<Vec<_>>().join(", "))]
     Forbidden {
         /// Its name.
         query: String,
@@ -131,7 +130,7 @@ impl From<DataError> for Fault {
     }
 }
 
-/// The answer to a declared query.
+/// The result of a declared query.
 #[derive(Clone, Debug)]
 pub struct DeclaredAnswer<Q> {
     /// The data.
@@ -145,11 +144,11 @@ pub struct DeclaredAnswer<Q> {
 pub struct QueryLog {
     /// The schemas that each query read.
     pub schemas: BTreeMap<String, BTreeSet<String>>,
-    /// Ad-hoc queries with the digests of their answers. A query that was only checked has no digest.
+    /// Ad-hoc queries with the digests of their results. A query that was only checked has no digest.
     pub ad_hoc: Vec<(String, Option<Sha256>)>,
     /// Resources that were read by path.
     pub resources: BTreeSet<String>,
-    /// The schemas that each query read although they are not on the allow-list.
+    /// For each query, the schemas that it read and that are not on the allow-list.
     pub forbidden: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -202,9 +201,9 @@ pub struct Data {
 pub struct QueryPolicy {
     /// Its declared queries.
     pub queries: Vec<DeclaredQuery>,
-    /// Whether it may make ad-hoc queries and read resources by path.
+    /// Whether the integration may make ad-hoc queries and read resources by path.
     pub allow_ad_hoc: bool,
-    /// The allow-list of schemas that it may read; without one it may read everything.
+    /// The allow-list of schemas that it may read; without one, all schemas may be read.
     pub allowed_schemas: Option<BTreeSet<String>>,
 }
 
@@ -235,7 +234,7 @@ impl Data {
         &self.source
     }
 
-    /// The allow-list of schemas; without one everything may be read.
+    /// The allow-list of schemas; without one, all schemas may be read.
     pub(crate) fn allowed_schemas(&self) -> Option<&BTreeSet<String>> {
         self.policy.allowed_schemas.as_ref()
     }
@@ -245,7 +244,7 @@ impl Data {
         Self { subset: Some(Arc::clone(part)), ..self.with_empty_log() }
     }
 
-    /// The elements to which declared queries are restricted, if they are.
+    /// The elements to which declared queries are restricted, if any.
     pub(crate) fn subset(&self) -> Option<&Arc<ElementSelection>> {
         self.subset.as_ref()
     }
@@ -269,7 +268,7 @@ impl Data {
         log.resources.extend(resources.iter().cloned());
     }
 
-    /// Answers a declared query.
+    /// Executes a declared query.
     pub fn query<Q: Operation>(&self) -> Result<DeclaredAnswer<Q>, DataError> {
         let answered = self.query_tree(&DeclaredQuery::of::<Q>())?;
         let refused = |why: String| DataError::Refused { query: quoted(Q::SOURCE.name()), why };
@@ -277,7 +276,7 @@ impl Data {
         Ok(DeclaredAnswer { data, places: answered.places })
     }
 
-    /// Answers a declared query with an untyped tree.
+    /// Executes a declared query and returns an untyped tree.
     pub fn query_tree(&self, query: &DeclaredQuery) -> Result<UntypedAnswer, DataError> {
         let name = quoted(&query.name);
         if !self.policy.queries.contains(query) {
@@ -291,14 +290,14 @@ impl Data {
             places: true,
             only,
         };
-        let _doing = activity::begin(format!("query {name}"));
+        let _activity = activity::begin(format!("query {name}"));
         self.record_answer(&name, self.source.answer(request)?)
     }
 
-    /// Answers an ad-hoc query. It is logged with the digest of its answer.
+    /// Executes an ad-hoc query, and logs it with the digest of its result.
     pub fn query_ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<UntypedAnswer, DataError> {
         let name = self.ad_hoc_name(text)?;
-        let _doing = activity::begin("ad-hoc query");
+        let _activity = activity::begin("ad-hoc query");
         let answered = self.source.answer(QueryRequest {
             text,
             operation: None,
@@ -310,11 +309,11 @@ impl Data {
         self.record_answer(&name, answered)
     }
 
-    /// Executes an ad-hoc query and returns only the schemas that it reads: its answer may be a large part of
-    /// the bundle.
+    /// Executes an ad-hoc query and returns only the schemas that it reads, because its result may be a large
+    /// part of the bundle.
     pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
         let name = self.ad_hoc_name(text)?;
-        let _doing = activity::begin("ad-hoc query");
+        let _activity = activity::begin("ad-hoc query");
         let request = QueryRequest { text, operation: None, variables: None, places: false, only: None };
         let schemas = self.source.check(request)?;
         self.query_log.lock().ad_hoc.push((text.to_owned(), None));
@@ -328,16 +327,16 @@ impl Data {
         if self.policy.allow_ad_hoc { Ok(query) } else { Err(DataError::Undeclared { query }) }
     }
 
-    /// Fetches the texts of many resources; a remote bundle needs few requests for them.
+    /// Fetches the contents of many resources, with few requests if the bundle is remote.
     pub fn resources(&self, paths: BTreeSet<String>) -> Result<ResourceBatch, DataError> {
         if !self.policy.allow_ad_hoc {
             return Err(DataError::Undeclared { query: "for resources".to_owned() });
         }
-        let _doing = activity::begin("resources");
+        let _activity = activity::begin("resources");
         ResourceBatch::fetch(self, paths)
     }
 
-    /// The text of a resource.
+    /// The content of a resource.
     pub fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
         if !self.policy.allow_ad_hoc {
             return Err(DataError::Undeclared { query: format!("for the resource {}", quoted(path)) });
@@ -373,7 +372,7 @@ fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a string, on one line.
 fn abbreviate(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -20,7 +20,7 @@ type DeclareResult = Result<Option<Arc<dyn AnyDeclaredState>>, Fault>;
 #[derive(Clone)]
 pub struct SharedDeclaredState {
     state: Arc<dyn AnyDeclaredState>,
-    /// Keeps the cache entry alive: the cache holds entries weakly.
+    /// Keeps the cache entry alive: the cache has only weak references.
     _entry: Arc<DeclaredCacheEntry>,
 }
 
@@ -40,7 +40,7 @@ impl Deref for SharedDeclaredState {
 }
 
 /// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the
-/// cache keeps weak references and drops dead ones on the next lookup. The lock is held only to find or add
+/// cache has weak references and removes dead ones on the next lookup. The lock is held only to find or add
 /// an entry, never while a state is declared.
 #[derive(Default)]
 pub struct DeclaredStateCache(Mutex<Vec<Weak<DeclaredCacheEntry>>>);
@@ -64,13 +64,13 @@ impl DeclaredStateCache {
         // The list is consistent at any time, so a panic elsewhere does not corrupt it.
         let mut cells = self.0.lock();
         cells.retain(|cell| cell.strong_count() > 0);
-        let is = |cell: &Arc<DeclaredCacheEntry>| {
+        let is_match = |cell: &Arc<DeclaredCacheEntry>| {
             Arc::ptr_eq(&cell.source, data.source())
                 && cell.subset.as_ref() == data.subset()
                 && cell.options == *options
                 && cell.allowed_schemas.as_ref() == data.allowed_schemas()
         };
-        cells.iter().filter_map(Weak::upgrade).find(is).unwrap_or_else(|| {
+        cells.iter().filter_map(Weak::upgrade).find(is_match).unwrap_or_else(|| {
             let (source, part) = (Arc::clone(data.source()), data.subset().cloned());
             let (allowed, options) = (data.allowed_schemas().cloned(), options.clone());
             let cell = Arc::new(DeclaredCacheEntry {

@@ -1,4 +1,4 @@
-//! The definition of an integration in the data: its existence, the schemas it may read, and its approved
+//! The definition of an integration in the data: its datafile, the schemas it may read, and its approved
 //! removals.
 //!
 //! The runner makes these queries itself; they are exempt from the integration's allow-list.
@@ -15,7 +15,7 @@ use crate::source_location::SourceLocation;
 /// The definition of an integration in the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationDefinition {
-    /// The allow-list of schemas that it may read.
+    /// The allow-list of schemas that the integration may read.
     pub schemas: BTreeSet<String>,
     /// The datafile that defines it.
     pub place: SourceLocation,
@@ -59,31 +59,31 @@ pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefiniti
     if !has_field(source, "integrations_v1")? {
         return Ok(Vec::new());
     }
-    let found: DefinitionsAnswer = query(source, "{ integrations_v1 { name path schemas } }")?;
+    let result: DefinitionsAnswer = query(source, "{ integrations_v1 { name path schemas } }")?;
     let listing = |one: DefinitionEntry| {
         let schemas = one.schemas.unwrap_or_default().into_iter().collect();
         (one.name, IntegrationDefinition { schemas, place: SourceLocation::datafile(&one.path, "") })
     };
-    Ok(found.integrations_v1.unwrap_or_default().into_iter().map(listing).collect())
+    Ok(result.integrations_v1.unwrap_or_default().into_iter().map(listing).collect())
 }
 
 /// The definition of the integration `name`.
 pub fn of(source: &dyn BundleReader, name: &str) -> Result<Option<IntegrationDefinition>, DataError> {
-    Ok(all(source)?.into_iter().find(|(known, _)| known == name).map(|(_, listing)| listing))
+    Ok(all(source)?.into_iter().find(|(other, _)| other == name).map(|(_, listing)| listing))
 }
 
-/// The removal approvals in the data; empty if its GraphQL types do not have them.
+/// The removal approvals in the data; empty if the GraphQL schema does not define them.
 pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> {
     if !has_field(source, "removal_approvals_v1")? {
         return Ok(Vec::new());
     }
     let text = "{ removal_approvals_v1 { path integration expiration removals { target kind name } } }";
-    // The types may lack `path`: messages then do not name the file.
-    let found: ApprovalsAnswer = match query(source, text) {
+    // The type may lack `path`; then messages do not name the file.
+    let result: ApprovalsAnswer = match query(source, text) {
         Err(DataError::Refused { .. }) => query(source, &text.replace("path ", ""))?,
-        answer => answer?,
+        other => other?,
     };
-    Ok(found.removal_approvals_v1.unwrap_or_default())
+    Ok(result.removal_approvals_v1.unwrap_or_default())
 }
 
 fn has_field(source: &dyn BundleReader, name: &str) -> Result<bool, DataError> {

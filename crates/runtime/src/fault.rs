@@ -1,10 +1,10 @@
-//! Faults: what went wrong, and who has to act.
+//! Faults: error messages with the party that has to act.
 
 use serde::{Deserialize, Serialize};
 
 use crate::source_location::SourceLocation;
 
-/// Who has to act on a fault. Exit code and metric label follow from it.
+/// The party that has to act on a fault. It determines the exit code and the metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Responsible {
@@ -12,11 +12,11 @@ pub enum Responsible {
     Author,
     /// The operator of the platform.
     Operator,
-    /// The target system: a retry may succeed.
+    /// The target system; a retry may succeed.
     Remote,
-    /// A guard requires an approval.
+    /// A guard that requires an approval.
     Guard,
-    /// The developers: it is a defect of this program.
+    /// The developers, because the fault is a defect of this program.
     Us,
 }
 
@@ -37,23 +37,23 @@ pub enum Responsible {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{text}")]
 pub struct Fault {
-    /// Who has to act.
+    /// The party that has to act.
     pub whose: Responsible,
     /// The message.
     pub text: String,
     /// Details, one line each: the output of a tool, differing lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// A hint what to do.
+    /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The source locations, as far as they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<SourceLocation>,
-    /// Whether the failed operation is known to have had no effect.
+    /// Whether the failed operation certainly had no effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
-    /// Whether the operation was abandoned because of a shutdown: it may be applied in part.
+    /// Whether the operation was abandoned because of a shutdown; it may be partially applied.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_interrupted: bool,
 }
@@ -71,7 +71,7 @@ impl Fault {
         }
     }
 
-    /// An operation was abandoned because of a shutdown.
+    /// A fault of an operation that was abandoned because of a shutdown.
     pub fn interrupted(text: impl Into<String>) -> Self {
         Self { is_interrupted: true, ..Self::remote(text) }
     }
@@ -91,7 +91,7 @@ impl Fault {
         Self::new(Responsible::Remote, text)
     }
 
-    /// A guard requires an approval.
+    /// A guard that requires an approval.
     pub fn guard(text: impl Into<String>) -> Self {
         Self::new(Responsible::Guard, text)
     }
@@ -101,14 +101,14 @@ impl Fault {
         Self::new(Responsible::Us, text)
     }
 
-    /// Adds a source location, if there is one.
+    /// Adds a source location, if it is known.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<SourceLocation>>) -> Self {
         self.places.extend(place.into());
         self
     }
 
-    /// Adds the lines of a text as details.
+    /// Adds the lines of a string as details.
     #[must_use]
     pub fn details(mut self, text: &str) -> Self {
         self.details.extend(text.lines().map(str::to_owned));

@@ -30,15 +30,15 @@ pub struct FieldDiff {
     pub after: Option<Value>,
 }
 
-/// How a field changes.
+/// The kind of change of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldChange {
-    /// It has a value for the first time.
+    /// The field is added.
     Added,
-    /// It has another value.
+    /// The value changes.
     Changed,
-    /// It has no value any more.
+    /// The field is removed.
     Removed,
 }
 

@@ -1,4 +1,4 @@
-//! The function form, for validators and small jobs: one `run`, in which every effect goes through
+//! The function form, for validators and small jobs: a single `run` function, whose writes all go through
 //! [`FunctionContext::apply`].
 
 use std::collections::BTreeSet;
@@ -92,17 +92,17 @@ pub trait Function: Send + Sync + 'static {
     /// The integration's metadata.
     fn meta(&self) -> &IntegrationMeta;
 
-    /// The input that determines its outcome, for early exit; `None` if the outcome does not depend on the
-    /// data alone.
+    /// The input that determines its outcome, for early exit; `None` if the outcome also depends on other
+    /// inputs than the data.
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
 
-    /// Checks that this machine has what the integration needs, such as an installed tool. If not, a run ends
-    /// with this fault, and `up` leaves the integration out.
+    /// Checks the prerequisites of the integration on this machine, such as an installed tool. If one is
+    /// missing, a run ends with this fault, and `up` skips the integration.
     fn ready(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Runs the integration. An error means that it cannot run at all; faults of single objects go to
+    /// Runs the integration. An error means that it cannot run at all; report faults of single objects with
     /// [`FunctionContext::report_fault`].
     fn run(&self, cx: &FunctionContext<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
 }
@@ -126,7 +126,7 @@ pub struct FunctionReport {
 pub struct FunctionContext<'r> {
     /// The data.
     pub data: &'r Data,
-    /// Its flags.
+    /// The values of the integration's flags.
     pub options: &'r Options,
     permits: &'r Permits,
     guard: &'r RemovalGuard,
@@ -149,12 +149,13 @@ impl<'r> FunctionContext<'r> {
         Self { data, options, permits, guard, reservations, request, report, acting }
     }
 
-    /// The refusal of a change, if it is held. A real run reserves a removal that is not held.
+    /// The refusal of a change that is held. In a real run, a removal that is not held is reserved in the
+    /// ledger.
     async fn refusal(&self, change: &Change) -> Option<Refusal> {
         if !self.guard.removes(change) {
             return None;
         }
-        // The number of objects in the scope is not known: only absolute limits apply.
+        // The number of objects in the scope is unknown, so only absolute limits apply.
         let facts = ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
         let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
         let proposal = Proposal { key, facts: &facts, steps, groups };
@@ -166,7 +167,8 @@ impl<'r> FunctionContext<'r> {
         &self.permits.read
     }
 
-    /// Applies a change: always recorded, executed only in a real run, and only if no guard holds it.
+    /// Applies a change. The change is always recorded, but it is executed only in a real run, and only if no
+    /// guard holds it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -249,7 +251,7 @@ impl<'r> FunctionContext<'r> {
         did.applied += usize::from(done.is_ok());
         drop(did);
         if failed.is_some_and(|fault| fault.is_interrupted) {
-            let text = format!("interrupted: {change} may be done in part");
+            let text = format!("interrupted: {change} may be partially applied");
             self.report_fault(Fault::interrupted(text).at(change.place));
         } else {
             step.finish();

@@ -1,7 +1,7 @@
-//! Guards: prevent accidental removals.
+//! Guards, which prevent accidental removals.
 //!
-//! Every plan passes them, in a dry run too. Removals that they refuse are held; additions and changes
-//! proceed. They are pure: they decide from the planned removals, the observed object counts, the approvals
+//! Guards check every plan, also in a dry run. Removals that they refuse are held; additions and changes
+//! proceed. Guards are pure: they decide from the planned removals, the observed object counts, the approvals
 //! in the data and the state of the removal ledger.
 
 mod approval;
@@ -28,8 +28,8 @@ pub use ledger::{
 };
 pub use refusal::{MissingApproval, Refusal};
 
-/// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller, which knows the
-/// targets, provides them.
+/// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller provides them,
+/// because they depend on the target systems.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedKinds(BTreeSet<String>);
 
@@ -39,7 +39,7 @@ impl ProtectedKinds {
         Self(kinds.into_iter().map(Into::into).collect())
     }
 
-    /// Whether a kind is one of them.
+    /// Whether a kind is protected.
     pub fn contains(&self, kind: &str) -> bool {
         self.0.contains(kind)
     }
@@ -63,18 +63,21 @@ pub struct Proposal<'p> {
     pub key: &'p ShardKey,
     /// The facts about it.
     pub facts: &'p ShardFacts,
-    /// Its steps.
+    /// The changes of each step.
     pub steps: Vec<&'p [Change]>,
-    /// Number of steps in each group, in order.
+    /// The number of steps in each group, in order.
     pub groups: Vec<usize>,
 }
 
 /// The verdicts on the steps of a shard: the refusal of each step that is held.
 pub type Verdicts = Vec<Option<Refusal>>;
 
-/// Emptying a scope with at least this many objects needs an approval. A smaller scope may be emptied within
-/// the budgets, unless the kind is protected.
+/// A scope with at least this many objects needs an approval to be emptied. A smaller scope may be emptied
+/// within the budgets, unless the kind is protected.
 const MIN_PROTECTED_SCOPE: usize = 2;
+
+/// Removing every object of an integration that manages at least this many needs an approval, even if each scope has only one.
+const MIN_PROTECTED_INTEGRATION: usize = 5;
 
 /// Judges the removals of one run.
 ///
@@ -118,7 +121,7 @@ pub struct RemovalGuard {
     pub budgets: Budgets,
     /// The approvals in the data.
     pub approvals: Approvals,
-    /// Shards that the data declares and other processes run.
+    /// Shards that the data declares and that other processes run.
     pub other_shards: Vec<String>,
     /// The start time of the run.
     pub now: Timestamp,
@@ -126,7 +129,7 @@ pub struct RemovalGuard {
 
 impl RemovalGuard {
     /// Judges all plans together and returns the verdicts per shard and step. Without a ledger, every removal
-    /// that would need a budget is held.
+    /// that counts against a budget is held.
     pub fn judge(
         &self,
         proposals: &[Proposal<'_>],
@@ -140,6 +143,7 @@ impl RemovalGuard {
         self.hold_emptied_scopes(proposals, &whole, &mut verdicts);
         if let Ok(ledger) = ledger {
             let context = LimitContext { proposals, whole: &whole, ledger };
+            self.hold_emptied_integration(&context, &mut verdicts);
             for one in proposals {
                 self.enforce_budget(&context, BudgetLevel::Shard(one.key, one.facts), &mut verdicts);
             }
@@ -175,7 +179,7 @@ impl RemovalGuard {
         let loss = || keys::describe_loss(changes, self.budgets.keys);
         changes.iter().filter(|change| self.removes(change)).find_map(|change| {
             let scope = &change.object.scope;
-            // An object that stays is declared, even if its scope is not fully known.
+            // An object that is kept is declared, even if its scope was not read completely.
             let is_whole = change.kind.removes();
             if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
                 return Some(Refusal::Blocked(why.clone()));
@@ -237,7 +241,7 @@ impl RemovalGuard {
                     continue;
                 }
                 *held = Some(Refusal::unapproved(why.as_str()));
-                // A held step adds and removes nothing, in other scopes either.
+                // A held step has no effect in other scopes either.
                 for change in step {
                     if let Some(other) = under_way.get_mut(&change.object.scope) {
                         other.count(change, -1);
@@ -247,8 +251,52 @@ impl RemovalGuard {
         }
     }
 
-    /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved
-    /// before is not counted twice.
+    /// Holds removals that would leave nothing of what the integration manages. Objects that other processes never counted may be
+    /// left, so the rule does not apply then.
+    fn hold_emptied_integration(&self, context: &LimitContext<'_>, verdicts: &mut [Verdicts]) {
+        let LimitContext { proposals, whole, .. } = *context;
+        let Some(total) = self.integration_objects(context) else { return };
+        let (mut removed, mut added) = (BTreeSet::new(), 0);
+        for (one, verdict) in proposals.iter().zip(&*verdicts) {
+            for change in
+                one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none()).flat_map(|(step, _)| *step)
+            {
+                match change.kind {
+                    ChangeKind::Add => added += 1,
+                    ChangeKind::Remove if self.counts(&whole.deletes, change) => {
+                        removed.insert(&change.object);
+                    }
+                    ChangeKind::Remove | ChangeKind::Change | ChangeKind::Replace => {}
+                }
+            }
+        }
+        if total < MIN_PROTECTED_INTEGRATION || removed.len() < total + added {
+            return;
+        }
+        let why = format!(
+            "it would remove all {total} objects that `{}` manages, which needs an approval",
+            self.integration
+        );
+        for (one, verdict) in proposals.iter().zip(verdicts) {
+            for (step, held) in one.steps.iter().zip(verdict) {
+                let removes = |change: &Change| change.kind.removes() && self.counts(&whole.deletes, change);
+                if held.is_none() && step.iter().any(removes) {
+                    *held = Some(Refusal::unapproved(why.as_str()));
+                }
+            }
+        }
+    }
+
+    /// Number of objects that the integration manages, in all processes; `None` if another process never counted its shards.
+    fn integration_objects(&self, context: &LimitContext<'_>) -> Option<usize> {
+        let counts = &context.ledger.counts;
+        let others: Option<usize> =
+            self.other_shards.iter().map(|shard| counts.get(shard).map(|count| count.total)).sum();
+        Some(context.whole.counts.values().sum::<usize>() + others?)
+    }
+
+    /// Holds the removals at a level if they exceed its budget. A removal that was already reserved is not
+    /// counted twice.
     fn enforce_budget(&self, context: &LimitContext<'_>, level: BudgetLevel<'_>, verdicts: &mut [Verdicts]) {
         let LimitContext { proposals, whole, ledger } = *context;
         let counts = |one: &Proposal<'_>, change: &Change| {
@@ -262,7 +310,7 @@ impl RemovalGuard {
         }
         let start = self.budgets.window_start(self.now);
         let reserved = ledger.reserved(start, |entry| level.has_entry(entry));
-        let added = open.iter().filter(|thing| !reserved.contains(thing)).count();
+        let added = open.iter().filter(|object| !reserved.contains(object)).count();
         let allowed = self.max_removals(whole, ledger, level);
         if added == 0 || reserved.len() + added <= allowed {
             return;
@@ -309,7 +357,7 @@ struct LimitContext<'a> {
     ledger: &'a LedgerState,
 }
 
-/// The level at which a budget is summed up.
+/// The level at which a budget applies.
 #[derive(Clone, Copy)]
 enum BudgetLevel<'a> {
     Shard(&'a ShardKey, &'a ShardFacts),
@@ -335,7 +383,7 @@ impl BudgetLevel<'_> {
     }
 }
 
-/// The caller that a scope belongs to, if the integration distinguishes callers.
+/// The caller of a scope, if the integration has callers.
 fn caller_of(scope: &Scope) -> Option<&str> {
     scope.get("caller")
 }
@@ -345,7 +393,7 @@ fn caller_of(scope: &Scope) -> Option<&str> {
 struct ScopeChanges {
     removed: usize,
     added: usize,
-    /// The steps that make them: index of the proposal, and of the step in it.
+    /// The steps that make these changes: index of the proposal, and of the step in it.
     steps: Vec<(usize, usize)>,
 }
 
@@ -387,7 +435,7 @@ impl CombinedFacts {
     }
 }
 
-/// Holds the steps that follow a held step in its group: they depend on its order.
+/// Holds the steps that follow a held step in its group, because they depend on it.
 fn hold_successors(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
     let mut rest = verdict;
     for length in &proposal.groups {

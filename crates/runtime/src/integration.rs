@@ -1,4 +1,4 @@
-//! An integration of any form, as the runner and the registry hold it.
+//! An integration of any form, for the runner and the registry.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Integration {
         }
     }
 
-    /// Checks that this machine has what the integration needs; see [`Function::ready`].
+    /// Checks the prerequisites of the integration on this machine; see [`Function::ready`].
     pub fn ready(&self) -> Result<(), Fault> {
         match &self.form {
             IntegrationForm::Staged(_) => Ok(()),
@@ -70,9 +70,9 @@ impl Integration {
     }
 
     /// Its declared state, if it has one. Concurrent callers with the same data and options share one state:
-    /// it is declared once and cached for as long as a caller holds it.
+    /// it is declared once and cached while a caller holds it.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<SharedDeclaredState>, Fault> {
-        let _doing = activity::phase("declare", "declare");
+        let _activity = activity::phase("declare", "declare");
         let declare = |data: &Data| match &self.form {
             IntegrationForm::Staged(integration) => {
                 integration.declare(data, options).map(|state| Some(Arc::from(state)))

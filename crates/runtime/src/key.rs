@@ -15,7 +15,7 @@ impl Dimensions {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| &**known == name).map(|(_, value)| &**value)
+        self.0.iter().find(|(dimension, _)| &**dimension == name).map(|(_, value)| &**value)
     }
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Dimensions {
 }
 
 /// The key of a shard: the dimensions by which an integration's work is split. The key without dimensions
-/// stands for all of the work.
+/// stands for the whole integration.
 ///
 /// ```
 /// use qontract_runtime::ShardKey;
@@ -44,7 +44,7 @@ impl fmt::Display for Dimensions {
 pub struct ShardKey(Dimensions);
 
 impl ShardKey {
-    /// A key of these dimensions.
+    /// A key with these dimensions.
     ///
     /// ```
     /// use qontract_runtime::ShardKey;
@@ -66,12 +66,12 @@ impl ShardKey {
         self.0.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Whether this key stands for all of the work.
+    /// Whether this key stands for the whole integration.
     pub fn is_whole(&self) -> bool {
         self.0.0.is_empty()
     }
 
-    /// The text that is hashed to choose a slot: the values, joined by slashes.
+    /// The string that is hashed to choose a shard slot: the values, joined by slashes.
     pub fn slot_value(&self) -> String {
         let values: Vec<&str> = self.0.0.iter().map(|(_, value)| &**value).collect();
         values.join("/")
@@ -90,7 +90,7 @@ impl Serialize for ShardKey {
     }
 }
 
-/// The objects that one read lists. A failed read affects only its scope.
+/// A set of objects that is read at once. A failed read affects only its scope.
 ///
 /// ```
 /// use qontract_runtime::{ObjectKey, Scope};
@@ -105,7 +105,7 @@ impl Serialize for ShardKey {
 pub struct Scope(Dimensions);
 
 impl Scope {
-    /// A scope of these dimensions.
+    /// A scope with these dimensions.
     pub fn new<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(Dimensions::new(parts))
     }

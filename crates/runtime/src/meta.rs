@@ -8,7 +8,7 @@ use qontract_graphql::{NamedOperation, Operation};
 pub struct DeclaredQuery {
     /// The name of its operation.
     pub name: String,
-    /// The GraphQL text.
+    /// The GraphQL document.
     pub text: String,
 }
 
@@ -18,7 +18,7 @@ impl DeclaredQuery {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text() }
     }
 
-    /// The query in the form that an engine takes.
+    /// The query as an operation for the GraphQL engine.
     pub(crate) fn operation(&self) -> NamedOperation<'_> {
         NamedOperation { query: &self.text, operation: &self.name }
     }
@@ -44,7 +44,7 @@ pub enum FlagKind {
     },
     /// The number of shards that are processed concurrently.
     Concurrency,
-    /// A switch of the established runtime that has no effect here, with the reason.
+    /// A switch of qontract-reconcile that has no effect here, with the reason.
     Ignored(&'static str),
 }
 
@@ -111,33 +111,33 @@ pub struct IntegrationMeta {
     /// Whether other integrations depend on the objects it creates. Where many run concurrently, the others
     /// start after its first run.
     pub runs_first: bool,
-    /// The list in its answers whose elements it declares independently of each other, if any.
+    /// The list in its query results whose elements it declares independently of each other, if any.
     pub independent_list: Option<IndependentList>,
-    /// Whether a resource with this text, named by an element of that list, may cause further ad-hoc reads
+    /// Whether a resource with this content, named by an element of that list, may cause further ad-hoc reads
     /// for the element.
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
 }
 
 /// A list whose elements are declared independently: the declared state of an element depends on other
-/// elements only if they conflict with it. A change of some elements is then compared by declaring only those
-/// elements and the ones that they can conflict with.
+/// elements only if they conflict with it. The comparison of a change to some elements then declares only
+/// those elements and the ones that they can conflict with.
 #[derive(Clone, Copy, Debug)]
 pub struct IndependentList {
-    /// The key of the list in the answer.
+    /// The key of the list in the query result.
     pub list: &'static str,
     /// Two elements can conflict only if their datafiles have the same value for one of these keys (compared
     /// case-insensitively, trailing slashes ignored).
     pub conflict_keys: &'static [&'static str],
-    /// Other lists of the answer. An element of such a list affects an element of this list only if its part
-    /// of the answer is read, through references, from the datafile of that element or of one that can
+    /// Other lists in the query result. An element of such a list affects an element of this list only if its
+    /// part of the result is read, through references, from the datafile of that element or of one that can
     /// conflict with it.
     pub joined_lists: &'static [&'static str],
 }
 
 impl IndependentList {
-    /// Normalises a conflict key: values that differ only in case, trailing slashes or a URL's default port
-    /// are equal. Integrations that detect conflicts between elements must compare normalised values.
-    pub fn normalise_key(text: &str) -> String {
+    /// Normalizes a conflict key: values that differ only in case, trailing slashes or a URL's default port
+    /// are equal. Integrations that detect conflicts between elements must compare normalized values.
+    pub fn normalize_key(text: &str) -> String {
         qontract_graphql::normalize_key(text)
     }
 }
@@ -147,9 +147,10 @@ impl IndependentList {
 pub enum AdHocReads {
     /// Never.
     Never,
-    /// During `declare`; later phases repeat only those reads. All answers are part of its declared state. If
-    /// it declares the elements of a list independently, it reads for an element the resources that the
-    /// element names, and more only if [one of them](IntegrationMeta::triggers_ad_hoc_reads) triggers it.
+    /// During `declare`; later phases repeat only those reads. All results are part of the declared state. If
+    /// the integration declares the elements of a list independently, it reads for each element the resources
+    /// that the element names, and further ones only if [a resource triggers
+    /// them](IntegrationMeta::triggers_ad_hoc_reads).
     DuringDeclare,
     /// In any phase: the declared state does not determine the outcome.
     Anytime,
@@ -185,14 +186,14 @@ impl IntegrationMeta {
     /// Adds a flag that selects shards by a dimension.
     #[must_use]
     pub fn selects(self, flag: &'static str, dimension: &'static str) -> Self {
-        let help = "Select only this one; may be given several times";
+        let help = "Select only shards with this value; can be repeated";
         self.flag(flag, help, FlagKind::Selects(dimension))
     }
 
     /// Adds a flag that excludes shards by a dimension.
     #[must_use]
     pub fn excludes(self, flag: &'static str, dimension: &'static str) -> Self {
-        let help = "Exclude this one; may be given several times";
+        let help = "Exclude shards with this value; can be repeated";
         self.flag(flag, help, FlagKind::Excludes(dimension))
     }
 
@@ -214,7 +215,7 @@ impl IntegrationMeta {
         self
     }
 
-    /// Declares that other integrations depend on the objects it creates.
+    /// Declares that other integrations depend on the objects that it creates.
     #[must_use]
     pub fn runs_first(mut self) -> Self {
         self.runs_first = true;
@@ -223,8 +224,8 @@ impl IntegrationMeta {
 
     /// Declares that the elements of a list are declared independently; see [`IndependentList`].
     #[must_use]
-    pub fn independent_list(mut self, list: &'static str, unlike: &'static [&'static str]) -> Self {
-        self.independent_list = Some(IndependentList { list, conflict_keys: unlike, joined_lists: &[] });
+    pub fn independent_list(mut self, list: &'static str, conflict_keys: &'static [&'static str]) -> Self {
+        self.independent_list = Some(IndependentList { list, conflict_keys, joined_lists: &[] });
         self
     }
 
@@ -232,15 +233,15 @@ impl IntegrationMeta {
     /// set before.
     #[must_use]
     pub fn joined_lists(mut self, joined: &'static [&'static str]) -> Self {
-        let one_by_one = self.independent_list.as_mut().expect("the independent list is set first");
-        one_by_one.joined_lists = joined;
+        let independent = self.independent_list.as_mut().expect("the independent list is set first");
+        independent.joined_lists = joined;
         self
     }
 
-    /// Sets the predicate for resource texts that trigger further ad-hoc reads.
+    /// Sets the predicate for resource contents that trigger further ad-hoc reads.
     #[must_use]
-    pub fn triggers_ad_hoc_reads(mut self, looks_up_more_for: fn(&str) -> bool) -> Self {
-        self.triggers_ad_hoc_reads = looks_up_more_for;
+    pub fn triggers_ad_hoc_reads(mut self, predicate: fn(&str) -> bool) -> Self {
+        self.triggers_ad_hoc_reads = predicate;
         self
     }
 
@@ -258,7 +259,7 @@ impl IntegrationMeta {
         self
     }
 
-    /// Allows ad-hoc queries and resources by path during `declare`. All answers must be part of the declared
+    /// Allows ad-hoc queries and resources by path during `declare`. All results must be part of the declared
     /// state.
     #[must_use]
     pub fn reads_ad_hoc_during_declare(mut self) -> Self {

@@ -8,14 +8,14 @@ use qontract_diagnostics::suggest::nearest;
 use crate::key::ShardKey;
 use crate::meta::{Flag, FlagKind};
 
-/// A value of a selecting flag that matches no shard: most likely a mistyped name.
+/// A value of a selecting flag that matches no shard, usually a typo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmatchedSelector {
     /// The flag, without dashes.
     pub flag: &'static str,
     /// Its value.
     pub value: String,
-    /// Whether the flag excludes shards: then a name without a shard does no harm.
+    /// Whether the flag excludes shards. Excluding a shard that does not exist is harmless.
     pub excludes: bool,
     /// The most similar name, if any.
     pub nearest: Option<String>,
@@ -67,7 +67,7 @@ impl Options {
         self.0.contains_key(flag)
     }
 
-    /// The number of shards to process concurrently, if a flag names it.
+    /// The number of shards to process concurrently, if a flag sets it.
     pub fn concurrency(&self, flags: &[Flag]) -> Option<usize> {
         let mut flags = flags.iter().filter(|flag| flag.kind == FlagKind::Concurrency);
         flags.find_map(|flag| self.values(flag.name).last()?.parse().ok())
@@ -97,7 +97,7 @@ impl Options {
         self.0.is_empty()
     }
 
-    /// Flags and values, in order of flags.
+    /// Flags and their values, sorted by flag.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
@@ -115,9 +115,9 @@ impl Options {
                 | FlagKind::Concurrency
                 | FlagKind::Ignored(_) => continue,
             };
-            let known: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(dimension)).collect();
-            for value in self.values(flag.name).iter().filter(|value| !known.contains(value.as_str())) {
-                let nearest = nearest(value, known.iter().copied()).map(str::to_owned);
+            let existing: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(dimension)).collect();
+            for value in self.values(flag.name).iter().filter(|value| !existing.contains(value.as_str())) {
+                let nearest = nearest(value, existing.iter().copied()).map(str::to_owned);
                 unmatched.push(UnmatchedSelector {
                     flag: flag.name,
                     value: value.clone(),
@@ -217,8 +217,8 @@ mod tests {
         let unmatched = |value: &str| {
             let mut options = Options::default();
             options.add("cluster-name", value);
-            let found = options.unmatched(&meta.flags, &keys.each_ref());
-            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+            let selectors = options.unmatched(&meta.flags, &keys.each_ref());
+            selectors.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(unmatched("cliffs-stage"), [""; 0]);
         let expect = "`--cluster-name clifs-stage` matches nothing in the data; did you mean `cliffs-stage`?";
@@ -228,8 +228,8 @@ mod tests {
         let mut options = Options::default();
         options.add("cluster-name", "q");
         options.add("exclude-cluster", "q");
-        let found = options.unmatched(&meta.flags, &keys.each_ref());
-        assert_eq!(found.iter().map(|one| one.excludes).collect::<Vec<_>>(), [false, true]);
+        let selectors = options.unmatched(&meta.flags, &keys.each_ref());
+        assert_eq!(selectors.iter().map(|one| one.excludes).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

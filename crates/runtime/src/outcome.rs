@@ -34,19 +34,19 @@ pub struct Decision {
     pub places: Vec<SourceLocation>,
 }
 
-/// The end state of a run. Records contain it as the text of [`RunEnd::as_str`].
+/// The end state of a run. Records contain it as [`RunEnd::as_str`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunEnd {
-    /// The target matches the data, or will.
+    /// The target matches the data, or will once operations in progress are complete.
     #[serde(rename = "ok")]
     Ok,
     /// The differences between base and head do not affect the integration.
     #[serde(rename = "early exit")]
     EarlyExit,
-    /// Nothing failed, but a guard holds a removal until it is approved.
+    /// No step failed, but a guard holds a removal until it is approved.
     #[serde(rename = "held")]
     Held,
-    /// Something failed.
+    /// A step or a phase failed.
     #[serde(rename = "failed")]
     Failed,
     /// A flag selects a shard that does not exist.
@@ -58,10 +58,10 @@ pub enum RunEnd {
     /// The integration reads schemas that are not on its allow-list.
     #[serde(rename = "forbidden")]
     Forbidden,
-    /// Only transient failures: a retry may succeed.
+    /// All failures are transient: a retry may succeed.
     #[serde(rename = "failed for now")]
     Transient,
-    /// A shutdown interrupted it.
+    /// A shutdown interrupted the run.
     #[serde(rename = "interrupted")]
     Interrupted,
 }
@@ -80,7 +80,7 @@ impl RunEnd {
         }
     }
 
-    /// Its text in records.
+    /// The name of the end state in records.
     pub fn as_str(self) -> &'static str {
         match self {
             RunEnd::Ok => "ok",
@@ -95,7 +95,7 @@ impl RunEnd {
         }
     }
 
-    /// Whether an early retry may help. A held run needs new data, which wakes the loop anyway.
+    /// Whether an early retry may succeed. A held run needs new data, which wakes the loop anyway.
     pub fn is_retried(self) -> bool {
         match self {
             RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held => false,
@@ -114,7 +114,7 @@ impl RunEnd {
 pub enum ShardState {
     /// It ran.
     Ran,
-    /// It ran with an empty desired state: only base has it.
+    /// It ran with an empty desired state, because it exists only in base.
     Orphaned,
     /// It did not run, for this reason.
     Skipped(SkipReason),
@@ -127,9 +127,9 @@ pub enum SkipReason {
     Invalid,
     /// The data disables the integration for this object.
     Disabled(String),
-    /// Its target address is new or changed in head, and not trusted before it is merged.
+    /// Its target address is new or changed in head, and is not trusted before the change is merged.
     UntrustedTarget,
-    /// Only base has it, and base disables the integration for this object.
+    /// It exists only in base, and base disables the integration for this object.
     DisabledInBase(String),
 }
 
@@ -212,7 +212,7 @@ pub struct RunOutcome {
     pub base: Option<PinnedBundle>,
     /// Its flags.
     pub options: Options,
-    /// The hash slot of its process.
+    /// The shard slot of its process.
     pub slot: Slot,
     /// The decisions, in order.
     pub decisions: Vec<Decision>,
@@ -388,9 +388,9 @@ mod tests {
     fn changes_without_a_result_in_a_real_run_were_not_tried() {
         let check = |mode, before, expect| {
             let mut outcome = RunOutcome { mode, ..outcome(RunEnd::Ok) };
-            let thing =
+            let object =
                 ObjectKey { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
-            let change = Change { result: before, ..Change::new(ChangeKind::Add, thing, "x") };
+            let change = Change { result: before, ..Change::new(ChangeKind::Add, object, "x") };
             let shard = ShardOutcome { changes: vec![change], ..ShardOutcome::new(ShardState::Ran) };
             outcome.shards.insert(ShardKey::default(), shard);
             outcome.conclude(None);

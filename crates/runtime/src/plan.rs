@@ -1,5 +1,5 @@
-//! A plan is ordered, printable data. A *step* is the unit of execution; its *changes* are the units that are
-//! shown and guarded.
+//! Plans: ordered, printable data. A *step* is the unit of execution; its *changes* are the units that
+//! reports show and guards check.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::source_location::SourceLocation;
 /// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectKey {
-    /// The scope that it is in.
+    /// The scope of the object.
     pub scope: Scope,
     /// Its kind.
     pub kind: String,
@@ -29,7 +29,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// How an object changes.
+/// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
@@ -47,7 +47,7 @@ impl ChangeKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
 
-    /// The word for it.
+    /// The name of the kind in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -57,7 +57,7 @@ impl ChangeKind {
         }
     }
 
-    /// The sign in front of it.
+    /// The sign in front of a change in a printed plan.
     pub fn sign(self) -> &'static str {
         match self {
             ChangeKind::Add => "+",
@@ -67,7 +67,7 @@ impl ChangeKind {
         }
     }
 
-    /// Whether an object is removed.
+    /// Whether the change removes an object.
     pub fn removes(self) -> bool {
         match self {
             ChangeKind::Replace | ChangeKind::Remove => true,
@@ -80,27 +80,27 @@ impl ChangeKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepResult {
-    /// Only planned: this is a dry run, or a guard holds it.
+    /// Only planned, because this is a dry run or a guard holds the change.
     #[default]
     Planned,
     /// Applied.
     Done,
-    /// Failed; it may be applied in part.
+    /// Failed; the change may be partially applied.
     Failed,
-    /// Abandoned because of a shutdown; it may be applied in part.
+    /// Abandoned because of a shutdown; the change may be partially applied.
     Interrupted,
-    /// Not tried: an earlier step failed, or a shutdown was requested.
+    /// Not attempted, because an earlier step failed or a shutdown was requested.
     NotTried,
 }
 
 impl StepResult {
-    /// Whether the change was not tried yet.
+    /// Whether the change was not attempted yet.
     pub fn is_planned(&self) -> bool {
         *self == Self::Planned
     }
 }
 
-/// One change of one object: the unit that is shown and guarded.
+/// One change of one object: the unit that reports show and guards check.
 ///
 /// ```
 /// use qontract_runtime::{Change, ChangeKind, FieldChange, FieldDiff, ObjectKey, Scope};
@@ -130,17 +130,17 @@ pub struct Change {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<DiffEntry>,
     /// The entries of `diff` with the names of fields that come from a secret, if `diff` only counts those
-    /// fields. The record of a real run contains them in place of `diff`; a dry run never shows them.
+    /// fields. The record of a real run contains them instead of `diff`; a dry run never shows them.
     #[serde(skip)]
     pub diff_by_name: Vec<DiffEntry>,
     /// The fields of an object that is created. A run with [`Bodies::Shown`](crate::Bodies::Shown) shows them
-    /// in place of `diff`.
+    /// instead of `diff`.
     #[serde(skip)]
     pub body: Vec<DiffEntry>,
-    /// The fields that the object loses although it stays.
+    /// The fields that the object loses if it is not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
-    /// Provenance: the location in the data that declares it.
+    /// Provenance: the source location that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
     /// Its result in a real run.
@@ -164,17 +164,17 @@ impl Change {
         }
     }
 
-    /// Whether both are the same change; their results are ignored.
+    /// Whether two changes are equal, ignoring their results.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let Self { kind, object: thing, what, diff, diff_by_name, body, loss, place, result: _ } = self;
-        other.does_same(*kind, thing, what)
+        let Self { kind, object, what, diff, diff_by_name, body, loss, place, result: _ } = self;
+        other.does_same(*kind, object, what)
             && (diff, diff_by_name, place) == (&other.diff, &other.diff_by_name, &other.place)
             && (body, loss) == (&other.body, &other.loss)
     }
 
-    /// Whether both apply the same action to the same object; diffs and locations are ignored.
-    fn does_same(&self, kind: ChangeKind, thing: &ObjectKey, what: &str) -> bool {
-        self.kind == kind && self.object == *thing && self.what == what
+    /// Whether the change applies this action to this object, ignoring diff and location.
+    fn does_same(&self, kind: ChangeKind, object: &ObjectKey, what: &str) -> bool {
+        self.kind == kind && self.object == *object && self.what == what
     }
 
     /// Sets the location in the data.
@@ -211,7 +211,7 @@ pub(crate) fn set_result(changes: &mut [Change], made: &Change, result: StepResu
 /// The unit of execution.
 #[derive(Debug)]
 pub struct Step<A> {
-    /// Its changes; never empty.
+    /// The changes of the step; never empty.
     pub changes: Vec<Change>,
     /// The integration's own description of the effect.
     pub action: A,
@@ -227,11 +227,11 @@ impl<A> Step<A> {
 /// The stages of a plan, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanStage {
-    /// Writes, by number.
+    /// Writes, in ascending order.
     Write(u32),
     /// Steps that depend on all writes, such as restarts.
     AfterWrites,
-    /// Removals, in the reverse order of writes.
+    /// Removals, in descending order.
     Remove(Reverse<u32>),
 }
 
@@ -267,13 +267,13 @@ pub struct StepGroup<A> {
     pub steps: Vec<Step<A>>,
 }
 
-/// Something in progress in the target, such as a roll-out. Dependent steps are planned once its end is
-/// observed.
+/// An operation in progress in the target, such as a roll-out. Dependent steps are planned once it is
+/// observed to be complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// A description of what is in progress.
+    /// A description of the operation.
     pub text: String,
-    /// Provenance: the location in the data that declares it.
+    /// Provenance: the source location that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }
@@ -285,7 +285,7 @@ pub struct HeldPlanChange {
     pub change: Change,
     /// The reason.
     pub why: String,
-    /// The condition for applying it.
+    /// The condition under which the change will be applied.
     pub hold: Hold,
 }
 
@@ -297,13 +297,13 @@ pub enum Hold {
     Approval,
     /// The approval of an earlier change that a guard holds.
     Predecessor,
-    /// The change is not held but undecided: its scope was not read, or something in it is unresolved. No
+    /// The change is undecided, not held: its scope was not read, or an object in it is unresolved. No
     /// approval releases it.
     Unresolved,
 }
 
 impl Hold {
-    /// Whether a guard holds the change until an approval.
+    /// Whether a guard holds the change until it is approved.
     pub const fn is_held(self) -> bool {
         match self {
             Hold::Approval | Hold::Predecessor => true,
@@ -314,7 +314,7 @@ impl Hold {
 
 /// The changes that take a shard from its current to its desired state, as ordered data.
 ///
-/// The action of a step is of any type; only the integration interprets it.
+/// The action of a step can be of any type; only the integration interprets it.
 ///
 /// ```
 /// use std::cmp::Reverse;
@@ -365,7 +365,7 @@ impl<A> Plan<A> {
         self.groups.push(StepGroup { name, stage, steps: vec![Step::new(change, action)] });
     }
 
-    /// Drops the losses whose numbers depend on a secret.
+    /// Drops the key losses whose numbers depend on a secret.
     pub(crate) fn drop_secret_losses(&mut self) {
         let steps = self.groups.iter_mut().flat_map(|group| &mut group.steps);
         for change in steps.flat_map(|step| &mut step.changes) {
@@ -403,9 +403,9 @@ mod tests {
     use crate::key::Scope;
 
     fn change(name: &str) -> Change {
-        let thing =
+        let object =
             ObjectKey { scope: Scope::new([("app", "a")]), kind: "card".to_owned(), name: name.to_owned() };
-        Change::new(ChangeKind::Add, thing, "write card")
+        Change::new(ChangeKind::Add, object, "write card")
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The process form: an executable in any language that answers JSON requests over stdin and stdout.
+//! The process form: an executable in any language that responds to JSON requests over stdin and stdout.
 //!
 //! It is registered in the operator's configuration, never in the data. Its environment is cleared; write
 //! credentials are added only when it applies a step, which never happens in a dry run or a sandbox.
 //! `docs/specs/process-integration.md` specifies the protocol.
 
-mod answer_memory;
 mod exchange;
+mod response_memory;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -32,8 +32,8 @@ use crate::state::DeclaredState;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
 };
-use answer_memory::{AnswerMemory, MemoryReservation, check_values};
 use exchange::{CancelOnDrop, Cancellation, ProgramRequest, exchange, first_line};
+use response_memory::{MemoryReservation, ResponseMemory, check_values};
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -41,10 +41,10 @@ const PROTOCOL: u32 = 1;
 /// Minimum length of the secret values that are redacted.
 const MIN_SECRET_BYTES: usize = 4;
 
-/// Maximum length of the reason that is reported for an invalid answer.
+/// Maximum length of the reason that is reported for an invalid response.
 const MAX_COMPLAINT_CHARS: usize = 400;
 
-/// The environment variable that passes the sandbox folder to programs that support it.
+/// The environment variable that passes the sandbox directory to programs that support it.
 pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
 
 /// Variables in `environment` whose names contain one of these words are treated as secrets.
@@ -65,7 +65,7 @@ pub struct Program {
     pub write_environment: BTreeMap<String, String>,
     /// Timeout of one request.
     pub deadline: Duration,
-    /// The sandbox folder that replaces its target system. With a sandbox, no secrets or credentials are
+    /// The sandbox directory that replaces its target system. With a sandbox, no secrets or credentials are
     /// passed.
     pub sandbox: Option<PathBuf>,
     /// Receives its stderr.
@@ -89,7 +89,7 @@ impl Default for Program {
 
 /// Logs the stderr of programs.
 pub trait StderrLog: fmt::Debug + Send + Sync {
-    /// Logs one complete line.
+    /// Logs one line.
     fn line(&self, integration: &str, line: &str);
 }
 
@@ -159,15 +159,15 @@ impl Program {
         all.map(|(_, value)| value.as_str())
     }
 
-    /// A redactor for the secrets that are passed to the program. The texts of the request come from the data
-    /// and stay visible: otherwise redaction would confirm a guess in the data. The request of `apply` is an
-    /// exception: it comes from the program's own answer to `plan`.
+    /// A redactor for the secrets that are passed to the program. Strings in the request come from the data
+    /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The
+    /// request of `apply` is an exception: it comes from the program's own response to `plan`.
     fn redactor_for(&self, phase: &str, request: &Value) -> Redactor {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
         if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
     }
 
-    /// Redacts the lines that contain a secret that was passed to the program.
+    /// Redacts lines that contain a secret that is passed to the program.
     fn redacted(&self, text: &str, phase: &str, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
     }
@@ -191,52 +191,52 @@ pub struct Process {
     client: Arc<ProgramClient>,
 }
 
-/// A program, with the memory limit for its answers.
+/// A program, with the memory limit for its responses.
 struct ProgramClient {
     program: Program,
-    memory: Arc<AnswerMemory>,
+    memory: Arc<ResponseMemory>,
 }
 
 type ProcessState = DeclaredState<Value, Value, Value>;
 
 impl Process {
-    /// Starts the executable and requests its description. Its name must be the one under which it is
-    /// registered.
+    /// Starts the executable and requests its description. The name in the description must be the registered
+    /// name.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
         let program = Program { integration: name.to_owned(), ..program };
-        let asking = ProgramClient { program, memory: Arc::default() };
-        let answer: wire::DescribeAnswer =
-            asking.request_blocking("describe", &json!({}), WriteAccess::No, &Cancellation::default())?.value;
-        if answer.name != name {
-            let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
+        let client = ProgramClient { program, memory: Arc::default() };
+        let response: wire::DescribeResponse =
+            client.request_blocking("describe", &json!({}), WriteAccess::No, &Cancellation::default())?.value;
+        if response.name != name {
+            let text = format!("the program registered as `{name}` describes itself as `{}`", response.name);
             return Err(Fault::operator(text));
         }
-        for flag in &answer.flags {
-            if let Some(why) = flag_name_error(&flag.name, &answer.flags) {
+        for flag in &response.flags {
+            if let Some(why) = flag_name_error(&flag.name, &response.flags) {
                 return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
             }
         }
-        let mut meta = IntegrationMeta::new(answer.name, answer.about);
-        meta.queries = answer
+        let mut meta = IntegrationMeta::new(response.name, response.about);
+        meta.queries = response
             .queries
             .into_iter()
             .map(|query| DeclaredQuery { name: query.name, text: query.text })
             .collect();
-        meta.flags = answer
+        meta.flags = response
             .flags
             .into_iter()
             .map(|flag| Flag {
-                // Leaked: flags live as long as this process, and each program is described once.
+                // Leaked, because flags live as long as this process and each program is described only once.
                 name: flag.name.leak(),
                 help: flag.help.leak(),
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
                 opposite: None,
             })
             .collect();
-        Ok(Self { meta, supports_sandbox: answer.sandbox, client: Arc::new(asking) })
+        Ok(Self { meta, supports_sandbox: response.sandbox, client: Arc::new(client) })
     }
 
-    /// Whether it supports a sandbox folder.
+    /// Whether the program supports a sandbox directory.
     pub fn supports_sandbox(&self) -> bool {
         self.supports_sandbox
     }
@@ -248,21 +248,21 @@ impl DynIntegration for Process {
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
-        let mut answers = serde_json::Map::new();
+        let mut results = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.meta.queries {
-            let answered = data.query_tree(query)?;
+            let result = data.query_tree(query)?;
             let value =
-                serde_json::to_value(&answered.data).map_err(|error| Fault::internal(error.to_string()))?;
-            answers.insert(query.name.clone(), value);
-            places.insert(query.name.clone(), answered.places);
+                serde_json::to_value(&result.data).map_err(|error| Fault::internal(error.to_string()))?;
+            results.insert(query.name.clone(), value);
+            places.insert(query.name.clone(), result.places);
         }
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
-        let request = json!({"answers": answers, "options": options});
-        let answer: ParsedAnswer<wire::DeclareAnswer> =
+        let request = json!({"answers": results, "options": options});
+        let response: ParsedResponse<wire::DeclareResponse> =
             self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
         let declaration =
-            answer.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
+            response.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
         Ok(Box::new(declaration.into_state(&places)))
     }
 
@@ -300,19 +300,19 @@ impl DynIntegration for Process {
                 "target": shard.target,
                 "state": state,
             });
-            // Secrets that are passed to the program may occur in its answer.
+            // Secrets that are passed to the program may occur in its response.
             self.client.program.secrets().for_each(|value| read.secrets.record(value));
-            let ParsedAnswer { value, reservation: held } =
-                self.request::<wire::PlanAnswer>("plan", request, WriteAccess::No).await?;
+            let ParsedResponse { value, reservation: held } =
+                self.request::<wire::PlanResponse>("plan", request, WriteAccess::No).await?;
             if let Some(problem) = value.problem() {
-                return Err(invalid_answer("plan", &self.client.program, problem));
+                return Err(invalid_response("plan", &self.client.program, problem));
             }
-            let mut answer = value.at(shard.places.get(""));
-            let (scopes, facts) = (answer.take_scopes(), answer.take_facts());
+            let mut response = value.at(shard.places.get(""));
+            let (scopes, facts) = (response.take_scopes(), response.take_facts());
             Ok(AnyCurrentState {
                 scopes,
                 facts,
-                inner: Box::new(PlanObservation { answer, _reservation: held }),
+                inner: Box::new(PlanObservation { response, _reservation: held }),
             })
         }
         .boxed()
@@ -320,7 +320,7 @@ impl DynIntegration for Process {
 
     fn plan(&self, _: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue> {
         downcast::<PlanObservation>(&*current.inner)
-            .answer
+            .response
             .plan()
             .map(|action| Box::new(action) as OpaqueValue)
     }
@@ -340,16 +340,16 @@ impl DynIntegration for Process {
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
             let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
-            let effect = self.request::<wire::ApplyAnswer>("apply", request, WriteAccess::Yes).await?.value;
+            let effect = self.request::<wire::ApplyResponse>("apply", request, WriteAccess::Yes).await?.value;
             Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })
         }
         .boxed()
     }
 }
 
-/// The answer to `plan`, with its memory reservation.
+/// The response to `plan`, with its memory reservation.
 struct PlanObservation {
-    answer: wire::PlanAnswer,
+    response: wire::PlanResponse,
     _reservation: MemoryReservation,
 }
 
@@ -357,7 +357,7 @@ struct PlanObservation {
 enum DesiredInput {
     /// The declared state.
     State,
-    /// Nothing: only base has the shard.
+    /// Nothing, because the shard exists only in base.
     Nothing,
 }
 
@@ -374,17 +374,17 @@ impl Process {
         phase: &'static str,
         request: Value,
         writing: WriteAccess,
-    ) -> Result<ParsedAnswer<T>, Fault> {
-        let asking = Arc::clone(&self.client);
-        // A run that is cancelled drops this, which ends the executable.
-        let (_waiting, given) = CancelOnDrop::new();
-        let asking = move || asking.request_blocking(phase, &request, writing, &given);
-        tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::internal(error.to_string()))?
+    ) -> Result<ParsedResponse<T>, Fault> {
+        let client = Arc::clone(&self.client);
+        // If the run is cancelled, this guard is dropped, which terminates the executable.
+        let (_cancel_guard, cancellation) = CancelOnDrop::new();
+        let exchange = move || client.request_blocking(phase, &request, writing, &cancellation);
+        tokio::task::spawn_blocking(exchange).await.map_err(|error| Fault::internal(error.to_string()))?
     }
 }
 
-/// A parsed answer, with its memory reservation.
-struct ParsedAnswer<T> {
+/// A parsed response, with its memory reservation.
+struct ParsedResponse<T> {
     value: T,
     reservation: MemoryReservation,
 }
@@ -395,61 +395,61 @@ impl ProgramClient {
         phase: &str,
         request: &Value,
         writing: WriteAccess,
-        given: &Cancellation,
-    ) -> Result<ParsedAnswer<T>, Fault> {
+        cancellation: &Cancellation,
+    ) -> Result<ParsedResponse<T>, Fault> {
         let Self { program, memory } = self;
         let mut request = request.clone();
         request["protocol"] = PROTOCOL.into();
-        let question = ProgramRequest {
+        let program_request = ProgramRequest {
             phase,
             request: &request,
             writing: writing == WriteAccess::Yes,
-            cancellation: given,
+            cancellation,
             memory,
         };
-        let answer = exchange(program, question)?;
-        // A parse error quotes the answer.
+        let response = exchange(program, program_request)?;
+        // A parse error quotes the response.
         let redact = |text: &str| program.redacted(text, phase, &request);
-        let refused = |why: String| invalid_answer(phase, program, redact(&why));
-        // Before parsing: small values take more memory than their text.
-        check_values(&answer).map_err(refused)?;
-        let held = memory.reserve(&answer).map_err(refused)?;
-        // serde would accept a list as the fields of an object, in order.
-        if answer.bytes().trim_ascii_start().first() == Some(&b'[') {
+        let refused = |why: String| invalid_response(phase, program, redact(&why));
+        // Check before parsing: small values take more memory than their JSON.
+        check_values(&response).map_err(refused)?;
+        let held = memory.reserve(&response).map_err(refused)?;
+        // serde accepts a list in place of an object, and assigns the fields in order.
+        if response.bytes().trim_ascii_start().first() == Some(&b'[') {
             return Err(refused("it is not a JSON object".to_owned()));
         }
-        let value = serde_json::from_slice(answer.bytes()).map_err(|error| {
+        let value = serde_json::from_slice(response.bytes()).map_err(|error| {
             if error.is_data() {
                 return refused(error.to_string());
             }
             not_json(
                 &program.describe_phase(phase),
                 &error,
-                &redact(&String::from_utf8_lossy(answer.bytes())),
+                &redact(&String::from_utf8_lossy(response.bytes())),
             )
         })?;
         wire::check_texts(&value).map_err(refused)?;
-        Ok(ParsedAnswer { value, reservation: held })
+        Ok(ParsedResponse { value, reservation: held })
     }
 }
 
-/// The fault of an answer that violates the protocol.
-fn invalid_answer(phase: &str, program: &Program, why: impl Display) -> Fault {
+/// The fault of a response that violates the protocol.
+fn invalid_response(phase: &str, program: &Program, why: impl Display) -> Fault {
     let why = truncate(&why.to_string());
-    Fault::operator(format!("the answer to {} is not valid: {why}", program.describe_phase(phase)))
+    Fault::operator(format!("the response to {} is invalid: {why}", program.describe_phase(phase)))
 }
 
-/// The fault of an answer that is not JSON. It quotes the first line of the output.
+/// The fault of a response that is not JSON. It quotes the first line of the output.
 fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
     let printed = match first_line(text) {
-        line if line.is_empty() => "nothing was printed to stdout".to_owned(),
+        line if line.is_empty() => "stdout is empty".to_owned(),
         line => format!("stdout begins with `{line}`"),
     };
-    Fault::operator(format!("the answer to {phase} is not JSON: {error}; {printed}"))
-        .hint("stdout is for the answer alone: print everything else to stderr")
+    Fault::operator(format!("the response to {phase} is not JSON: {error}; {printed}"))
+        .hint("stdout must contain only the response: print everything else to stderr")
 }
 
-/// The beginning of a text.
+/// The beginning of a string.
 fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,8 +1,9 @@
-//! The reconcile loop: schedules the runs of an integration with back-off and jitter, ends runs that stall
-//! (watchdog), and exits when they stall repeatedly.
+//! The reconcile loop: schedules the runs of an integration with back-off and jitter, limits loop concurrency
+//! (the number of runs at a time across all loops), terminates runs that stall (watchdog), and exits when
+//! runs stall repeatedly.
 //!
-//! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop continues or exits; it
-//! never waits forever (`tests/reconcile_loop.rs`).
+//! **Invariant:** if a run fails, panics, hangs or blocks its thread, the loop continues or exits; it never
+//! waits forever (`tests/reconcile_loop.rs`).
 
 mod schedule;
 mod shutdown;
@@ -29,12 +30,12 @@ pub use watchdog::{Stall, WatchdogLimits};
 
 /// The job that a loop runs repeatedly.
 pub trait LoopJob: Send + Sync + 'static {
-    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished and
-    /// no other step starts. It ends immediately when the shutdown is forced.
+    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished,
+    /// and no other step starts. It ends immediately when the shutdown is forced.
     fn run_once(&self, stop: ShutdownSignal) -> BoxFuture<'static, RunEnd>;
 }
 
-/// The isolation of a run from others.
+/// The isolation of a run from other runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// A task on the shared runtime: a run that blocks its thread also blocks others.
@@ -48,7 +49,7 @@ pub enum Isolation {
 pub enum LoopEvent {
     /// A run started.
     Started,
-    /// A run is in progress, with its activities, oldest first: it waits for the last one.
+    /// A run is in progress. Its activities are listed oldest first; the run waits for the last one.
     Heartbeat(Vec<Activity>),
     /// A run ended, with its duration.
     Ended(RunEnd, Duration),
@@ -58,9 +59,9 @@ pub enum LoopEvent {
     Finished(FinishedLog),
     /// A run panicked.
     Panicked(String),
-    /// The watchdog ended a run that made no progress.
+    /// The watchdog terminated a run that made no progress.
     Stalled(Stall),
-    /// A cancelled run did not end: its thread is blocked and was abandoned.
+    /// A cancelled run did not end, because its thread is blocked; the thread was abandoned.
     Abandoned,
     /// The loop sleeps for this time.
     Sleeping(Duration),
@@ -77,11 +78,11 @@ pub trait LoopObserver: Send + Sync {
 /// The reason why a loop exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopExit {
-    /// It runs only once, and that run ended like this.
+    /// The loop runs only once, and the run had this end state.
     Once(RunEnd),
     /// A shutdown was requested.
     Stopped,
-    /// It stalled too often in a row, or too many threads are blocked: its supervisor has to restart the
+    /// Too many consecutive runs stalled, or too many threads are blocked. The supervisor has to restart the
     /// process.
     GaveUp,
 }
@@ -121,8 +122,9 @@ pub struct Loop {
     pub limits: WatchdogLimits,
     /// Isolation of runs.
     pub isolation: Isolation,
-    /// Limits how many runs execute concurrently, across all loops that share it. A run that gets no permit
-    /// in time proceeds without one, so that a hung run never blocks the others.
+    /// The loop concurrency: limits how many runs execute concurrently, across all loops that share the
+    /// limiter. A run that gets no permit in time proceeds without one, so that a hung run never blocks the
+    /// others.
     pub limiter: Limiter,
     /// Whether the loop exits after the first run.
     pub once: bool,
@@ -130,7 +132,7 @@ pub struct Loop {
 
 /// The inputs of a loop.
 pub struct LoopContext<'a, R> {
-    /// Changes when there is new data.
+    /// Changes when new data is available.
     pub data: Receiver<u64>,
     /// Requests a shutdown of the loop.
     pub shutdown: ShutdownSignal,
@@ -143,7 +145,7 @@ pub struct LoopContext<'a, R> {
 impl Loop {
     /// Runs the job, sleeps, and repeats. The first run starts immediately, further runs on schedule or as
     /// soon as the data changes.
-    pub async fn run(&self, turn: Arc<dyn LoopJob>, context: LoopContext<'_, impl Fn() -> f64>) -> LoopExit {
+    pub async fn run(&self, job: Arc<dyn LoopJob>, context: LoopContext<'_, impl Fn() -> f64>) -> LoopExit {
         let LoopContext { mut data, shutdown: stop, random, observer } = context;
         let (mut failures, mut stalls, mut abandoned) = (0u32, 0u32, 0u32);
         loop {
@@ -153,14 +155,14 @@ impl Loop {
             };
             data.mark_unchanged();
             observer.observe(LoopEvent::Started);
-            let ended = match self.supervise_run(&*turn, &stop, observer).await {
+            let ended = match self.supervise_run(&*job, &stop, observer).await {
                 SupervisedRun::Ended(ended) => {
                     stalls = 0;
                     ended
                 }
-                SupervisedRun::Stalled(left) => {
+                SupervisedRun::Stalled(leftover) => {
                     stalls += 1;
-                    abandoned += u32::from(left == Leftover::BlockedThread);
+                    abandoned += u32::from(leftover == Leftover::BlockedThread);
                     if stalls >= self.limits.max_stalls || abandoned > self.limits.max_abandoned {
                         return LoopExit::GaveUp;
                     }
@@ -189,36 +191,36 @@ impl Loop {
         }
     }
 
-    /// Runs the job once, under the watchdog.
+    /// Runs the job once, supervised by the watchdog.
     async fn supervise_run(
         &self,
-        turn: &dyn LoopJob,
+        job: &dyn LoopJob,
         stop: &ShutdownSignal,
         observer: &dyn LoopObserver,
     ) -> SupervisedRun {
         let activities = Activities::default();
         let (cancel, cancelled) = shutdown::pair();
-        let begun = Instant::now();
-        let mut task = self.start(activities.clone(), turn.run_once(stop.clone()), cancelled);
+        let started = Instant::now();
+        let mut task = self.start(activities.clone(), job.run_once(stop.clone()), cancelled);
         let stall = tokio::select! {
             joined = &mut task => {
-                let ended = conclude(joined, begun.elapsed(), observer);
+                let ended = conclude(joined, started.elapsed(), observer);
                 observer.observe(LoopEvent::Finished(activities.finished()));
                 observer.observe(LoopEvent::Measured(activities.phases(), activities.measures()));
                 return SupervisedRun::Ended(ended);
             }
-            stall = watchdog::until_stalled(&activities, &self.limits, |doing| observer.observe(LoopEvent::Heartbeat(doing))) => Some(stall),
-            // A run that does not end in time after a shutdown request is forced to end.
+            stall = watchdog::until_stalled(&activities, &self.limits, |current| observer.observe(LoopEvent::Heartbeat(current))) => Some(stall),
+            // Force a run to end that does not end in time after a shutdown request.
             () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
         };
         if let Some(stall) = stall {
             observer.observe(LoopEvent::Stalled(stall));
-            observer.observe(LoopEvent::Ended(RunEnd::Transient, begun.elapsed()));
+            observer.observe(LoopEvent::Ended(RunEnd::Transient, started.elapsed()));
         } else {
             stop.force();
             // The run abandons its steps and reports them.
             if let Ok(joined) = timeout(self.limits.grace_period, &mut task).await {
-                return SupervisedRun::Ended(conclude(joined, begun.elapsed(), observer));
+                return SupervisedRun::Ended(conclude(joined, started.elapsed(), observer));
             }
         }
         cancel.request();
@@ -252,21 +254,21 @@ impl Loop {
     }
 }
 
-/// Waits until a shutdown is forced, or until `wind_down` has passed since it was requested.
-async fn until_shutdown_forced(stop: &ShutdownSignal, wind_down: Duration) {
+/// Waits until a shutdown is forced, or until `shutdown_timeout` has passed since it was requested.
+async fn until_shutdown_forced(stop: &ShutdownSignal, shutdown_timeout: Duration) {
     tokio::select! {
         () = stop.forced() => {}
-        () = async { stop.requested().await; sleep(wind_down).await } => {}
+        () = async { stop.requested().await; sleep(shutdown_timeout).await } => {}
     }
 }
 
-/// The result of a run under the watchdog.
+/// The result of a supervised run.
 enum SupervisedRun {
     Ended(RunEnd),
     Stalled(Leftover),
 }
 
-/// What a cancelled run leaves behind.
+/// The resources that a cancelled run leaves behind.
 #[derive(PartialEq, Eq)]
 enum Leftover {
     Nothing,

@@ -1,6 +1,7 @@
 //! The stored record of a run: plain JSON, source locations as `file:line`.
 //!
-//! A record is evidence, never input. **Invariant:** it contains no secret, because an outcome contains none.
+//! Records are evidence and are never used as input. **Invariant:** a record contains no secret, because an
+//! outcome contains none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState}
 use crate::plan::{Change, ChangeKind, Hold, StepResult};
 use crate::source_location::SourceLocation;
 
-/// The version of the record format. Records without a version have version 1: there, a held run ended as
-/// `failed`.
+/// The version of the record format. Records without a version have version 1: in that version, a held run
+/// ended as `failed`.
 pub const RECORD_VERSION: u32 = 2;
 
 fn first_version() -> u32 {
@@ -44,11 +45,11 @@ pub struct RunRecord {
     pub base: Option<BundleRecord>,
     /// Its flags.
     pub options: BTreeMap<String, Vec<String>>,
-    /// The hash slot of its process, as `0 of 1`.
+    /// The shard slot of its process, as `0 of 1`.
     pub slot: String,
     /// The decisions, in order.
     pub decisions: Vec<LocatedText>,
-    /// The changed lines of the data because of which the integration ran, as `file:line`.
+    /// The changed lines of the data that caused the run, as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
     /// The former file names of causes in renamed files.
@@ -68,7 +69,7 @@ pub struct RunRecord {
     pub exit: u8,
 }
 
-/// The mode of a run as text.
+/// Serialises the mode of a run as a string.
 mod mode_text {
     use qontract_access::Mode;
     use serde::de::Error as _;
@@ -98,7 +99,7 @@ pub struct BundleRecord {
     pub modified: bool,
 }
 
-/// A sentence, with the source locations that it is about.
+/// A sentence, with the source locations that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocatedText {
     /// The sentence.
@@ -106,10 +107,10 @@ pub struct LocatedText {
     /// Details, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// A hint what to do.
+    /// A hint on how to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// For faults: who has to act.
+    /// For faults: the party that has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Responsible>,
     /// `file:line`.
@@ -133,7 +134,7 @@ pub struct ShardRecord {
     /// The planned changes.
     pub changes: Vec<ChangeRecord>,
     /// Changes that are not applied: those that guards hold, and those that cannot be decided
-    /// ([`ChangeRecord::hold`] tells which).
+    /// ([`ChangeRecord::hold`] distinguishes them).
     pub held: Vec<ChangeRecord>,
     /// Operations in progress in the target.
     pub waits: Vec<LocatedText>,
@@ -151,7 +152,7 @@ pub struct ShardRecord {
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeRecord {
-    /// How the object changes.
+    /// The kind of change.
     pub change: ChangeKind,
     /// The action in words, with its sign.
     pub text: String,
@@ -197,7 +198,7 @@ pub struct RunTiming {
 /// Converts source locations to `file:line`.
 #[derive(Clone, Copy)]
 pub struct LineResolvers<'a> {
-    /// For changes and decisions: the line that changed, where base and head are compared.
+    /// For changes and decisions: the changed line, if base and head are compared.
     pub changes: &'a dyn Fn(&SourceLocation) -> String,
     /// For faults: the line of the location itself, which may be in a part of the file that did not change.
     pub faults: &'a dyn Fn(&SourceLocation) -> String,
@@ -253,7 +254,7 @@ impl RunRecord {
 }
 
 impl RunRecord {
-    /// Whether the run has nothing to report but the selection of shards: no changes, holds, waits or faults.
+    /// Whether the run has no changes, holds, waits or faults to report, only the selection of shards.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |shard: &ShardRecord| {
             let ShardRecord { changes, held, waits, faults, .. } = shard;
@@ -264,15 +265,15 @@ impl RunRecord {
 }
 
 impl ChangeRecord {
-    /// Whether a guard holds the change until an approval.
+    /// Whether a guard holds the change until it is approved.
     pub fn is_held(&self) -> bool {
         self.hold.map_or(self.approvable, Hold::is_held)
     }
 }
 
 impl ShardRecord {
-    /// The changes that guards hold until they are approved. The others in `held` are not applied because
-    /// something failed.
+    /// The changes that guards hold until they are approved. The other changes in `held` are not applied
+    /// because of a failure.
     pub fn held_by_guards(&self) -> impl Iterator<Item = &ChangeRecord> {
         self.held.iter().filter(|change| change.is_held())
     }

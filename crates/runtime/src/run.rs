@@ -1,6 +1,6 @@
 //! The runner: executes one run of one integration, from one or two pinned bundles to an outcome.
 //!
-//! **Invariant:** a dry run and a real run take the same path; a dry run has no write permit, so it ends
+//! **Invariant:** a dry run and a real run execute the same code; a dry run has no write permit, so it ends
 //! before the first step is applied.
 
 mod apply;
@@ -56,7 +56,7 @@ impl Default for RunLimits {
     }
 }
 
-/// Whether changes that create something show all of its fields.
+/// Whether changes that create an object show all of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
     /// No.
@@ -76,23 +76,23 @@ pub struct RunRequest {
     pub mode: Mode,
     /// The data to reconcile.
     pub head: Arc<dyn BundleReader>,
-    /// The data before a proposed change.
+    /// The data before a proposed change, if two bundles are compared.
     pub base: Option<Arc<dyn BundleReader>>,
     /// The integration's flags.
     pub options: Options,
-    /// The hash slot of this process.
+    /// The shard slot of this process.
     pub slot: Slot,
     /// Whether to run only shards that the change affects.
     pub only_affected: bool,
     /// Whether to run the integration even if the change does not affect it.
     pub include_unaffected: bool,
-    /// Whether a flag that selects a shard that does not exist is an error; otherwise it is a warning.
+    /// Whether a flag that selects a nonexistent shard is an error instead of a warning.
     pub strict_selectors: bool,
     /// Whether to enforce the allow-list of schemas.
     pub validate_schemas: bool,
     /// Whether to contact target addresses that are new or changed in head.
     pub trust_head: bool,
-    /// Whether changes that create something show all of its fields.
+    /// Whether changes that create an object show all of its fields.
     pub bodies: Bodies,
     /// Kinds whose removal always needs an approval.
     pub protected: ProtectedKinds,
@@ -131,8 +131,8 @@ impl RunRequest {
         self.options = options;
     }
 
-    /// A run on `head` with defaults for everything else. Protected kinds have no default: no caller may
-    /// forget them.
+    /// A run on `head`, with defaults for all other fields. Protected kinds have no default, so that no
+    /// caller can forget them.
     pub fn new(
         run: impl Into<String>,
         mode: Mode,
@@ -164,8 +164,8 @@ impl RunRequest {
         }
     }
 
-    /// Whether this is a dry run of a proposed change: addresses and secrets that only head names are not
-    /// used.
+    /// Whether this is a dry run of a proposed change, in which addresses and secrets that only head names
+    /// are not used.
     pub(crate) fn distrusts_head(&self) -> bool {
         self.mode == Mode::DryRun && self.base.is_some() && !self.trust_head
     }
@@ -230,7 +230,7 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     };
     let performed = execute(integration, request, &permits, &data, &mut outcome).await;
     outcome.query_log = data.query_log();
-    // A forbidden schema is reported once, with a hint; a shutdown is reported by the end state of the run.
+    // A forbidden schema is reported only once, with a hint. The end state of the run reports a shutdown.
     let failed =
         performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
@@ -276,11 +276,11 @@ async fn execute(
     let guard = approvals::removal_guard(integration, request, &work)?;
     match integration.form() {
         IntegrationForm::Staged(staged) => {
-            let crew = round::RoundRunner { integration: &**staged, request, data, permits, guard: &guard };
-            crew.run_rounds(work, outcome).await;
+            let rounds = round::RoundRunner { integration: &**staged, request, data, permits, guard: &guard };
+            rounds.run_rounds(work, outcome).await;
         }
         IntegrationForm::Function(_) if !request.slot.contains(&ShardKey::default().slot_value()) => {
-            let text = "another slot runs it: its work is not split into shards".to_owned();
+            let text = "it runs in another slot: the integration is not sharded".to_owned();
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         IntegrationForm::Function(function) => {
@@ -299,7 +299,7 @@ async fn execute(
             shard.removed = did.removed;
             (shard.changes, shard.held) = (did.changes, did.held);
             (shard.faults, shard.applied) = (did.faults, did.applied);
-            // A change that a shutdown abandoned is among the faults already.
+            // The faults already contain a change that was abandoned because of a shutdown.
             shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
         }

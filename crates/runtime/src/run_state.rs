@@ -1,28 +1,28 @@
-//! The state of a run in one word, as lists, logs and tables show it.
+//! The state of a run as one word, for lists, logs and tables.
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::RunEnd;
 use crate::record::RunRecord;
 
-/// The state of a run that is over.
+/// The state of a finished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// The target matches the data, or will.
+    /// The target matches the data, or will once operations in progress are complete.
     Ok,
-    /// Nothing failed, but a change is in progress: the next run observes again.
+    /// No failure, but an operation is in progress in the target; the next run observes it again.
     Waiting,
-    /// Nothing failed, but a guard holds a removal until it is approved.
+    /// No failure, but a guard holds a removal until it is approved.
     Held,
-    /// Something failed.
+    /// A step or a phase failed.
     Failed,
-    /// It was stopped before its end.
+    /// The run was stopped before its end.
     Interrupted,
 }
 
 impl RunState {
-    /// The word for it.
+    /// The name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             RunState::Ok => "ok",
@@ -35,7 +35,7 @@ impl RunState {
 }
 
 impl RunRecord {
-    /// The state of the run. Records of version 1 do not distinguish held from failed: there, an approval
+    /// The state of the run. Records of version 1 do not distinguish held from failed; in these, an approval
     /// without errors means held.
     pub fn state(&self) -> RunState {
         let has_faults =

@@ -12,14 +12,14 @@ use qontract_redaction::Redactor;
 
 use crate::fault::Fault;
 
-/// The address of a secret as the data names it. Another version or field is another address.
+/// The address of a secret in the data. Another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretLookup {
     /// Its path.
     pub path: String,
-    /// The field; none for all fields.
+    /// The field; `None` for all fields.
     pub field: Option<String>,
-    /// The version; none for the latest.
+    /// The version; `None` for the latest.
     pub version: Option<String>,
 }
 
@@ -68,7 +68,8 @@ impl ShardSecrets {
         Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
     }
 
-    /// Fails unless a secret may be read: its address, or the address of all of its fields, must be allowed.
+    /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
+    /// allowed.
     pub fn check(&self, lookup: &SecretLookup) -> Result<(), Fault> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
         let whole = SecretLookup::all(&lookup.path, lookup.version.clone());
@@ -86,7 +87,7 @@ impl ShardSecrets {
         }
     }
 
-    /// A redactor for the values that were read. `public` returns texts of the shard's own data, which are
+    /// A redactor for the values that were read. `public` returns strings in the shard's own data, which are
     /// not redacted.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
         let values = self.values.lock();
@@ -95,14 +96,14 @@ impl ShardSecrets {
         if redactor.is_empty() {
             return redactor;
         }
-        // A diff shows text as JSON: an escaped public text is public, too.
+        // Diffs show strings as JSON, so the escaped form of a public string is public, too.
         let public = public();
         let escaped: Vec<String> = public.iter().filter_map(|text| escaped(text)).collect();
         redactor.except(public.iter().chain(&escaped).map(String::as_str))
     }
 }
 
-/// A text with JSON escapes, if it needs any.
+/// A string with JSON escapes, if it needs any.
 fn escaped(text: &str) -> Option<String> {
     let is_plain = |one: char| !one.is_control() && one != '"' && one != '\\';
     if text.chars().all(is_plain) { None } else { serde_json::to_string(text).ok() }
@@ -131,9 +132,9 @@ mod tests {
         }
     }
 
-    fn check(allowed: &SecretLookup, asked: &SecretLookup, expect: bool) {
+    fn check(allowed: &SecretLookup, requested: &SecretLookup, expect: bool) {
         let secrets = ShardSecrets::only(BTreeSet::from([allowed.clone()]));
-        assert_eq!(secrets.check(asked).is_ok(), expect, "{allowed} allows {asked}");
+        assert_eq!(secrets.check(requested).is_ok(), expect, "{allowed} allows {requested}");
     }
 
     #[test]

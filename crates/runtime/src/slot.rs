@@ -1,8 +1,8 @@
-//! Hash slots: assign shards to n processes, in the same way as the established runtime.
+//! Shard slots: assign each shard to one of n processes by hash, in the same way as qontract-reconcile.
 
 use md5::{Digest as _, Md5};
 
-/// Slot `index` of `count`.
+/// A shard slot: slot `index` of `count`.
 ///
 /// ```
 /// use qontract_runtime::ShardKey;
@@ -49,13 +49,13 @@ impl std::fmt::Display for Slot {
 }
 
 impl Default for Slot {
-    /// The only slot.
+    /// The only slot, which contains all shards.
     fn default() -> Self {
         Self { index: 0, count: 1 }
     }
 }
 
-/// The slot of `value` among `count`: its MD5, read as one number, modulo `count`.
+/// The slot of `value` among `count` slots: its MD5 digest, as an integer, modulo `count`.
 pub fn slot_of(value: &str, count: u32) -> u32 {
     let digest = Md5::digest(value.as_bytes());
     let count = u64::from(count.max(1));
@@ -67,7 +67,7 @@ pub fn slot_of(value: &str, count: u32) -> u32 {
 mod tests {
     use super::{Slot, slot_of};
 
-    /// Recorded from the established runtime: value, then its slots of 2, 3, 4, 5 and 10.
+    /// Recorded from qontract-reconcile: a value, and its slots among 2, 3, 4, 5 and 10.
     const RECORDED: [(&str, [u32; 5]); 4] = [
         ("cluster1/ns1", [1, 2, 3, 4, 9]),
         ("cluster1/ns2", [0, 0, 2, 4, 4]),
@@ -76,7 +76,7 @@ mod tests {
     ];
 
     #[test]
-    fn slots_are_those_of_the_established_runtime() {
+    fn slots_equal_those_of_qontract_reconcile() {
         for (value, slots) in RECORDED {
             for (count, slot) in [2, 3, 4, 5, 10].into_iter().zip(slots) {
                 assert_eq!(slot_of(value, count), slot, "{value} of {count}");

@@ -1,5 +1,5 @@
-//! Provenance: the location in the data that something comes from, as a file and a JSON pointer. Line numbers
-//! are looked up late, where the files are available.
+//! Provenance: the source location of a value in the data, as a file and a JSON pointer. Line numbers are
+//! looked up later, when the files are available.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A location in the data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SourceLocation {
-    /// Whether the file is a resource instead of a datafile.
+    /// Whether the file is a resource; otherwise it is a datafile.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resource: bool,
     /// The path of the file in the bundle.
@@ -50,12 +50,12 @@ impl From<&ObjectOrigin> for SourceLocation {
     }
 }
 
-/// The source locations of an answer's objects.
+/// The source locations of the objects in a query result.
 #[derive(Clone, Debug, Default)]
 pub struct SourceLocations(HashMap<Box<str>, SourceLocation>);
 
 impl SourceLocations {
-    /// The source location of the object at a JSON pointer into the answer, if known.
+    /// The source location of the object at a JSON pointer into the query result, if known.
     pub fn of(&self, at: &str) -> Option<SourceLocation> {
         self.0.get(at).cloned()
     }

@@ -1,7 +1,8 @@
-//! Declared state: follows from the data alone. Pure, cheap to compute, comparable.
+//! Declared state: the state that follows from the data alone. Pure, cheap to compute, and comparable.
 //!
-//! **Invariant:** provenance is never part of a digest: a state that moves to another file is the same state.
-//! List order is significant; an integration for which it is not uses a `BTreeSet` or sorts.
+//! **Invariant:** provenance is never part of a digest: moving a declaration to another file does not change
+//! the state. List order is significant; an integration for which it is not uses a `BTreeSet` or sorts the
+//! list.
 
 mod comparison;
 mod digest;
@@ -21,11 +22,12 @@ pub use digest::digest;
 /// The declared state of one shard, and the address of its target.
 #[derive(Clone, Debug)]
 pub struct Shard<T, S> {
-    /// The address of the target: enough to observe it even when nothing is declared there any more.
+    /// The address of the target. It is sufficient to observe the target even if nothing is declared there
+    /// any more.
     pub target: T,
     /// The declared state.
     pub state: S,
-    /// Provenance: JSON pointer into the state ↦ source location. The longest matching pointer wins.
+    /// Provenance: maps JSON pointers into the state to source locations. The longest matching pointer wins.
     pub places: BTreeMap<String, SourceLocation>,
     /// Set if the data disables the integration for this shard.
     pub disabled: Option<DisabledReason>,
@@ -34,7 +36,7 @@ pub struct Shard<T, S> {
 /// The reason why an integration is disabled for a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisabledReason {
-    /// The object that disables it, in words: ``cluster `c1` ``.
+    /// A description of the object that disables it: ``cluster `c1` ``.
     pub by: String,
     /// Its source location.
     pub place: Option<SourceLocation>,
@@ -92,7 +94,7 @@ pub struct DeclaredState<C, T, S> {
     pub common: C,
     /// The shards.
     pub shards: BTreeMap<ShardKey, Shard<T, S>>,
-    /// Faults of shards whose declaration is invalid. These shards are left out; the others are processed.
+    /// Faults of shards whose declaration is invalid. These shards are skipped; the others are processed.
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
     /// Labels by which flags select shards, each with the shards that have it.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
@@ -114,7 +116,7 @@ impl<C, T, S> DeclaredState<C, T, S> {
         self.labels.get(label).is_some_and(|keys| keys.contains(key))
     }
 
-    /// Adds a shard. Two shards with the same key are a fault: neither is processed.
+    /// Adds a shard. If two shards have the same key, a fault is recorded and neither is processed.
     pub fn add(&mut self, key: ShardKey, shard: Shard<T, S>) {
         let place = |shard: &Shard<T, S>| shard.places.get("").cloned();
         if let Some(faults) = self.faults.get_mut(&key) {
@@ -153,7 +155,7 @@ pub struct Digests {
 }
 
 impl<C: Serialize, T: Serialize, S: Serialize> DeclaredState<C, T, S> {
-    /// Computes the digests while serialising: the serialised text is never held in memory.
+    /// Computes the digests while serialising, so that the serialised state is never held in memory.
     pub fn digests(&self) -> Digests {
         let texts = |faults: &[Fault]| faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>();
         let faulty: Vec<(&ShardKey, Vec<String>)> =

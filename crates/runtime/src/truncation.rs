@@ -1,8 +1,7 @@
-//! Truncates diffs for reports: long texts, large maps and lists, and texts of several lines.
+//! Truncates diffs for reports: long strings, large maps and lists, and multi-line strings.
 //!
-//! **Invariant:** a diff is truncated once, after it was redacted: a secret that is partly cut off is not
-//! recognised
-//! (`crates/qontract/tests/suite/redaction_order.rs`).
+//! **Invariant:** a diff is truncated once, after it was redacted, because a truncated secret is not
+//! recognised (`crates/qontract/tests/suite/redaction_order.rs`).
 
 mod lines;
 
@@ -11,16 +10,16 @@ use serde_json::{Map, Value};
 
 use crate::field_diff::{DiffEntry, FieldDiff};
 
-/// Maximum number of characters of a text.
+/// Maximum number of characters of a string.
 const MAX_CHARS: usize = 200;
 
 /// Maximum number of values of a map or list, at any depth.
 const MAX_VALUES: usize = 16;
 
-/// Number of characters that are shown before the first difference of two long texts.
+/// Number of characters that are shown before the first difference of two long strings.
 const CONTEXT_CHARS: usize = 20;
 
-/// Truncates the entries of a diff. A changed text of several lines becomes one entry per differing line.
+/// Truncates the entries of a diff. A changed multi-line string becomes one entry per differing line.
 pub fn truncate_entries(whole: Vec<DiffEntry>) -> Vec<DiffEntry> {
     whole
         .into_iter()
@@ -49,7 +48,7 @@ fn truncate_field(field: FieldDiff) -> Vec<DiffEntry> {
     vec![FieldDiff { change, path, before, after }.into()]
 }
 
-/// The value, or its beginning.
+/// The value, truncated if it is too large.
 fn truncate_value(whole: &Value) -> Value {
     let mut left = MAX_VALUES;
     limited(whole, &mut left)
@@ -90,7 +89,7 @@ fn limited(whole: &Value, left: &mut usize) -> Value {
     }
 }
 
-/// The two values of a changed field. Long texts are shown from shortly before the first difference.
+/// The two values of a changed field. Long strings are shown from shortly before the first difference.
 fn truncate_pair(before: &Value, after: &Value) -> (Value, Value) {
     let (Value::String(one), Value::String(other)) = (before, after) else {
         return (truncate_value(before), truncate_value(after));
@@ -106,7 +105,7 @@ fn truncate_pair(before: &Value, after: &Value) -> (Value, Value) {
     (part(one), part(other))
 }
 
-/// The text, or its beginning.
+/// The string, truncated if it is too long.
 fn beginning(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -179,7 +178,7 @@ mod tests {
         check(Some(long.clone()), None, [Some(cut.clone()), None]);
         check(None, Some(long.clone()), [None, Some(cut.clone())]);
         check(Some(json!(1)), Some(long), [Some(json!(1)), Some(cut)]);
-        // A single side is not compared line by line, nor is a value that is not a text.
+        // An added or removed string is not compared line by line, nor is a value that is not a string.
         check(Some(json!("a\nb")), None, [Some(json!("a\nb")), None]);
         check(Some(json!("a\nb")), Some(json!(1)), [Some(json!("a\nb")), Some(json!(1))]);
     }

@@ -1,7 +1,7 @@
-//! Type erasure for the contract, so that the runner is compiled once and integrations fit into one list.
+//! Type erasure for the contract, so that the runner is compiled once and all integrations fit into one list.
 //!
-//! **Invariant:** an erased value goes back into the integration that made it. The runner never mixes values
-//! of several integrations; a mix panics.
+//! **Invariant:** an erased value is passed only to the integration that created it. The runner never mixes
+//! values of several integrations; mixing them panics.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,10 +25,10 @@ use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, DeclaredState, DisabledReason, compare, digest};
 
-/// A value that only the integration that made it can interpret.
+/// A value that only the integration that created it can interpret.
 pub type OpaqueValue = Box<dyn Any + Send + Sync>;
 
-/// The desired state of an object, as far as the runner knows it.
+/// The desired state of an object, without the value that only the integration can interpret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DesiredKind {
     /// It must exist.
@@ -61,9 +61,9 @@ impl AnyDesiredState {
 
 /// The current state of a shard.
 pub struct AnyCurrentState {
-    /// Number of objects per scope, or why the scope could not be read.
+    /// The number of objects in each scope, or the reason why the scope could not be read.
     pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
-    /// Facts about desired state that `observe` found out.
+    /// Facts about desired state that `observe` adds.
     pub facts: Vec<DesiredFact>,
     pub(crate) inner: OpaqueValue,
 }
@@ -86,7 +86,7 @@ pub trait AnyDeclaredState: Send + Sync {
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
     fn json(&self) -> serde_json::Value;
-    /// All texts in the state of a shard and in the common state.
+    /// All strings in the state of a shard and in the common state.
     fn texts(&self, key: &ShardKey) -> Vec<String>;
     /// The state as `Any`, for the integration that declared it.
     fn as_any(&self) -> &dyn Any;
@@ -149,14 +149,14 @@ where
     }
 }
 
-/// All keys and texts of a JSON value.
+/// All keys and strings in a JSON value.
 pub fn texts(value: &serde_json::Value) -> Vec<String> {
     let mut texts = Vec::new();
     collect_texts(value, &mut texts);
     texts
 }
 
-/// Adds all keys and texts of a JSON value.
+/// Adds all keys and strings in a JSON value.
 fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
     match value {
         serde_json::Value::String(text) => texts.push(text.clone()),
@@ -182,7 +182,7 @@ pub trait DynIntegration: Send + Sync {
     fn secret_lookups(&self, _: &dyn AnyDeclaredState, _: &ShardKey) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
-    /// All text that follows from the data of a shard alone; see [`StagedIntegration::public_texts`].
+    /// All strings that follow from the data of a shard alone; see [`StagedIntegration::public_texts`].
     fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
         declared.texts(key)
     }
@@ -195,7 +195,8 @@ pub trait DynIntegration: Send + Sync {
     ) -> BoxFuture<'a, Result<AnyDesiredState, Fault>>;
     /// The empty desired state.
     fn nothing_desired(&self) -> AnyDesiredState;
-    /// See [`StagedIntegration::observe`]; `declared` is that of base for a shard that only base has.
+    /// See [`StagedIntegration::observe`]; for a shard that exists only in base, `declared` is the state of
+    /// base.
     fn observe<'a>(
         &'a self,
         read: &'a ReadContext,
@@ -219,7 +220,7 @@ pub trait DynIntegration: Send + Sync {
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>>;
 }
 
-/// Adapts a [`StagedIntegration`] integration to [`DynIntegration`].
+/// Adapts a [`StagedIntegration`] to [`DynIntegration`].
 pub struct StagedAdapter<I>(pub I);
 
 impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
@@ -279,7 +280,7 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
             let current =
                 self.0.observe(read, view, downcast::<Vec<DesiredItem<I::Desired>>>(&*desired.inner)).await?;
             let count = |observed: &Observed<I::Current>| match observed {
-                Observed::Known(things) => Ok(things.len()),
+                Observed::Known(objects) => Ok(objects.len()),
                 Observed::Unknown(fault) => Err(fault.clone()),
             };
             let scopes = current.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
@@ -326,7 +327,7 @@ fn erase_desired<T: Send + Sync + 'static>(desired: Vec<DesiredItem<T>>) -> AnyD
 }
 
 pub(crate) fn downcast<T: 'static>(value: &dyn Any) -> &T {
-    value.downcast_ref().expect("a value goes back into the integration that made it")
+    value.downcast_ref().expect("a value is passed only to the integration that created it")
 }
 
 pub(crate) fn no_shard(key: &ShardKey) -> Fault {

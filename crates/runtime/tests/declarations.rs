@@ -18,7 +18,7 @@ use support::fixture::{Stock, source};
 /// Counts how often its state is declared, for which it reads a resource.
 struct CountingFunction {
     about: IntegrationMeta,
-    asked: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl Function for CountingFunction {
@@ -27,7 +27,7 @@ impl Function for CountingFunction {
     }
 
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
         data.resource("/read").unwrap();
         match options.values("end") {
             [] => Ok(Some(FunctionState::new(number.into()))),
@@ -42,17 +42,17 @@ impl Function for CountingFunction {
 
 struct Fixture {
     integration: Integration,
-    asked: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
     source: Arc<dyn BundleReader>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let asked = Arc::new(AtomicUsize::new(0));
+        let calls = Arc::new(AtomicUsize::new(0));
         let mut about = IntegrationMeta::new("counting", "");
         about.ad_hoc_reads = AdHocReads::Anytime;
-        let integration = Integration::function(CountingFunction { about, asked: Arc::clone(&asked) });
-        Self { integration, asked, source: source(&Stock::default()) }
+        let integration = Integration::function(CountingFunction { about, calls: Arc::clone(&calls) });
+        Self { integration, calls, source: source(&Stock::default()) }
     }
 
     fn data(&self) -> Data {
@@ -67,7 +67,7 @@ impl Fixture {
     }
 
     fn times(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+        self.calls.load(Ordering::Relaxed)
     }
 }
 

@@ -42,8 +42,8 @@ fn begin(chance: &mut SeededRng, seed: u64) -> (Stock, Shelves) {
             }
         }
         if chance.percent(50) {
-            let thing = StoredBox { content: "theirs".to_owned(), version: 1, ours: false };
-            there.insert("somebody-else".to_owned(), thing);
+            let stored = StoredBox { content: "theirs".to_owned(), version: 1, ours: false };
+            there.insert("somebody-else".to_owned(), stored);
         }
         stock.insert(shelf.clone(), declared);
         boxes.insert(shelf, there);
@@ -131,12 +131,12 @@ async fn play(seed: u64) {
     assert_eq!(last.ended, ended, "seed {seed}: {last:?}");
     assert_eq!(held.is_empty(), last.approval.is_none(), "seed {seed}");
     for (shelf, there) in play.boxes() {
-        for (name, thing) in there.iter().filter(|(_, thing)| thing.ours) {
+        for (name, stored) in there.iter().filter(|(_, stored)| stored.ours) {
             let declared = stock[&shelf].iter().find(|declared| declared.name == *name);
             match declared {
                 Some(declared) => {
                     assert!(declared.delete.is_none(), "seed {seed}: {name} should be gone");
-                    assert_eq!(thing.content, declared.content, "seed {seed}");
+                    assert_eq!(stored.content, declared.content, "seed {seed}");
                 }
                 None => assert!(
                     held.contains(&(shelf.clone(), name.clone())),
@@ -175,9 +175,9 @@ fn boxes_of_other_owners_are_never_touched() {
         let theirs = |boxes: &BTreeMap<String, BTreeMap<String, StoredBox>>| {
             let all = boxes
                 .iter()
-                .flat_map(|(shelf, there)| there.iter().map(move |(name, thing)| (shelf, name, thing)));
-            all.filter(|(_, _, thing)| !thing.ours)
-                .map(|(shelf, name, thing)| (shelf.clone(), name.clone(), thing.clone()))
+                .flat_map(|(shelf, there)| there.iter().map(move |(name, stored)| (shelf, name, stored)));
+            all.filter(|(_, _, stored)| !stored.ours)
+                .map(|(shelf, name, stored)| (shelf.clone(), name.clone(), stored.clone()))
                 .collect::<Vec<_>>()
         };
         let before = theirs(&world.boxes);

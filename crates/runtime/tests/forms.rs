@@ -35,7 +35,7 @@ struct Ladders {
     panics_in_plan: bool,
 }
 
-fn thing(name: &str) -> ObjectKey {
+fn object(name: &str) -> ObjectKey {
     ObjectKey { scope: Scope::new([("ladder", "l")]), kind: "Rung".to_owned(), name: name.to_owned() }
 }
 
@@ -82,7 +82,7 @@ impl StagedIntegration for Ladders {
     fn plan(&self, _: &[DesiredItem<()>], world: &CurrentState<String>) -> Plan<String> {
         let Some(Observed::Known(done)) = world.values().next() else { return Plan::default() };
         let step = |name: &&str| {
-            Step::new(Change::new(ChangeKind::Add, thing(name), "make rung"), (*name).to_owned())
+            Step::new(Change::new(ChangeKind::Add, object(name), "make rung"), (*name).to_owned())
         };
         let mut plan = Plan::default();
         for group in self.steps {
@@ -195,7 +195,7 @@ impl Function for Job {
     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         let act = |kind, name: String| {
             let done = Arc::clone(&self.done);
-            let change = Change::new(kind, thing(&name), "do");
+            let change = Change::new(kind, object(&name), "do");
             cx.apply(change, move |_| {
                 async move {
                     done.lock().unwrap().push(name);
@@ -208,7 +208,7 @@ impl Function for Job {
         for number in 0..self.removals {
             act(ChangeKind::Remove, format!("old-{number}")).await?;
         }
-        cx.report_fault(Fault::author("one thing is odd"));
+        cx.report_fault(Fault::author("one object is odd"));
         Ok(())
     }
 }
@@ -275,7 +275,7 @@ impl Function for SlowJob {
 
     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         for (name, seconds) in [("one", 10), ("two", 0)] {
-            let change = Change::new(ChangeKind::Add, thing(name), "do");
+            let change = Change::new(ChangeKind::Add, object(name), "do");
             cx.apply(change, move |_| tokio::time::sleep(Duration::from_secs(seconds)).map(Ok).boxed())
                 .await?;
         }
@@ -328,7 +328,7 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
         let abandoned = usize::from(trail == [("one", true)]);
         assert_eq!((stopper.abandoned().len(), shard.faults.len()), (abandoned, abandoned));
         if abandoned > 0 {
-            assert_eq!(shard.faults[0].text, "interrupted: + do `one` (ladder=l) may be done in part");
+            assert_eq!(shard.faults[0].text, "interrupted: + do `one` (ladder=l) may be partially applied");
         }
     };
     check(20, 30, &[Done, Done], &[("one", false), ("two", false)]);

@@ -1,4 +1,4 @@
-//! The process form, with small `sh` programs: their environment, valid and invalid answers, and termination.
+//! The process form, with small `sh` programs: their environment, valid and invalid responses, and termination.
 //! The specification is `docs/specs/process-integration.md`.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const AMPLE: Duration = Duration::from_mins(1);
 /// The day of every run.
 const TODAY: Date = Date::constant(2026, 1, 1);
 
-/// The default answers of a program; each test puts its special behaviour before them.
+/// The default responses of a program; each test puts its special behaviour before them.
 const USUAL: &str = r#"
 case $1 in
 describe) echo '{"name": "try", "description": "tries", "queries": [{"name": "Apps", "text": "query Apps { apps_v1 { name } }"}]}' ;;
@@ -44,7 +44,7 @@ const ONE_STEP: &str = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 0
 struct ProgramFixture(Scratch);
 
 impl ProgramFixture {
-    /// A program that runs `special` first; unless that exits, it gives the default answers.
+    /// A program that runs `special` first; unless that exits, it sends the default responses.
     fn new(special: &str) -> Self {
         let scratch = Scratch::new();
         scratch.write("program.sh", format!("{special}\n{USUAL}"));
@@ -142,7 +142,7 @@ fn at_the_deadline_the_whole_process_group_is_terminated() {
 }
 
 #[test]
-fn an_answer_does_not_count_until_the_program_exits() {
+fn a_response_does_not_count_until_the_program_exits() {
     let stage = ProgramFixture::new("echo '{}'; exec >&- 2>&-; echo $$ > $OUT/self; sleep 1000");
     check(&stage.fault_within(Duration::from_secs(2)), Responsible::Remote, "took longer than 2 s");
     expect_gone(&stage.wrote("self").expect("it started in time"));
@@ -189,8 +189,8 @@ fn flags_have_names_of_their_own() {
     for (name, text) in
         [("dry-run", "is reserved for the runner"), ("App", "must begin with a lowercase letter")]
     {
-        let answer = format!(r#"{{"name": "try", "description": "", "flags": [{{"name": "{name}"}}]}}"#);
-        check(&ProgramFixture::new(&format!("echo '{answer}'; exit")).fault(), Responsible::Operator, text);
+        let response = format!(r#"{{"name": "try", "description": "", "flags": [{{"name": "{name}"}}]}}"#);
+        check(&ProgramFixture::new(&format!("echo '{response}'; exit")).fault(), Responsible::Operator, text);
     }
 }
 
@@ -207,24 +207,24 @@ fn a_program_that_cannot_be_started_is_reported() {
 }
 
 #[test]
-fn an_answer_must_have_the_requested_form() {
-    for (answer, text) in [
+fn a_response_must_have_the_requested_form() {
+    for (response, text) in [
         (r#"{"name": "try""#, "is not JSON: EOF while parsing"),
-        ("", "nothing was printed to stdout"),
-        (r#"{"name": "try"}"#, "is not valid: missing field `description`"),
+        ("", "stdout is empty"),
+        (r#"{"name": "try"}"#, "is invalid: missing field `description`"),
         (r#"{"name": "try", "description": "", "queris": []}"#, "unknown field `queris`"),
         (r#"{"name": "try", "description": ""} and more"#, "trailing characters"),
     ] {
-        check(&ProgramFixture::new(&format!("echo '{answer}'; exit")).fault(), Responsible::Operator, text);
+        check(&ProgramFixture::new(&format!("echo '{response}'; exit")).fault(), Responsible::Operator, text);
     }
 }
 
 #[test]
-fn an_answer_that_is_too_long_is_refused() {
+fn a_response_that_is_too_long_is_refused() {
     check(
         &ProgramFixture::new("head -c 70000000 /dev/zero").fault(),
         Responsible::Operator,
-        "the answer is longer than 64 MiB",
+        "the response is longer than 64 MiB",
     );
 }
 
@@ -232,7 +232,7 @@ fn an_answer_that_is_too_long_is_refused() {
 fn a_program_has_the_name_it_is_registered_under() {
     let fault =
         Process::describe("other", ProgramFixture::new("").program()).err().expect("its name differs");
-    check(&fault, Responsible::Operator, "the program registered as `other` calls itself `try`");
+    check(&fault, Responsible::Operator, "the program registered as `other` describes itself as `try`");
 }
 
 #[tokio::test]
@@ -304,12 +304,12 @@ async fn a_stale_step_is_planned_again() {
 
 #[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
-    let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/asked ;; esac");
+    let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/plan-request ;; esac");
     let head = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
     let outcome = stage.perform(&RunRequest { base: Some(data(&["a", "b"])), ..head }).await;
     assert_eq!(outcome.ended, RunEnd::Ok, "{outcome:?}");
-    let asked = stage.request("asked");
-    assert_eq!((asked["key"].to_string().as_str(), asked["state"].is_null()), (r#"[["app","b"]]"#, true));
+    let request = stage.request("plan-request");
+    assert_eq!((request["key"].to_string().as_str(), request["state"].is_null()), (r#"[["app","b"]]"#, true));
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn a_plan_hides_nothing_from_the_guards() {
     let remove = format!(r#"{{"kind": "remove", "thing": {thing}, "what": "remove thing"}}"#);
     for (changes, text) in [
         (String::new(), "a step lists no changes"),
-        (remove, "something is removed in `app=a`, which is not listed in `scopes`"),
+        (remove, "a step removes an object in `app=a`, which is not listed in `scopes`"),
     ] {
         let plan = format!(r#"{{"groups": [{{"steps": [{{"changes": [{changes}]}}]}}]}}"#);
         let stage = ProgramFixture::new(&format!(

@@ -133,25 +133,25 @@ fn the_loop(once: bool) -> Loop {
     }
 }
 
-/// Runs a loop over these acts; requests a shutdown after `seconds`, and provides new data at `news`.
-async fn play(acts: &[Act], seconds: u64, news: Option<u64>, once: bool) -> (LoopExit, Vec<String>) {
+/// Runs a loop over these acts; requests a shutdown after `seconds`, and provides new data at `new_data_at`.
+async fn play(acts: &[Act], seconds: u64, new_data_at: Option<u64>, once: bool) -> (LoopExit, Vec<String>) {
     let script = Script { acts: Mutex::new(acts.iter().copied().collect()), release: Arc::default() };
     let (stopper, shutdown) = ShutdownSignal::pair();
     let (sender, data) = watch::channel(0);
     let seen = EventLog { begun: Instant::now(), events: Mutex::default() };
-    let meddle = async {
-        if let Some(at) = news {
+    let timeline = async {
+        if let Some(at) = new_data_at {
             sleep(Duration::from_secs(at)).await;
             sender.send_replace(1);
         }
-        sleep(Duration::from_secs(seconds - news.unwrap_or_default())).await;
+        sleep(Duration::from_secs(seconds - new_data_at.unwrap_or_default())).await;
         stopper.request();
         std::future::pending::<()>().await;
     };
-    let looping = the_loop(once);
+    let reconcile_loop = the_loop(once);
     let finish = tokio::select! {
-        finish = looping.run(Arc::new(script), LoopContext { data, shutdown, random: || 0.5, observer: &seen }) => finish,
-        () = meddle => unreachable!("it never ends"),
+        finish = reconcile_loop.run(Arc::new(script), LoopContext { data, shutdown, random: || 0.5, observer: &seen }) => finish,
+        () = timeline => unreachable!("it never ends"),
     };
     (finish, seen.events.into_inner().unwrap())
 }
@@ -281,11 +281,11 @@ async fn blocked_threads_are_abandoned_and_beyond_a_limit_the_loop_exits() {
         max_abandoned: 1,
     };
     let schedule = Schedule { interval: short, initial_backoff: short, jitter: 0.0 };
-    let looping =
+    let reconcile_loop =
         Loop { schedule, limits, isolation: Isolation::Thread, limiter: Limiter::default(), once: false };
     let seen = EventLog { begun: Instant::now(), events: Mutex::default() };
     let (_sender, data) = watch::channel(0);
-    let finish = looping
+    let finish = reconcile_loop
         .run(
             Arc::new(script),
             LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &seen },

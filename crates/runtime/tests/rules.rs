@@ -50,10 +50,10 @@ fn stock(lines: &[&str]) -> Stock {
 
 fn world(lines: &[&str]) -> Shelves {
     let boxes = stock(lines).into_iter().map(|(shelf, boxes)| {
-        let thing = |declared: DeclaredBox| {
+        let stored_box = |declared: DeclaredBox| {
             (declared.name, StoredBox { content: declared.content, version: 1, ours: true })
         };
-        (shelf, boxes.into_iter().map(thing).collect::<BTreeMap<_, _>>())
+        (shelf, boxes.into_iter().map(stored_box).collect::<BTreeMap<_, _>>())
     });
     Shelves::new(boxes.collect(), 1)
 }
@@ -189,9 +189,9 @@ impl Ledger for ContendedLedger {
 fn reserved(shard: &str, count: usize) -> LedgerState {
     let at = TODAY.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
     let entry = |number: usize| {
-        let thing =
+        let object =
             ObjectRef { target: shard.to_owned(), kind: "Box".to_owned(), name: format!("gone-{number}") };
-        LedgerEntry { at, run: "before".to_owned(), shard: shard.to_owned(), caller: None, object: thing }
+        LedgerEntry { at, run: "before".to_owned(), shard: shard.to_owned(), caller: None, object }
     };
     LedgerState { removals: (0..count).map(entry).collect(), ..LedgerState::default() }
 }

@@ -83,7 +83,7 @@ impl StagedIntegration for Vaults {
         let mut wants = Vec::new();
         for declared in &view.shard.state {
             let scope = Scope::new([("shelf", view.shard.target.as_str())]);
-            let thing = ObjectKey { scope, kind: "Box".to_owned(), name: declared.name.clone() };
+            let object = ObjectKey { scope, kind: "Box".to_owned(), name: declared.name.clone() };
             let wanted = match read.secrets.check(&lookup(&declared.content)) {
                 Ok(()) => {
                     self.read.lock().unwrap().push(declared.content.clone());
@@ -92,7 +92,7 @@ impl StagedIntegration for Vaults {
                 }
                 Err(fault) => DesiredState::Unresolved(fault),
             };
-            wants.push(DesiredItem { object: thing, place: None, state: wanted });
+            wants.push(DesiredItem { object, place: None, state: wanted });
             if declared.name == "stops" {
                 return Err(Fault::remote(format!("resolving {SECRET}")));
             }
@@ -117,7 +117,7 @@ impl StagedIntegration for Vaults {
     fn plan(&self, wanted: &[DesiredItem<()>], world: &CurrentState<()>) -> Plan<()> {
         let mut plan = Plan::default();
         let scope = world.keys().next().unwrap();
-        let thing =
+        let object =
             |name: &str| ObjectKey { scope: scope.clone(), kind: "Box".to_owned(), name: name.to_owned() };
         for want in wanted.iter().filter(|want| matches!(want.state, DesiredState::Present(()))) {
             let mut change = Change::new(ChangeKind::Add, want.object.clone(), "put")
@@ -125,9 +125,9 @@ impl StagedIntegration for Vaults {
             change.diff_by_name = vec!["field `a`".into(), format!("field `{SECRET}`").into()];
             plan.add_step(change, ());
         }
-        plan.add_step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
+        plan.add_step(Change::new(ChangeKind::Remove, object("unwanted"), "remove"), ());
         plan.waits.push(Wait { text: format!("waiting {SECRET}"), place: None });
-        let change = Change::new(ChangeKind::Add, thing("held"), format!("hold {SECRET}"));
+        let change = Change::new(ChangeKind::Add, object("held"), format!("hold {SECRET}"));
         plan.held.push(HeldPlanChange { change, why: format!("because {SECRET}"), hold: Hold::Unresolved });
         plan.faults.push(Fault::remote(format!("planning {SECRET}")));
         plan
@@ -213,7 +213,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     assert_eq!(play.was_read(), ["x/one"]);
     let not_read = |name: &str, shelf: &str, path: &str| {
         format!(
-            "not planned: the secret `{path}` is new in this change and is not read before it is merged; Box `{name}` (shelf={shelf}) is left as it is"
+            "not planned: the secret `{path}` is new in this change and is not read before it is merged; Box `{name}` (shelf={shelf}) is left unchanged"
         )
     };
     let (new, three) = (not_read("new", "a", "x/two"), not_read("two", "b", "x/three"));
@@ -228,7 +228,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         .filter(|held| held.change.kind == ChangeKind::Remove)
         .map(|held| held.why.as_str())
         .collect();
-    assert_eq!(why, ["the desired state of Box `new` (shelf=a) is not known"]);
+    assert_eq!(why, ["the desired state of Box `new` (shelf=a) is unknown"]);
     play.request.trust_head = true;
     play.run();
     assert_eq!(play.was_read(), ["x/one", "x/two", "x/three"]);
@@ -299,7 +299,7 @@ fn the_reason_for_a_skipped_shard_is_recorded_as_a_word_and_a_sentence() {
 }
 
 /// Everything that a run reports.
-fn told(play: &Fixture, outcome: &RunOutcome) -> String {
+fn output(play: &Fixture, outcome: &RunOutcome) -> String {
     let record = RunRecord::new(
         outcome,
         qontract_runtime::RunTiming { began: 0, milliseconds: 0 },
@@ -318,9 +318,9 @@ fn no_report_contains_a_secret_that_was_read() {
     ] {
         let play = Fixture::new(mode, &[boxes], fails);
         let outcome = play.run();
-        let told = told(&play, &outcome);
-        assert!(!told.contains("hunter22"), "{told}");
-        assert!(told.contains("[redacted]"), "{told}");
+        let output = output(&play, &outcome);
+        assert!(!output.contains("hunter22"), "{output}");
+        assert!(output.contains("[redacted]"), "{output}");
     }
 }
 
@@ -329,13 +329,13 @@ fn public_data_is_reported_even_where_it_equals_a_secret() {
     // As the path of another secret in the shard, and as rendered by a template.
     for boxes in ["a: one=x/one two=hunter22-hunter22", "a: one=x/one guess=x/two"] {
         let play = Fixture::new(Mode::Real, &[boxes], true);
-        let told = told(&play, &play.run());
+        let output = output(&play, &play.run());
         for what in ["applying", "planning", "observing", "waiting", "because", "line", "hold"] {
             let expect =
                 if what == "line" { "field `hunter22".to_owned() } else { format!("{what} {SECRET}") };
-            assert!(told.contains(&expect), "{expect}: {told}");
+            assert!(output.contains(&expect), "{expect}: {output}");
         }
-        assert!(!told.contains("[redacted]"), "{told}");
+        assert!(!output.contains("[redacted]"), "{output}");
     }
 }
 

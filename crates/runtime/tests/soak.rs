@@ -96,10 +96,10 @@ fn fifty_loops_continue_whatever_happens_in_them() {
     let counts: Vec<Arc<Counts>> = (0..LOOPS).map(|_| Arc::default()).collect();
     let (first, last) = runtime.block_on(async {
         let (stopper, stop) = ShutdownSignal::pair();
-        let (_news, data) = watch::channel(0);
+        let (_sender, data) = watch::channel(0);
         let mut tasks = Vec::new();
         for (seed, counts) in (1..=LOOPS).zip(&counts) {
-            let looping = Loop {
+            let reconcile_loop = Loop {
                 schedule: Schedule {
                     interval: Duration::from_millis(20),
                     initial_backoff: Duration::from_millis(10),
@@ -118,11 +118,11 @@ fn fifty_loops_continue_whatever_happens_in_them() {
                 limiter: Limiter::default(),
                 once: false,
             };
-            let (turn, counts) = (Arc::new(RandomJob(Mutex::new(SeededRng::new(seed)))), Arc::clone(counts));
+            let (job, counts) = (Arc::new(RandomJob(Mutex::new(SeededRng::new(seed)))), Arc::clone(counts));
             let (data, stop) = (data.clone(), stop.clone());
             tasks.push(tokio::spawn(async move {
-                looping
-                    .run(turn, LoopContext { data, shutdown: stop, random: || 0.5, observer: &*counts })
+                reconcile_loop
+                    .run(job, LoopContext { data, shutdown: stop, random: || 0.5, observer: &*counts })
                     .await
             }));
         }

@@ -77,10 +77,10 @@ impl StagedIntegration for BrickLayer {
     fn plan(&self, _: &[DesiredItem<()>], _: &CurrentState<()>) -> Plan<String> {
         let mut plan = Plan::default();
         for (stage, name) in self.bricks {
-            let thing = ObjectKey { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
+            let object = ObjectKey { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
             plan.add_step_in(
                 PlanStage::Write(*stage),
-                Change::new(ChangeKind::Add, thing, "lay brick"),
+                Change::new(ChangeKind::Add, object, "lay brick"),
                 (*name).to_owned(),
             );
         }

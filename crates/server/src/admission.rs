@@ -1,9 +1,10 @@
-//! Refuses requests by their head alone: by the rules of HTTP, by the host name, by the origin of the page
-//! that sent them. Pure.
+//! Admission checks on the head of a request: HTTP protocol errors, the host name, and the origin of the page
+//! that sent it. Pure.
 //!
 //! A server on the loopback interface without a token serves the users and programs of one machine. A web
-//! page that a user visits there can make the browser send requests to it, under a name of its own that
-//! resolves to 127.0.0.1 (DNS rebinding): those carry the foreign name in `Host`.
+//! page that such a user visits can make the browser send requests to the server under a host name that the
+//! attacker controls and that resolves to 127.0.0.1 (DNS rebinding). Those requests carry the foreign name in
+//! `Host`.
 
 use hyper::header::{EXPECT, HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
@@ -14,13 +15,13 @@ use crate::graphql::header;
 use crate::reply::{Reply, escape};
 use crate::route::Route;
 
-/// The host names that a server answers to.
+/// The host names that a server accepts in `Host`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostPolicy {
     /// Any name: the server is not on the loopback interface, or a token is required.
     #[default]
     Any,
-    /// Loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) and these.
+    /// Loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) and the listed names.
     Loopback(Vec<String>),
 }
 
@@ -36,37 +37,40 @@ impl HostPolicy {
     }
 }
 
-/// The refusal of a request to the data server, by its head alone.
+/// The response that refuses a request to the data server based on its head; `None` if it is admitted.
 pub fn refusal(policy: &HostPolicy, route: &Route, parts: &Parts) -> Option<Reply> {
     match head_refusal(policy, parts) {
         Some((StatusCode::MISDIRECTED_REQUEST, text)) => {
-            let text = format!("{text}`--allow-host` adds a name.\n");
+            let text = format!("{text}Use `--allow-host` to allow another name.\n");
             return Some(Reply::text(StatusCode::MISDIRECTED_REQUEST, text));
         }
         Some((status, _)) => return Some(Reply::empty(status)),
         None => {}
     }
     if changes_state(route, &parts.method) && has_foreign_origin(&parts.headers, host(parts)) {
-        return Some(Reply::text(StatusCode::FORBIDDEN, "the request comes from a page of another origin\n"));
+        return Some(Reply::text(
+            StatusCode::FORBIDDEN,
+            "the request was sent by a page from another origin\n",
+        ));
     }
     None
 }
 
-/// The refusal of a request to any server, by its head alone: the status and a text.
+/// The status and message that refuse a request to any server based on its head; `None` if it is admitted.
 pub fn head_refusal(policy: &HostPolicy, parts: &Parts) -> Option<(StatusCode, String)> {
     if let Some(status) = protocol_error(parts) {
         return Some((status, String::new()));
     }
     let foreign = host(parts).filter(|host| !policy.allows(host))?;
     let text = format!(
-        "`{}` is not a name of this server. It listens on the loopback interface without a token, so it answers to \
-         `localhost` and loopback addresses only.\n",
+        "`{}` is not an allowed host name. This server listens on the loopback interface without a token, so it \
+         accepts only `localhost` and loopback addresses.\n",
         escape(foreign)
     );
     Some((StatusCode::MISDIRECTED_REQUEST, text))
 }
 
-/// The status for a request that violates the rules of HTTP.
+/// The status for a request that violates the HTTP specification.
 fn protocol_error(parts: &Parts) -> Option<StatusCode> {
     let needs_host = parts.version == Version::HTTP_11 && parts.uri.authority().is_none();
     match parts.headers.get_all(HOST).iter().count() {
@@ -78,14 +82,14 @@ fn protocol_error(parts: &Parts) -> Option<StatusCode> {
     (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
 }
 
-/// The host that a request names: in its target, or else in its header. A value that is not text never
-/// matches.
+/// The host of a request: from its target, otherwise from its `Host` header. A header that is not valid text
+/// never matches.
 fn host(parts: &Parts) -> Option<&str> {
     let named = parts.headers.get(HOST).map(|value| value.to_str().unwrap_or("?"));
     parts.uri.authority().map(Authority::as_str).or(named)
 }
 
-/// The name in `NAME[:PORT]`, without the brackets of an IPv6 address; `None` if it has another form.
+/// The name in `NAME[:PORT]`, without the brackets of an IPv6 address; `None` if it is malformed.
 fn name_of(host: &str) -> Option<String> {
     let authority: Authority = host.parse().ok()?;
     if authority.as_str().contains('@') {
@@ -107,7 +111,7 @@ fn changes_state(route: &Route, method: &Method) -> bool {
     matches!(route, Route::Reload | Route::Lease(_)) && !method.is_safe()
 }
 
-/// Whether a browser reports that a page of another origin sent the request. The scheme is not compared: a
+/// Whether the `Origin` header shows that a page from another origin sent the request. The scheme is not compared: a
 /// proxy may have terminated TLS.
 fn has_foreign_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
@@ -129,7 +133,7 @@ mod tests {
         request.body(()).expect("a request").into_parts().0
     }
 
-    /// The status of the refusal, or 0.
+    /// The status of the refusal, or 0 if the request is admitted.
     fn status(policy: &HostPolicy, parts: &Parts) -> u16 {
         let route = Route::of(parts.uri.path());
         refusal(policy, &route, parts).map_or(0, |reply| reply.status().as_u16())
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_names_are_answered_and_others_are_not() {
+    fn loopback_names_are_admitted_and_others_are_not() {
         let check = |host: &str, expect: u16| {
             let parts = parts("GET", "/graphql", Version::HTTP_11, &[("host", host)]);
             assert_eq!(status(&loopback(), &parts), expect, "{host}");
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_100_continue_is_supported_as_expectation() {
+    fn only_100_continue_is_supported_in_expect() {
         let check = |expectation: &str, expect: u16| {
             let headers = [("host", "x"), ("expect", expectation)];
             assert_eq!(status(&HostPolicy::Any, &parts("POST", "/", Version::HTTP_11, &headers)), expect);

@@ -1,4 +1,4 @@
-//! Reads the body of a request: within its limits, and decompressed.
+//! Reads and decompresses request bodies within size and time limits.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
     unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.max_body_bytes)
 }
 
-/// The time limit for a body of which this many bytes have arrived.
+/// The time limit for a body after `received` bytes.
 fn timeout_for(settings: &Settings, received: usize) -> Duration {
     let earned = received as u64 * 1000 / u64::from(settings.body_rate.max(1));
     settings.body_timeout.min(settings.body_grace + Duration::from_millis(earned))
@@ -63,17 +63,17 @@ pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Op
     reading.await.unwrap_or(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)))
 }
 
-/// Decompresses a body; the limit is on the result.
+/// Decompresses a body; `limit` applies to the decompressed size.
 fn unpack(encoding: Option<&str>, bytes: Bytes, limit: usize) -> Result<Bytes, Refusal> {
     if bytes.is_empty() {
         return Ok(bytes);
     }
     let mut out = Vec::new();
-    let most = limit as u64 + 1;
+    let max_read = limit as u64 + 1;
     let read = match encoding.map(|word| word.trim().to_ascii_lowercase()).as_deref() {
         None | Some("" | "identity") => return Ok(bytes),
-        Some("gzip") => GzDecoder::new(&bytes[..]).take(most).read_to_end(&mut out),
-        Some("deflate") => ZlibDecoder::new(&bytes[..]).take(most).read_to_end(&mut out),
+        Some("gzip") => GzDecoder::new(&bytes[..]).take(max_read).read_to_end(&mut out),
+        Some("deflate") => ZlibDecoder::new(&bytes[..]).take(max_read).read_to_end(&mut out),
         Some(_) => return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
     };
     if read.is_err() {
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn compressed_bodies_are_decompressed_within_the_limit() {
         let text = Bytes::from(vec![b'x'; 1000]);
-        let packed = Coding::Gzip.encode(&text);
-        assert_eq!(unpack(Some("GZip"), packed.clone(), 1000), Ok(text.clone()));
-        assert_eq!(unpack(Some("gzip"), packed, 999), Err(Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE)));
+        let compressed = Coding::Gzip.encode(&text);
+        assert_eq!(unpack(Some("GZip"), compressed.clone(), 1000), Ok(text.clone()));
+        assert_eq!(unpack(Some("gzip"), compressed, 999), Err(Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE)));
         assert_eq!(unpack(Some("gzip"), text.clone(), 1000), Err(Refusal::Page(StatusCode::BAD_REQUEST)));
         assert_eq!(
             unpack(Some("br"), text.clone(), 1000),

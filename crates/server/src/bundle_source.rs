@@ -1,4 +1,4 @@
-//! Sources of bundles: a file, a blob, a store by sha.
+//! Bundle sources: a file, a blob, or a bundle store keyed by sha.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _};
@@ -14,12 +14,12 @@ use qontract_graphql::Engine;
 
 use crate::bundles::LoadFailure;
 
-/// A source of a bundle.
+/// Provides a bundle.
 pub trait BundleSource: Send + Sync {
-    /// Its name, for log lines.
+    /// The name of the source, for log lines.
     fn name(&self) -> String;
 
-    /// The current content. Documents that are in the pool are shared.
+    /// Reads the current content. Documents that are already in the pool are shared.
     fn read<'a>(&'a self, pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, SourceError>>;
 }
 
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// Loads the bundle; documents that are in the pool are shared.
+    /// Loads the bundle; documents that are already in the pool are shared.
     pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadFailure> {
         match self {
             Content::Bytes(bytes) => Ok(Arc::new(load(&bytes, pool)?)),
@@ -63,7 +63,8 @@ impl Content {
         }
     }
 
-    /// The content of a file: opened now and read later, or read at once if it can be read only once.
+    /// The content of a file. A regular file is opened now and read later; a pipe, which can be read only once,
+    /// is read now.
     async fn of_file(path: PathBuf) -> io::Result<Self> {
         let mut file = tokio::fs::File::open(&path).await?;
         if file.metadata().await?.is_file() {
@@ -75,7 +76,7 @@ impl Content {
     }
 }
 
-/// The digest of a file, whose cursor is at its start before and after.
+/// Hashes a file. The cursor must be at the start of the file, and is moved back there.
 fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     let (mut hasher, mut part) = (Hasher::default(), vec![0; HASH_CHUNK_BYTES]);
     loop {
@@ -88,7 +89,7 @@ fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     Ok(hasher.finish())
 }
 
-/// Number of bytes of a file that are hashed at a time.
+/// Size of the buffer for hashing a file.
 const HASH_CHUNK_BYTES: usize = 256 << 10;
 
 /// Why a source cannot be read.
@@ -109,7 +110,7 @@ pub enum SourceError {
     /// The blob does not exist.
     #[error("no `{0}` in the store")]
     Absent(String),
-    /// Any other cause, already reported in full to the operator.
+    /// Any other error; its details were already reported to the operator.
     #[error("{0}")]
     Other(String),
 }
@@ -131,7 +132,7 @@ impl BundleSource for FileSource {
     }
 }
 
-/// A bundle in a store of blobs.
+/// A bundle in a blob store.
 pub struct BlobSource {
     /// The store.
     pub blobs: Arc<dyn BlobReader>,
@@ -154,9 +155,9 @@ impl BundleSource for BlobSource {
     }
 }
 
-/// A store of bundles by sha: `<sha>.json` is the bundle of that sha.
+/// A bundle store: the bundle with a sha is stored as `<sha>.json`.
 pub enum BundleStore {
-    /// Files of a folder.
+    /// Files in a directory.
     Folder(PathBuf),
     /// Blobs.
     Blobs {
@@ -168,7 +169,7 @@ pub enum BundleStore {
 }
 
 impl BundleStore {
-    /// The bundle of this sha, if the store has it.
+    /// Fetches the bundle with this sha, if the store contains it.
     pub async fn fetch(&self, sha: Sha256) -> Result<Option<Content>, SourceError> {
         match self {
             BundleStore::Folder(folder) => {

@@ -1,6 +1,6 @@
-//! The bundles of a server: loads, finds and drops them. Loading runs in the background.
+//! Loads, finds and drops the bundles of a server. Loading runs in the background.
 //!
-//! **Invariant:** a bundle that fails to load changes nothing.
+//! **Invariant:** a failed load leaves the loaded bundles unchanged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,49 +17,49 @@ use crate::bundle_source::{BundleSource, BundleStore, Content, SourceError};
 use crate::registry::BundleRegistry;
 use crate::route::RequestedBundle;
 
-/// Time for which a sha that the store does not have is not requested again, in milliseconds.
+/// Time before a sha that the store does not contain is requested again, in milliseconds.
 const ABSENT_RETRY_MS: u64 = 10_000;
-/// Time for which a sha whose read failed is not requested again, in milliseconds.
+/// Time before a sha whose read failed is requested again, in milliseconds.
 const FAILED_RETRY_MS: u64 = 1_000;
-/// Maximum number of unavailable shas that are cached. Then the cache is cleared.
+/// Maximum number of unavailable shas in the negative cache. When it is full, it is cleared.
 const MAX_MISSING: usize = 1024;
-/// Maximum number of shas that are fetched concurrently or wait for it.
+/// Maximum number of shas that are being fetched or are queued for it.
 const MAX_FETCHING: usize = 64;
 
-/// Why a bundle is not loaded.
+/// The reason why a bundle could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadFailure {
-    /// It cannot be read.
+    /// The bundle cannot be read.
     #[error("the bundle cannot be read")]
     Source(#[from] SourceError),
-    /// It is not a bundle.
-    #[error("it is not a valid bundle")]
+    /// The content is not a valid bundle.
+    #[error("not a valid bundle")]
     Bundle(#[from] LoadError),
-    /// Its types are invalid.
-    #[error("its GraphQL types are invalid")]
+    /// The GraphQL types of the bundle are invalid.
+    #[error("the GraphQL types of the bundle are invalid")]
     Types(#[from] SchemaError),
-    /// A bug of ours.
-    #[error("loading it panicked: this is a bug")]
+    /// Loading panicked, which is a bug in this program.
+    #[error("loading the bundle panicked; this is a bug")]
     Panic,
 }
 
-/// Why a bundle is unavailable.
+/// The reason why a bundle is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// It does not exist.
+    /// The bundle does not exist.
     NotFound,
-    /// It may be available later.
+    /// The bundle may be available later.
     RetryLater(String),
 }
 
-/// An event in the life of the bundles.
+/// A change to the loaded bundles, or a failed attempt to make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleEvent {
     /// A bundle was loaded and is the latest.
     Loaded(Sha256),
     /// The source still has the latest bundle.
     Same(Sha256),
-    /// The source has a bundle again that is still held; it is the latest now.
+    /// The source returned to a bundle that is still loaded; it is the latest now.
     RolledBack(Sha256),
     /// A bundle was loaded from the store.
     Fetched(Sha256),
@@ -90,7 +90,7 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// No bundles yet.
+    /// Creates an empty set of bundles.
     pub fn new(
         registry: BundleRegistry,
         source: Option<Arc<dyn BundleSource>>,
@@ -115,7 +115,7 @@ impl Bundles {
         self.registry.lock()
     }
 
-    /// Loads the bundle that the source has now, and makes it the latest.
+    /// Loads the current bundle of the source and makes it the latest.
     pub async fn reload(self: &Arc<Self>) -> Result<BundleEvent, LoadFailure> {
         match &self.source {
             Some(origin) => self.load(Arc::clone(origin)).await,
@@ -123,7 +123,7 @@ impl Bundles {
         }
     }
 
-    /// Loads a bundle and makes it the latest. A load that began is completed, even if the caller goes away.
+    /// Loads a bundle and makes it the latest. A load that has begun completes even if the caller is dropped.
     pub async fn load(self: &Arc<Self>, origin: Arc<dyn BundleSource>) -> Result<BundleEvent, LoadFailure> {
         let bundles = Arc::clone(self);
         let loading = tokio::spawn(async move {
@@ -140,7 +140,7 @@ impl Bundles {
 
     async fn load_now(&self, origin: &dyn BundleSource) -> Result<BundleEvent, LoadFailure> {
         let mut content = origin.read(&self.pool).await?;
-        // Checking whether a bundle is held is cheaper than loading it; nothing is held before the first one.
+        // Checking whether a bundle is loaded is cheaper than loading it; before the first load, none is.
         if self.registry().latest().is_some() {
             let (sha, named) = with_sha(content).await?;
             content = named;
@@ -159,8 +159,7 @@ impl Bundles {
         Ok(BundleEvent::Loaded(sha))
     }
 
-    /// Prepares a bundle for queries, incrementally from the latest: types, plans and tables that are equal
-    /// are shared.
+    /// Prepares a bundle for queries, incrementally from the latest: equal types, plans and tables are shared.
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
         if let Content::Ready(engine) = content {
             return Ok(engine);
@@ -196,13 +195,13 @@ impl Bundles {
         });
     }
 
-    /// The selected bundle; one that is not held is fetched from the store.
+    /// Finds the requested bundle; a bundle that is not loaded is fetched from the store.
     pub async fn find(self: &Arc<Self>, which: &RequestedBundle) -> Result<Arc<Engine>, Unavailable> {
         let name = match which {
             RequestedBundle::Latest => return self.registry().latest().cloned().ok_or(Unavailable::NotFound),
             RequestedBundle::Named(name) => name,
         };
-        // A sha has one spelling: anything else is not a sha.
+        // A sha has only one valid spelling.
         let sha = Sha256::parse(name).filter(|sha| sha.to_string() == *name).ok_or(Unavailable::NotFound)?;
         let held = self.registry().get(sha).cloned();
         match held {
@@ -212,8 +211,8 @@ impl Bundles {
         }
     }
 
-    /// Fetches a bundle from the store. Requests for the same bundle share one read of it, which is completed
-    /// even if all of them go away.
+    /// Fetches a bundle from the store. Concurrent requests for the same bundle share one read, which completes
+    /// even if all of them are dropped.
     async fn fetch(self: &Arc<Self>, sha: Sha256) -> Result<Arc<Engine>, Unavailable> {
         if let Some(missing) = self.cached_missing(sha) {
             return Err(missing);
@@ -261,14 +260,14 @@ impl Bundles {
 
     async fn fetch_from(&self, store: &BundleStore, sha: Sha256) -> Result<Option<Arc<Engine>>, String> {
         let Some(content) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
-        let (found, content) = with_sha(content).await.map_err(|error| chain(&error))?;
-        if found != sha {
-            return Err("its content does not match its sha".to_owned());
+        let (actual, content) = with_sha(content).await.map_err(|error| chain(&error))?;
+        if actual != sha {
+            return Err("the content does not match the sha".to_owned());
         }
         let engine = self.engine(content).await.map_err(|error| chain(&error))?;
         // The file may have been rewritten since.
         if engine.bundle().sha() != sha {
-            return Err("it changed while it was being read".to_owned());
+            return Err("the bundle changed while it was being read".to_owned());
         }
         Ok(Some(engine))
     }
@@ -294,7 +293,7 @@ impl Bundles {
 }
 
 fn defect() -> Unavailable {
-    Unavailable::RetryLater("reading the bundle panicked: this is a bug".to_owned())
+    Unavailable::RetryLater("reading the bundle panicked; this is a bug".to_owned())
 }
 
 async fn in_background<T: Send + 'static>(

@@ -1,4 +1,4 @@
-//! Cancels work on a blocking thread when the request that needs it goes away.
+//! Cancels work on a blocking thread when the request that needs it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct CancelOnDrop(Arc<AtomicBool>);
 
 impl CancelOnDrop {
-    /// The flag: whether the work is cancelled.
+    /// The flag, which is set once the work is cancelled.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }

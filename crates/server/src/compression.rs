@@ -1,4 +1,4 @@
-//! Compression of bodies, for clients that accept it.
+//! Compresses response bodies for clients that accept it.
 
 use std::io::Write as _;
 
@@ -33,7 +33,7 @@ impl Coding {
             };
             let weight = words.find_map(|word| word.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
             let Some(weight) = weight.filter(|weight: &f32| *weight > 0.0) else { continue };
-            // Of equals, the faster one.
+            // Among equal weights, prefer the faster coding.
             if weight > best.0 || weight >= best.0 && coding == Coding::Zstd {
                 best = (weight, coding);
             }
@@ -41,7 +41,7 @@ impl Coding {
         best.1
     }
 
-    /// Its name in `Content-Encoding`.
+    /// The value of `Content-Encoding`; `None` if the body is not compressed.
     pub fn as_str(self) -> Option<&'static str> {
         match self {
             Coding::Identity => None,
@@ -50,16 +50,16 @@ impl Coding {
         }
     }
 
-    /// The bytes in this coding.
+    /// Encodes the bytes in this coding.
     pub fn encode(self, bytes: &Bytes) -> Bytes {
         match self {
             Coding::Identity => bytes.clone(),
             Coding::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
-                encoder.write_all(bytes).expect("writes to memory succeed");
-                encoder.finish().expect("writes to memory succeed").into()
+                encoder.write_all(bytes).expect("writing to memory cannot fail");
+                encoder.finish().expect("writing to memory cannot fail").into()
             }
-            Coding::Zstd => zstd::bulk::compress(bytes, 1).expect("compression in memory succeeds").into(),
+            Coding::Zstd => zstd::bulk::compress(bytes, 1).expect("compressing in memory cannot fail").into(),
         }
     }
 }

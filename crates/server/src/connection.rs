@@ -1,11 +1,11 @@
-//! Connections: limits their number, closes waiting ones for new ones, and times out stalled clients.
+//! Limits the number of connections, closes waiting ones in favour of new ones, and times out stalled clients.
 //!
-//! A connection is *busy* from the moment its request is complete until its answer is sent. Until then it is
-//! *waiting* for its client: idle, or in the middle of a head or a body. When the limit is reached, the
+//! A connection is *busy* from the moment its request is complete until its response is sent. Otherwise it is
+//! *waiting* for its client: idle, or while a head or a body arrives. When the limit is reached, the
 //! connection that has waited longest is closed in favour of the new one.
 //!
-//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy, new ones are admitted to a small reserve; they get
-//! health answers only, so that none of them stays busy.
+//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy, new
+//! ones are admitted to a small reserve, which serves only health checks, so that none of them stays busy.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
-/// Connections beyond the limit that get health answers only.
+/// Number of connections beyond the limit, which may only make health checks.
 const HEALTH_RESERVE: usize = 16;
 
 /// The open connections.
@@ -31,27 +31,27 @@ pub struct Connections {
     since: Instant,
 }
 
-/// Which requests a connection may make.
+/// The requests that a connection may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// All.
+    /// All requests.
     Full,
-    /// Only `/healthz`: it was opened while every other connection was busy.
+    /// Only `/healthz`: the connection was opened while all others were busy.
     HealthOnly,
 }
 
 /// An open connection.
 pub struct Connection {
-    /// Which requests it may make.
+    /// The requests that it may make.
     pub admission: Admission,
     is_busy: AtomicBool,
-    /// When it began to wait for its client, in milliseconds since the server began.
+    /// When it began to wait for its client, in milliseconds since the server started.
     waiting_since: AtomicU64,
     close: Notify,
 }
 
 impl Connection {
-    /// Completes when it has to be closed in favour of another one.
+    /// Completes when the connection has to be closed in favour of another one.
     pub async fn must_close(&self) {
         self.close.notified().await;
     }
@@ -89,13 +89,14 @@ impl Drop for BusyConnection {
 }
 
 impl Connections {
-    /// Allows this many connections, and the reserve for health requests.
+    /// Allows up to `max` connections, plus the reserve for health checks.
     pub fn new(max: usize) -> Self {
         Self { open: Mutex::default(), next: AtomicU64::new(0), max, since: Instant::now() }
     }
 
-    /// Admits a connection. If the limit is reached, the one that has waited longest for its client is closed; if all are busy, the new one is admitted to the
-    /// reserve, where the same holds. `None` if it has to be refused.
+    /// Admits a connection. If the limit is reached, the connection that has waited longest for its client is
+    /// closed. If all are busy, the new one is admitted to the reserve, to which the same rule applies. `None`
+    /// if the new connection has to be refused.
     pub fn open(self: &Arc<Self>) -> Option<OpenConnection> {
         let mut open = self.lock();
         let admission = [Admission::Full, Admission::HealthOnly]
@@ -113,13 +114,13 @@ impl Connections {
         Some(OpenConnection { connections: Arc::clone(self), id, connection })
     }
 
-    /// Closes the connection that has waited longest for its client, as the process is out of file
-    /// descriptors; returns whether there was one.
+    /// Closes the connection that has waited longest for its client, to free a file descriptor; returns whether
+    /// a connection was waiting.
     pub fn close_oldest_waiting(&self) -> bool {
         close_oldest_waiting(&mut self.lock(), |_| true)
     }
 
-    /// Marks that the head of a request has arrived: its body counts as waiting from here.
+    /// Marks that the head of a request has arrived: the connection now waits for the body.
     pub fn wait_for_client(&self, connection: &Connection) {
         connection.waiting_since.store(self.elapsed(), Ordering::Relaxed);
     }
@@ -151,7 +152,7 @@ impl Connections {
     }
 }
 
-/// Whether one more connection of this admission fits below the limit, perhaps after closing another.
+/// Whether one more connection with this admission fits within the limit. Closes a waiting one if needed.
 fn make_space(open: &mut BTreeMap<u64, Arc<Connection>>, admission: Admission, limit: usize) -> bool {
     let is_same = |connection: &Connection| connection.admission == admission;
     let count = open.values().filter(|connection| is_same(connection)).count();
@@ -169,7 +170,7 @@ fn close_oldest_waiting(
     true
 }
 
-/// A stream with a write timeout: a write that makes no progress for too long is an error.
+/// A stream with a write timeout: a write that makes no progress within the timeout fails.
 pub struct StallTimeout<S> {
     stream: S,
     timeout: Duration,
@@ -263,7 +264,7 @@ mod tests {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         tokio::time::advance(Duration::from_secs(1)).await;
-        // The head of a request came on the first: its body has waited for less time than the second connection.
+        // A head arrived on the first connection, so it has waited less time than the second one.
         connections.wait_for_client(&first.connection);
         let _third = connections.open().unwrap();
         second.connection.must_close().await;
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answered_connection_waits_since_the_end_of_its_answer() {
+    async fn a_connection_waits_since_the_end_of_its_response() {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         let busy = connections.begin(&first.connection);
@@ -285,13 +286,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_are_busy_the_reserve_gets_health_answers_only() {
+    async fn when_all_are_busy_the_reserve_serves_only_health_checks() {
         let connections = Arc::new(Connections::new(1));
         let first = connections.open().unwrap();
         let busy = connections.begin(&first.connection);
         let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
         assert!(reserve.iter().all(|one| one.connection.admission == Admission::HealthOnly));
-        // In the reserve, too, the longest waiting one is closed.
+        // In the reserve, the connection that has waited longest is closed, too.
         let _next = connections.open().unwrap();
         reserve[0].connection.must_close().await;
         assert_eq!(connections.count(), 1 + HEALTH_RESERVE);
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_the_reserve_is_busy_too_a_connection_is_refused() {
+    async fn a_connection_is_refused_when_the_reserve_is_busy_too() {
         let connections = Arc::new(Connections::new(0));
         let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
         let mut busy: Vec<_> = reserve.iter().map(|one| connections.begin(&one.connection)).collect();

@@ -13,7 +13,7 @@ use crate::response_cache::{CachedResponse, ResponseKey, store};
 use crate::route::{FileRef, RequestedBundle};
 use crate::server::{ServerState, find, not_found};
 
-/// Answers with the diff of two bundles, or of one file in them.
+/// Responds with the diff of two bundles, or of one file in them.
 pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
     let mut engines = Vec::new();
     for name in [base, head] {
@@ -29,25 +29,24 @@ pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&
         return of_file(&base, &head, kind, path);
     }
     let key = ResponseKey::of(base.sha(), &["diff", &head.sha().to_string()]);
-    if let Some(known) = shared.answers.get(&key) {
-        return Reply::cached(JSON, known);
+    if let Some(cached) = shared.answers.get(&key) {
+        return Reply::cached(JSON, cached);
     }
     let permit = match graphql::acquire(shared).await {
         Ok(permit) => permit,
         Err(later) => return later,
     };
-    let made = tokio::task::spawn_blocking(move || {
+    let task = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         Diff::between(&base, &head).to_json()
     });
-    let made = made.await;
-    let Ok(made) = made else {
+    let Ok(json) = task.await else {
         return Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR);
     };
-    let flight = shared.in_flight.begin(made.len());
-    let answered = Arc::new(CachedResponse::new(200, made));
-    store(&shared.answers, key, &answered);
-    Reply::cached(JSON, answered).in_flight(flight)
+    let flight = shared.in_flight.begin(json.len());
+    let response = Arc::new(CachedResponse::new(200, json));
+    store(&shared.answers, key, &response);
+    Reply::cached(JSON, response).in_flight(flight)
 }
 
 fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
@@ -71,7 +70,7 @@ fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
     }
 }
 
-/// Both versions of a file, whether they differ or not.
+/// Both versions of a file, even if they are equal.
 fn change<T>(old: Option<&Arc<T>>, new: Option<&Arc<T>>) -> Option<Change<Arc<T>>> {
     match (old.cloned(), new.cloned()) {
         (Some(old), Some(new)) => Some(Change::Changed(old, new)),

@@ -1,4 +1,4 @@
-//! `ETag` as the established server computes it: the length and a SHA-1 of the body, weak.
+//! Weak `ETag`s, computed as in qontract-server: from the length and the SHA-1 of the body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -9,18 +9,18 @@ use sha1::{Digest as _, Sha1};
 pub struct ETag(String);
 
 impl ETag {
-    /// The tag of these bytes.
+    /// Computes the tag of a body.
     pub fn of(body: &[u8]) -> Self {
         let digest = STANDARD_NO_PAD.encode(Sha1::digest(body));
         Self(format!("W/\"{:x}-{digest}\"", body.len()))
     }
 
-    /// The value of the header.
+    /// The header value.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `If-None-Match` matches it, by weak comparison.
+    /// Whether an `If-None-Match` header matches this tag, by weak comparison.
     pub fn matches(&self, header: &str) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         header.trim() == "*" || header.split(',').any(|tag| opaque(tag) == opaque(&self.0))
@@ -32,7 +32,7 @@ mod tests {
     use super::ETag;
 
     #[test]
-    fn tags_equal_those_of_the_established_server() {
+    fn tags_equal_those_of_qontract_server() {
         assert_eq!(ETag::of(b"").as_str(), "W/\"0-2jmj7l5rSw0yVb/vlWAYkK/YBwk\"");
         assert_eq!(ETag::of(b"Hello World").as_str(), "W/\"b-Ck1VqNd45QIvq3AZd8XYQLvEhtA\"");
     }

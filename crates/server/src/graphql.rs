@@ -1,4 +1,4 @@
-//! Answers GraphQL requests.
+//! Handles GraphQL requests: parameters, persisted queries, response cache, and inline or queued execution.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,14 +20,14 @@ use crate::reply::{InFlightGuard, Reply};
 use crate::response_cache::{CachedResponse, ResponseKey, shrink, store};
 use crate::server::ServerState;
 
-/// Maximum estimated number of objects of an answer that is computed inline. Larger ones are queued and run
-/// on a blocking thread.
+/// Maximum estimated number of objects in a response that is computed inline. Queries with more objects are
+/// queued and run on a blocking thread.
 const MAX_INLINE_OBJECTS: u64 = 2_000;
-/// Maximum time of an answer that is computed inline.
+/// Maximum time to compute a response inline.
 const INLINE_TIMEOUT: Duration = Duration::from_millis(20);
-/// Maximum size of a query that is answered inline: longer texts take time to parse.
+/// Maximum size of a query that is executed inline: longer queries take time to parse.
 const MAX_INLINE_QUERY_BYTES: usize = 16 << 10;
-/// Maximum size of an answer that is computed inline.
+/// Maximum size of a response that is computed inline.
 const MAX_INLINE_ANSWER_BYTES: usize = 1 << 20;
 
 /// Whether a GraphQL request comes from a browser that wants a page.
@@ -35,7 +35,7 @@ pub fn wants_page(parts: &Parts) -> bool {
     parts.method == Method::GET && graphql_request::wants_page(header(&parts.headers, ACCEPT))
 }
 
-/// Answers a GraphQL request on a bundle.
+/// Executes a GraphQL request on a bundle.
 pub async fn answer(
     shared: &ServerState,
     engine: &Arc<Engine>,
@@ -75,7 +75,7 @@ pub async fn answer(
     refuse(refusal, form)
 }
 
-/// The reply to a request that is invalid.
+/// The reply to an invalid request.
 pub fn refuse(refusal: Refusal, form: Option<ResponseFormat>) -> Reply {
     match refusal {
         Refusal::Json(status, message) => {
@@ -100,7 +100,7 @@ async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'
     };
     let GraphqlParams { query, operation, variables, persisted } = params;
     let (query, digest) = match query_text(shared, sha, query, persisted) {
-        Ok(found) => found,
+        Ok(query_and_digest) => query_and_digest,
         Err(QueryTextError::NotCached) => {
             let (code, message) = ("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound");
             let reply = Reply::data_error(StatusCode::OK, form, code, message);
@@ -125,43 +125,43 @@ async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'
         let parts = [method.as_str(), &query.text, has_operation, operation, &query.variables_text()];
         ResponseKey::of(sha, &parts)
     });
-    let known = key.and_then(|key| shared.answers.get(&key));
-    shared.metrics.count_answer(known.is_some());
-    let reply = |answered| Reply::cached(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
+    let cached = key.and_then(|key| shared.answers.get(&key));
+    shared.metrics.count_answer(cached.is_some());
+    let reply = |response| Reply::cached(form.as_str(), response).header(CACHE_CONTROL, "no-store");
     let persist = |digest: Option<String>, text: &str, status| {
         if let (Some(digest), 200) = (digest, status) {
             persisted_queries::insert(&shared.persisted, sha, &digest, text);
         }
     };
-    if let Some(answered) = known {
-        persist(digest, &query.text, answered.status);
-        return reply(answered);
+    if let Some(response) = cached {
+        persist(digest, &query.text, response.status);
+        return reply(response);
     }
     let text = if digest.is_some() { query.text.clone() } else { String::new() };
-    let (made, flight) = match answer_inline(engine, &query) {
+    let (answer, flight) = match answer_inline(engine, &query) {
         Some(answer) => (answer, None),
         None => match answer_queued(shared, engine, query).await {
             Ok((answer, flight)) => (answer, Some(flight)),
             Err(later) => return later,
         },
     };
-    if let (Some(word), &Method::GET) = (made.rootless, method) {
+    if let (Some(word), &Method::GET) = (answer.rootless, method) {
         let message = format!("GET requests only support query operations, not {word} operations");
         return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
     }
-    persist(digest, &text, made.status);
-    let answered = Arc::new(CachedResponse::new(made.status, shrink(made.body)));
+    persist(digest, &text, answer.status);
+    let response = Arc::new(CachedResponse::new(answer.status, shrink(answer.body)));
     if let Some(key) = key {
-        store(&shared.answers, key, &answered);
+        store(&shared.answers, key, &response);
     }
-    let reply = reply(answered);
+    let reply = reply(response);
     match flight {
         Some(flight) => reply.in_flight(flight),
         None => reply,
     }
 }
 
-/// A query text, the operation in it, and its variables.
+/// A query, the name of its operation, and its variables.
 struct ResolvedQuery {
     text: String,
     operation: Option<String>,
@@ -169,7 +169,7 @@ struct ResolvedQuery {
 }
 
 impl ResolvedQuery {
-    /// The variables in canonical form, whichever form they came in.
+    /// The variables as canonical JSON, regardless of how the client formatted them.
     fn variables_text(&self) -> String {
         let mut text = Vec::new();
         if let Some(variables) = &self.variables {
@@ -179,17 +179,17 @@ impl ResolvedQuery {
     }
 }
 
-/// Why there is no text to execute.
+/// The reason why a request has no query to execute.
 enum QueryTextError {
-    /// The persisted text is not cached.
+    /// The persisted query is not cached.
     NotCached,
     /// The persisted-query extension is invalid.
     Invalid(&'static str),
-    /// The request has neither a text nor a persisted query.
+    /// The request has neither a query nor the digest of a persisted query.
     Missing,
 }
 
-/// The text of a request; and its digest, if the client wants to persist it.
+/// The query of a request, and its digest if the client wants to persist it.
 fn query_text(
     shared: &ServerState,
     sha: Sha256,
@@ -217,7 +217,7 @@ fn query_text(
     }
 }
 
-/// The answer, if it is cheap enough to compute inline.
+/// Computes the response inline, if it is cheap enough; otherwise `None`.
 fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     if query.text.len() > MAX_INLINE_QUERY_BYTES {
         return None;
@@ -229,8 +229,8 @@ fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
         Ok(ready) => ready.answer(),
         Err(answer) => return Some(answer),
     };
-    // The estimate was too low: few objects may have long texts. Large answers count as in flight while they
-    // are sent, so they are computed by the queued path, which counts them.
+    // The estimate was too low, for example because a few objects have long strings. Large responses count as
+    // in flight while they are sent, so they are computed on the queued path, which counts them.
     if answer.has_errors && is_late() || answer.body.len() > MAX_INLINE_ANSWER_BYTES {
         None
     } else {
@@ -238,7 +238,8 @@ fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     }
 }
 
-/// Computes the answer on a blocking thread, limited in number. Cancelled when the client goes away.
+/// Computes the response on a blocking thread, within the concurrency limit. Cancelled when the client
+/// disconnects.
 async fn answer_queued(
     shared: &ServerState,
     engine: &Arc<Engine>,
@@ -254,7 +255,7 @@ async fn answer_queued(
         let is_late = || begun.elapsed() > limit;
         let cancelled = || gone.load(Ordering::Relaxed) || is_late();
         let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&query) });
-        // A cancelled answer is incomplete.
+        // A cancelled response is incomplete.
         if answer.has_errors && is_late() { None } else { Some(answer) }
     });
     let answer = work.await;
@@ -264,19 +265,19 @@ async fn answer_queued(
             let flight = shared.in_flight.begin(answer.body.len());
             Ok((answer, flight))
         }
-        // A retry would take as long.
+        // A retry would take just as long.
         Ok(None) => Err(Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long")),
         Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
     }
 }
 
-/// The permit to compute a large answer, unless too many are queued or in flight.
+/// Acquires the permit to compute a large response; an error reply if too many are queued or in flight.
 pub async fn acquire(shared: &ServerState) -> Result<Permit, Reply> {
     let Ok(permit) = shared.queries.acquire().await else {
         return Err(Reply::retry_later("too many queries are waiting"));
     };
     if shared.in_flight.bytes() > shared.settings.max_in_flight_bytes {
-        return Err(Reply::retry_later("too many answers are being sent"));
+        return Err(Reply::retry_later("too many responses are being sent"));
     }
     Ok(permit)
 }
@@ -290,7 +291,7 @@ fn request(query: &ResolvedQuery) -> Request<'_> {
     }
 }
 
-/// The value of a header, if it is text.
+/// The value of a header, if it is a valid string.
 pub fn header(headers: &HeaderMap, name: hyper::header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: parses the parameters of a request as Apollo Server does. Pure.
+//! GraphQL over HTTP: parses request parameters in the same way as Apollo Server. Pure.
 
 use hyper::StatusCode;
 use qontract_bundle::json::JsonParser;
@@ -9,31 +9,31 @@ use crate::route::decode_lossy;
 /// The parameters of a GraphQL request.
 #[derive(Debug, Default, PartialEq)]
 pub struct GraphqlParams {
-    /// The query text; missing if the client names a persisted one.
+    /// The query; `None` if the client refers to a persisted query instead.
     pub query: Option<String>,
     /// The name of the operation to execute.
     pub operation: Option<String>,
     /// The values of its variables.
     pub variables: Option<Map>,
-    /// The persisted query that it names.
+    /// The persisted query that the request refers to.
     pub persisted: Option<PersistedQueryId>,
 }
 
 /// The identifier of a persisted query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersistedQueryId {
-    /// Its SHA-256, in hexadecimal.
+    /// The SHA-256 of the query, in hexadecimal.
     Digest(String),
-    /// An unsupported version.
+    /// The version of the persisted-query protocol is not supported.
     UnsupportedVersion,
 }
 
-/// A request that is invalid.
+/// The response to an invalid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// With a status and an error in JSON.
+    /// A status and an error message as JSON.
     Json(StatusCode, String),
-    /// With a status and a page.
+    /// A status and an error page.
     Page(StatusCode),
 }
 
@@ -48,7 +48,7 @@ fn refused(message: impl Into<String>) -> Refusal {
     Refusal::Json(StatusCode::BAD_REQUEST, message.into())
 }
 
-/// The body as JSON, if its content type is JSON. Invalid JSON is refused, whatever the route.
+/// The body as JSON, if its content type is JSON. Invalid JSON is refused on every route.
 pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>, Refusal> {
     let (media_type, charset) = media(content_type.unwrap_or_default());
     if !media_type.eq_ignore_ascii_case("application/json") || body.is_empty() {
@@ -61,7 +61,7 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
         Some(_) => return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    // Only objects and lists are accepted, and that is checked before anything else.
+    // Only objects and lists are accepted; this is checked first.
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
@@ -71,8 +71,8 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     })
 }
 
-/// The first unpaired surrogate in the `query` of a body that is JSON apart from such escapes. JavaScript
-/// accepts it as text, and GraphQL rejects it.
+/// The first unpaired surrogate in the `query` of a body that is otherwise valid JSON. JavaScript accepts it in
+/// a string; GraphQL rejects it.
 fn unpaired_surrogate(text: &str) -> Option<u16> {
     let (mut units, mut replaced, mut rest) = (Vec::new(), String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {
@@ -104,10 +104,10 @@ fn unpaired_surrogate(text: &str) -> Option<u16> {
     })
 }
 
-/// Characters that stand for surrogates while a body is searched for them.
+/// Start of the private-use characters that stand for surrogates while a body is searched for them.
 const PRIVATE_USE: u32 = 0xf_0000;
 
-/// The UTF-16 unit of the escape at the beginning of a text.
+/// The UTF-16 code unit of the escape sequence at the start of a string.
 fn unit_at(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
@@ -168,8 +168,8 @@ pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<G
     for pair in parameters.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode_lossy(&name.replace('+', " "));
-        let known = ["query", "operationName", "variables", "extensions"];
-        let Some(at) = known.iter().position(|known| *known == name) else { continue };
+        let names = ["query", "operationName", "variables", "extensions"];
+        let Some(at) = names.iter().position(|known_name| *known_name == name) else { continue };
         if std::mem::replace(&mut seen[at], true) {
             return Err(refused(format!("The '{name}' search parameter may only be specified once.")));
         }
@@ -251,13 +251,13 @@ impl ResponseFormat {
     }
 }
 
-/// Whether the client is a browser: it prefers HTML to JSON. Of equals, the first one counts.
+/// Whether the client is a browser, that is, prefers HTML to JSON. Among equal weights, the first one counts.
 pub fn wants_page(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
     let best = |names: &[&str]| {
         let parts = accept.split(',').enumerate();
-        let known = parts.filter(|(_, part)| names.contains(&media(part).0.to_ascii_lowercase().as_str()));
-        known
+        let matching = parts.filter(|(_, part)| names.contains(&media(part).0.to_ascii_lowercase().as_str()));
+        matching
             .map(|(at, part)| (quality(part), at))
             .fold((0.0, usize::MAX), |best: (f32, usize), one| if one.0 > best.0 { one } else { best })
     };
@@ -311,7 +311,7 @@ mod tests {
         check(r#"{"query":"\ud83d"}"#, Some(&invalid("D83D")));
         check(r#"{"variables":{"a":"\ud800"},"query":"{a}\udc00"}"#, Some(&invalid("DC00")));
         check(r#"{"query":"\ud83d\ude00 \ude00"}"#, Some(&invalid("DE00")));
-        // Elsewhere, and in invalid JSON, it is not reported.
+        // Outside of `query`, and in invalid JSON, it is not reported.
         check(r#"{"query":"{a}","variables":{"a":"\ud800"}}"#, None);
         check(r#"{"query":"\ud83d"#, None);
         check(r#"{"query":"\\ud83d""#, None);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_come_in_several_charsets() {
+    fn bodies_are_accepted_in_several_charsets() {
         let utf16: Vec<u8> = "{\"a\":\"é\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let read = |content_type, bytes: &[u8]| json_of(Some(content_type), bytes);
         let is_e = |value: Value| value.get("a").and_then(Value::as_str) == Some("é");

@@ -1,5 +1,5 @@
-//! The accept loop for HTTP connections, shared by the data server and the small services beside it, which
-//! differ in their responder and limits.
+//! The accept loop for HTTP connections. The data server and the small services next to it share it, each with
+//! its own responder and limits.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::connection::{Connection, Connections, StallTimeout};
 
-/// The pause after a connection could not be accepted.
+/// The delay after a failure to accept a connection.
 const ACCEPT_RETRY: Duration = Duration::from_millis(20);
 
 /// Maximum size of the head of a request, in bytes.
@@ -28,7 +28,7 @@ pub trait Responder: Send + Sync + 'static {
     /// The body of a response.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
 
-    /// The response to a request that came on a connection.
+    /// Responds to a request that arrived on a connection.
     fn respond(
         self: Arc<Self>,
         connection: Arc<Connection>,
@@ -38,15 +38,15 @@ pub trait Responder: Send + Sync + 'static {
 
 /// Limits on clients.
 pub struct ClientLimits {
-    /// The connections that are open.
+    /// The open connections.
     pub connections: Arc<Connections>,
-    /// Maximum time for the head of a request, and for a client that sends nothing.
+    /// Maximum time to receive the head of a request, and for which a connection may be idle.
     pub head_timeout: Duration,
-    /// Maximum time for which a client may read nothing of a response.
+    /// Maximum time for which a client may read none of a response.
     pub write_timeout: Duration,
 }
 
-/// Accepts connections until `stop`; the result shuts down the connections that are open then.
+/// Accepts connections until `stop` completes; the result shuts down the connections that are still open.
 pub async fn accept<R: Responder>(
     listener: TcpListener,
     limits: &ClientLimits,
@@ -63,8 +63,8 @@ pub async fn accept<R: Responder>(
         if let Ok((stream, _)) = accepted {
             connect(stream, limits, responder, &graceful);
         } else {
-            // Too many open files, or a client that closed the connection at once. The process gets a
-            // descriptor back as soon as the closed connection is dropped.
+            // The process has too many open files, or the client closed the connection immediately. A file
+            // descriptor is freed as soon as the closed connection is dropped.
             limits.connections.close_oldest_waiting();
             tokio::time::sleep(ACCEPT_RETRY).await;
         }

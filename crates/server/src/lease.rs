@@ -1,5 +1,5 @@
-//! Leases over HTTP: a run requests that its bundle stays loaded until it is done. An extension of ours, and
-//! only with a token.
+//! Leases over HTTP: a run keeps its bundle loaded until it has finished. qontract-server has no leases; they
+//! require a token.
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -12,7 +12,7 @@ use crate::reply::{JSON, Reply, escape};
 use crate::route::RequestedBundle;
 use crate::server::ServerState;
 
-/// Duration of a lease if the request names none, in seconds.
+/// Default duration of a lease, in seconds.
 const DEFAULT_LEASE_SECONDS: u64 = 600;
 
 /// Takes a lease on a sha; renews or ends a lease by its id.
@@ -27,7 +27,7 @@ pub async fn answer(shared: &ServerState, method: &Method, name: &str, body: &By
         (None, _) | (Some(0), None) => Reply::text(
             StatusCode::BAD_REQUEST,
             format!(
-                "the body is `{{\"seconds\": N}}` with N from 1 to {MAX_LEASE_SECONDS}, or 0 to end a lease, or empty"
+                "the body must be `{{\"seconds\": N}}` with N from 1 to {MAX_LEASE_SECONDS}, or 0 to end a lease, or empty"
             ),
         ),
         (Some(0), Some(id)) => {

@@ -1,7 +1,7 @@
-//! The HTTP data server: serves every bundle by its sha. See the README of this crate for the rules.
+//! The HTTP data server: serves every bundle by its sha. The README of this crate describes the limits and endpoints.
 //!
-//! **Invariant:** whatever is loaded, fails or is dropped, a request that names a bundle is answered from
-//! that bundle or not at all.
+//! **Invariant:** a request that names a bundle is answered from that bundle or refused, whichever bundles are
+//! loaded, fail to load or are dropped in the meantime.
 
 mod admission;
 mod body;

@@ -1,7 +1,8 @@
 //! Small read-only services next to the data server, such as health and metrics, on the same HTTP stack with
 //! the same limits on clients.
 //!
-//! **Invariant:** a new connection is answered however many others are open: the connection that has waited longest for its client is closed in its favour.
+//! **Invariant:** a new connection is served however many others are open: the connection that has waited
+//! longest for its client is closed in its favour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::http::{ClientLimits, Responder, accept};
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum time for the head of a request, and for a client that sends nothing.
+/// Maximum time to receive the head of a request, and for which a connection may be idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time for which a client may read nothing of a response.
+/// Maximum time for which a client may read none of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The media type of plain text.
@@ -32,28 +33,28 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// A page of a small service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The status of the response.
+    /// The HTTP status.
     pub status: u16,
-    /// Its media type.
+    /// The media type of the body.
     pub media_type: &'static str,
-    /// Its body.
+    /// The response body.
     pub body: String,
 }
 
 impl Page {
-    /// A page of plain text.
+    /// Creates a page of plain text.
     pub fn text(status: u16, body: impl Into<String>) -> Self {
         Self { status, media_type: TEXT, body: body.into() }
     }
 }
 
-/// A service whose pages are read by their path.
+/// A service that serves pages by path.
 pub trait Pages: Send + Sync + 'static {
-    /// The page at a path, if there is one.
+    /// The page at a path, if it exists.
     fn page(&self, path: &str) -> Option<Page>;
 }
 
-/// Serves pages until the future is dropped. Requests that name another host than `hosts` allows do not reach them.
+/// Serves pages until the future is dropped. Requests for a host that `hosts` does not allow are refused.
 pub async fn serve_pages(listener: TcpListener, hosts: HostPolicy, pages: impl Pages) {
     let connections = Arc::new(Connections::new(MAX_CONNECTIONS));
     let limits = ClientLimits {
@@ -65,7 +66,7 @@ pub async fn serve_pages(listener: TcpListener, hosts: HostPolicy, pages: impl P
     accept(listener, &limits, &service, std::future::pending()).await;
 }
 
-/// No connection is ever busy, so one can always be closed for a new one.
+/// Responds with pages. No connection is ever busy, so one can always be closed in favour of a new one.
 struct PageService<P> {
     connections: Arc<Connections>,
     hosts: HostPolicy,

@@ -4,12 +4,12 @@ use hyper::Method;
 
 use crate::reply::Reply;
 
-/// The page.
+/// The HTML of the query page.
 pub fn page() -> Reply {
     Reply::page("text/html; charset=utf-8", include_str!("page/query.html"))
 }
 
-/// A script or style of the page.
+/// A script or stylesheet of the query page.
 pub fn part(name: &str, method: &Method, path: &str) -> Reply {
     match name {
         "query.js" => Reply::page("text/javascript; charset=utf-8", include_str!("page/query.js")),

@@ -1,20 +1,20 @@
-//! Automatic persisted queries: clients name a query by its SHA-256 instead of sending it again.
+//! Automatic persisted queries: clients send the SHA-256 of a query instead of the query itself.
 
 use qontract_bundle::Sha256;
 use qontract_graphql::Cache;
 
-/// Budget of the cache, in bytes.
+/// Maximum size of the cache, in bytes.
 pub const MAX_BYTES: usize = 8 << 20;
 
-/// Query texts by bundle and digest.
+/// Cached queries by bundle and digest.
 pub type PersistedQueries = Cache<String, String>;
 
-/// The text with this digest, if it was sent for this bundle before.
+/// The query with this digest, if a client has sent it for this bundle before.
 pub fn get(texts: &PersistedQueries, bundle: Sha256, digest: &str) -> Option<String> {
     texts.get(&key(bundle, digest))
 }
 
-/// Caches a text that was sent for a bundle, by its digest.
+/// Caches a query that a client sent for a bundle, by its digest.
 pub fn insert(texts: &PersistedQueries, bundle: Sha256, digest: &str, text: &str) {
     let key = key(bundle, digest);
     let bytes = key.len() + text.len();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cached_for_the_bundle_it_was_sent_for() {
+    fn a_query_is_cached_for_the_bundle_it_was_sent_for() {
         let (texts, [a, b]) = (PersistedQueries::new(MAX_BYTES), [b"a", b"b"].map(|name| Sha256::of(name)));
         assert_eq!(get(&texts, a, "digest"), None);
         insert(&texts, a, "digest", "{ a }");
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_costs_its_bytes() {
+    fn the_cost_of_a_query_is_its_size() {
         let (texts, bundle) = (PersistedQueries::new(MAX_BYTES), Sha256::of(b"a"));
         insert(&texts, bundle, "digest", &"x".repeat(1000));
         assert_eq!(texts.cost(), 64 + 1 + 6 + 1000);

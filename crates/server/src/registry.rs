@@ -1,8 +1,7 @@
-//! The bundle registry: which bundle is the latest, how long each one stays, and which have a lease. Pure:
-//! the time comes in as an argument, in milliseconds since 1970.
+//! The bundle registry: tracks the latest bundle, the TTL of each loaded bundle, and leases. Pure: the time is
+//! an argument, in milliseconds since 1970.
 //!
-//! **Invariant:** a bundle that was requested within its TTL, that has a lease, or that is the latest, is
-//! held.
+//! **Invariant:** a bundle stays loaded while it is the latest, has a lease, or was requested within its TTL.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +14,12 @@ pub const MAX_LEASES: usize = 256;
 /// Maximum duration of a lease, in seconds.
 pub const MAX_LEASE_SECONDS: u64 = 3600;
 
-/// The bundles that are held.
+/// The loaded bundles.
 pub struct BundleRegistry {
     entries: BTreeMap<Sha256, RegistryEntry>,
     latest: Option<Sha256>,
     leases: BTreeMap<u64, Lease>,
-    /// How long a bundle stays after its last request, in milliseconds.
+    /// Time for which a bundle stays loaded after its last request, in milliseconds.
     ttl: u64,
     /// Maximum number of bundles from the store.
     max_fetched: usize,
@@ -32,35 +31,35 @@ struct RegistryEntry {
     is_fetched: bool,
 }
 
-/// A lease: a request that a bundle stays.
+/// A lease, which keeps a bundle loaded until it expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The bundle.
+    /// The sha of the bundle.
     pub sha: Sha256,
-    /// When it expires, in milliseconds since 1970.
+    /// When the lease expires, in milliseconds since 1970.
     pub expires: u64,
 }
 
-/// A bundle that is held, as `/cache` lists it.
+/// A loaded bundle, as listed by `/cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedBundle {
-    /// The bundle.
+    /// The sha of the bundle.
     pub sha: Sha256,
-    /// When its TTL ends.
+    /// When its TTL ends, in milliseconds since 1970.
     pub expires: u64,
 }
 
-/// Why something is refused.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryFull {
-    /// No bundle may be dropped to make space.
+    /// The maximum number of bundles is loaded, and none may be dropped.
     Bundles,
     /// The maximum number of leases is reached.
     Leases,
 }
 
 impl BundleRegistry {
-    /// An empty registry.
+    /// Creates an empty registry.
     pub fn new(ttl: u64, max_fetched: usize) -> Self {
         Self { entries: BTreeMap::new(), latest: None, leases: BTreeMap::new(), ttl, max_fetched }
     }
@@ -70,7 +69,7 @@ impl BundleRegistry {
         self.get(self.latest?)
     }
 
-    /// A bundle, if it is held. Does not restart its TTL.
+    /// A bundle, if it is loaded. Does not restart its TTL.
     pub fn get(&self, sha: Sha256) -> Option<&Arc<Engine>> {
         self.entries.get(&sha).map(|held| &held.engine)
     }
@@ -83,7 +82,7 @@ impl BundleRegistry {
         }
     }
 
-    /// Restarts the TTL of a bundle that was just found, and inserts it again if it was dropped in between.
+    /// Restarts the TTL of a bundle that a request uses, and inserts it again if it was dropped in the meantime.
     pub fn touch_or_insert(&mut self, engine: &Arc<Engine>, now: u64) {
         let expires = now.saturating_add(self.ttl);
         let held = self.entries.entry(engine.bundle().sha()).or_insert_with(|| RegistryEntry {
@@ -94,7 +93,7 @@ impl BundleRegistry {
         held.expires = expires;
     }
 
-    /// Makes a bundle that is held the latest; returns whether it is held.
+    /// Makes a loaded bundle the latest; returns whether it is loaded.
     pub fn make_latest(&mut self, sha: Sha256, now: u64) -> bool {
         let Some(held) = self.entries.get_mut(&sha) else { return false };
         held.is_fetched = false;
@@ -103,15 +102,15 @@ impl BundleRegistry {
         true
     }
 
-    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that just learned its
-    /// sha can still query it.
+    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that have just read its sha
+    /// can still query it.
     fn set_latest(&mut self, sha: Sha256, now: u64) {
         if let Some(before) = self.latest.replace(sha) {
             self.touch(before, now);
         }
     }
 
-    /// Adds a bundle as the latest. Dropped bundles are returned, as freeing them takes time.
+    /// Adds a bundle as the latest. Returns the dropped bundles, because freeing them takes time.
     pub fn put_latest(&mut self, engine: Arc<Engine>, now: u64) -> Vec<Arc<Engine>> {
         let dropped = self.sweep(now);
         let sha = engine.bundle().sha();
@@ -121,10 +120,10 @@ impl BundleRegistry {
         dropped
     }
 
-    /// Adds a bundle that is not the latest. Dropped bundles are returned.
+    /// Adds a bundle that is not the latest. Returns the dropped bundles.
     pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, RegistryFull> {
         let sha = engine.bundle().sha();
-        // It was added in another way meanwhile.
+        // It was added by another request in the meantime.
         if self.entries.contains_key(&sha) {
             self.touch(sha, now);
             return Ok(Vec::new());
@@ -153,7 +152,7 @@ impl BundleRegistry {
         self.entries.remove(&sha).map(|held| held.engine)
     }
 
-    /// The bundles that are held, sorted by sha.
+    /// The loaded bundles, sorted by sha.
     pub fn entries(&self) -> Vec<CachedBundle> {
         self.entries.iter().map(|(sha, held)| CachedBundle { sha: *sha, expires: held.expires }).collect()
     }
@@ -163,7 +162,7 @@ impl BundleRegistry {
         self.leases.values().filter(|lease| lease.expires > now).count()
     }
 
-    /// Takes a lease on a bundle for some seconds.
+    /// Takes a lease on a bundle for a number of seconds.
     pub fn lease(
         &mut self,
         id: u64,
@@ -181,32 +180,32 @@ impl BundleRegistry {
         Ok(lease)
     }
 
-    /// Extends a lease that has not expired to some seconds from now.
+    /// Renews a lease that has not expired: it now ends `seconds` from `now`.
     pub fn renew(&mut self, id: u64, seconds: u64, now: u64) -> Option<Lease> {
         let lease = self.leases.get_mut(&id).filter(|lease| lease.expires > now)?;
         lease.expires = until(seconds, now);
         Some(lease.clone())
     }
 
-    /// Ends a lease; returns whether there was one.
+    /// Ends a lease; returns whether it existed and had not expired.
     pub fn release(&mut self, id: u64, now: u64) -> bool {
         self.leases.remove(&id).is_some_and(|lease| lease.expires > now)
     }
 
-    fn is_expired(&self, sha: Sha256, held: &RegistryEntry, now: u64) -> bool {
+    fn is_expired(&self, sha: Sha256, entry: &RegistryEntry, now: u64) -> bool {
         let is_leased = || self.leases.values().any(|lease| lease.sha == sha && lease.expires > now);
-        held.expires <= now && self.latest != Some(sha) && !is_leased()
+        entry.expires <= now && self.latest != Some(sha) && !is_leased()
     }
 
     fn sweep(&mut self, now: u64) -> Vec<Arc<Engine>> {
         self.leases.retain(|_, lease| lease.expires > now);
-        let over: Vec<Sha256> = self
+        let expired: Vec<Sha256> = self
             .entries
             .iter()
-            .filter(|(sha, held)| self.is_expired(**sha, held, now))
+            .filter(|(sha, entry)| self.is_expired(**sha, entry, now))
             .map(|(sha, _)| *sha)
             .collect();
-        over.into_iter().filter_map(|sha| self.entries.remove(&sha)).map(|held| held.engine).collect()
+        expired.into_iter().filter_map(|sha| self.entries.remove(&sha)).map(|entry| entry.engine).collect()
     }
 }
 
@@ -238,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn expired_bundles_are_dropped_when_another_one_comes() {
+    fn expired_bundles_are_dropped_when_another_one_is_loaded() {
         let (mut registry, [a, b, c]) = (BundleRegistry::new(100, 8), ["a", "b", "c"].map(engine));
         assert!(registry.latest().is_none());
         assert!(registry.put_latest(Arc::clone(&a), 0).is_empty());
         // The previous latest bundle stays, however old it is.
         assert!(registry.put_latest(Arc::clone(&b), 1000).is_empty());
         assert!(registry.get(sha(&a)).is_some());
-        // Then its TTL runs, for clients that just learned its sha.
+        // Then its TTL applies, for clients that have just read its sha.
         assert_eq!(commits(&registry.put_latest(Arc::clone(&c), 1100)), ["a"]);
         assert_eq!(registry.latest().map(sha), Some(sha(&c)));
         assert!(registry.get(sha(&b)).is_some());
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leased_bundle_is_held_until_the_lease_ends() {
+    fn a_leased_bundle_stays_loaded_until_the_lease_ends() {
         let (mut registry, [a, b, c, d]) = (BundleRegistry::new(100, 8), ["a", "b", "c", "d"].map(engine));
         registry.put_latest(Arc::clone(&a), 0);
         let lease = registry.lease(7, &a, 10, 0).unwrap();

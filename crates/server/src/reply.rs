@@ -1,4 +1,4 @@
-//! Replies: status, headers, body.
+//! HTTP replies: status, headers, body, `ETag` and compression.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::graphql_request::ResponseFormat;
 use crate::response_cache::CachedResponse;
 use crate::settings::ReleaseHook;
 
-/// Media type of text, as the established server sends it.
+/// Media type of text replies, as sent by qontract-server.
 pub const TEXT: &str = "text/html; charset=utf-8";
 /// Media type of JSON.
 pub const JSON: &str = "application/json; charset=utf-8";
 
 /// Bodies above this size are compressed and tagged on a blocking thread.
 const MIN_BACKGROUND_BYTES: usize = 64 << 10;
-/// Number of bytes of a body that are handed to a connection at a time.
+/// Size of the chunks in which a body is sent.
 const CHUNK_BYTES: usize = 128 << 10;
 
 /// A reply to a request, before its content coding is negotiated.
@@ -37,41 +37,41 @@ pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Arc<CachedResponse>>,
-    /// Whether it has an entity tag.
+    /// Whether the reply has an entity tag.
     is_tagged: bool,
-    /// Counts its bytes as in flight, unless they are shared with the cache.
+    /// Counts the bytes of the body as in flight, unless they are shared with the cache.
     flight: Option<InFlightGuard>,
 }
 
 impl Reply {
-    /// A status without a body.
+    /// A reply without a body.
     pub fn empty(status: StatusCode) -> Self {
         Self { status, headers: Vec::new(), body: None, is_tagged: false, flight: None }
     }
 
-    /// A body of a media type.
+    /// A reply with a body of a media type.
     pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::cached(media_type, Arc::new(CachedResponse::new(status.as_u16(), body)))
     }
 
-    /// A text.
+    /// A text reply.
     pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
         Self::new(status, TEXT, text.into())
     }
 
-    /// A response that may come from the cache.
-    pub fn cached(media_type: &'static str, answered: Arc<CachedResponse>) -> Self {
-        let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
-        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true, flight: None }
+    /// A reply whose body may be shared with the response cache.
+    pub fn cached(media_type: &'static str, response: Arc<CachedResponse>) -> Self {
+        let status = StatusCode::from_u16(response.status).expect("an HTTP status");
+        Self { status, headers: Vec::new(), body: Some(response), is_tagged: true, flight: None }
             .header(CONTENT_TYPE, media_type)
     }
 
-    /// An error for a request that did not reach the data.
+    /// A GraphQL error for a request that is refused before the query is parsed.
     pub fn graphql_error(status: StatusCode, form: ResponseFormat, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body("BAD_REQUEST", message, "}\n"))
     }
 
-    /// An error for a request to the data that cannot be executed.
+    /// A GraphQL error with a code, for a query that cannot be executed.
     pub fn data_error(status: StatusCode, form: ResponseFormat, code: &str, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body(code, message, ",\"extensions\":{\"schemas\":[]}}\n"))
     }
@@ -88,18 +88,19 @@ impl Reply {
             .untagged()
     }
 
-    /// A page with the text of a status.
+    /// An error page with the name of the status.
     pub fn status_page(status: StatusCode) -> Self {
         Self::error_page(status, status.canonical_reason().unwrap_or_default())
     }
 
-    /// The path does not exist.
+    /// 404 for a path that does not exist.
     pub fn no_such_path(method: &Method, path: &str) -> Self {
         let path = encode(path);
         Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
     }
 
-    /// A page for browsers, or a part of one. Its policy allows scripts and styles of this server only.
+    /// A page for browsers, or a part of one. Its content security policy allows scripts and styles from this
+    /// server only.
     pub fn page(media_type: &'static str, body: &'static str) -> Self {
         const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -109,7 +110,7 @@ impl Reply {
             .header(CACHE_CONTROL, "no-cache")
     }
 
-    /// The request may succeed later: 503 with `Retry-After`.
+    /// 503 with `Retry-After`, for a request that may succeed later.
     pub fn retry_later(message: impl Into<String>) -> Self {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
     }
@@ -131,24 +132,24 @@ impl Reply {
         reply.untagged().header(LOCATION, location).header(VARY, "Accept")
     }
 
-    /// The answer to `OPTIONS`: the allowed methods.
+    /// The reply to `OPTIONS`, with the allowed methods.
     pub fn options(methods: &'static str) -> Self {
         let reply = Self::new(StatusCode::OK, "text/plain", methods).untagged();
         reply.allowing(methods).header(X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 
-    /// Adds the allowed methods.
+    /// Adds an `Allow` header with the allowed methods.
     #[must_use]
     pub fn allowing(self, methods: &'static str) -> Self {
         self.header(ALLOW, methods)
     }
 
-    /// A token is required.
+    /// 401: a token is required.
     pub fn unauthorized() -> Self {
         Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Counts its bytes as in flight until they are sent.
+    /// Counts the bytes of the body as in flight until they are sent.
     #[must_use]
     pub fn in_flight(mut self, flight: InFlightGuard) -> Self {
         self.flight = Some(flight);
@@ -167,12 +168,12 @@ impl Reply {
         self
     }
 
-    /// Its status.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The response to a request with these headers.
+    /// Builds the response to a request: negotiates the content coding and evaluates `If-None-Match`.
     pub async fn respond(self, method: &Method, request_headers: &HeaderMap) -> Response<ResponseBody> {
         let Self { status, headers, body, is_tagged, flight } = self;
         let mut response = Response::new(ResponseBody::default());
@@ -182,42 +183,42 @@ impl Reply {
         }
         let text = |name| request_headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let wants_all = text(CACHE_CONTROL).is_some_and(|word| word.contains("no-cache"));
-        let may_be_known =
+        let is_conditional =
             status.is_success() && (method == Method::GET || method == Method::HEAD) && !wants_all;
-        let known = text(IF_NONE_MATCH).filter(|_| may_be_known);
-        let Some(answered) = body else {
-            if known.is_some_and(|known| known.trim() == "*") {
+        let if_none_match = text(IF_NONE_MATCH).filter(|_| is_conditional);
+        let Some(cached) = body else {
+            if if_none_match.is_some_and(|tags| tags.trim() == "*") {
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
             }
             return response;
         };
         let coding = match text(hyper::header::ACCEPT_ENCODING) {
-            Some(accepted) if answered.body.len() >= MIN_COMPRESSED_BYTES => Coding::of(accepted),
+            Some(accepted) if cached.body.len() >= MIN_COMPRESSED_BYTES => Coding::of(accepted),
             _ => Coding::Identity,
         };
-        let answered = if answered.body.len() > MIN_BACKGROUND_BYTES {
+        let cached = if cached.body.len() > MIN_BACKGROUND_BYTES {
             let prepared = tokio::task::spawn_blocking(move || {
                 if is_tagged {
-                    answered.tag();
+                    cached.tag();
                 }
-                answered.encoded(coding);
-                answered
+                cached.encoded(coding);
+                cached
             });
-            let Ok(answered) = prepared.await else {
+            let Ok(cached) = prepared.await else {
                 *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
                 return response;
             };
-            answered
+            cached
         } else {
-            answered
+            cached
         };
-        if answered.body.len() >= MIN_COMPRESSED_BYTES {
+        if cached.body.len() >= MIN_COMPRESSED_BYTES {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         if is_tagged {
-            let tag = answered.tag();
+            let tag = cached.tag();
             response.headers_mut().insert(ETAG, HeaderValue::from_str(tag.as_str()).expect("a tag is plain"));
-            if known.is_some_and(|known| tag.matches(known)) {
+            if if_none_match.is_some_and(|tags| tag.matches(tags)) {
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
                 response.headers_mut().remove(CONTENT_TYPE);
                 return response;
@@ -226,18 +227,18 @@ impl Reply {
         if let Some(word) = coding.as_str() {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
         }
-        let bytes = answered.encoded(coding);
+        let bytes = cached.encoded(coding);
         *response.body_mut() = ResponseBody { bytes, flight, busy: None };
         response
     }
 }
 
-/// The path with characters that are invalid in one percent-encoded.
+/// Percent-encodes the characters that are invalid in a path.
 fn encode(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut out = String::with_capacity(path.len());
     for (at, byte) in bytes.iter().enumerate() {
-        // A truncated sequence is left as it is.
+        // A truncated sequence is left unchanged.
         let is_sequence = || {
             let digits = &bytes[at + 1..bytes.len().min(at + 3)];
             !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
@@ -264,7 +265,7 @@ fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     body
 }
 
-/// The text escaped for HTML, with unsafe characters as escapes.
+/// Escapes a string for HTML, including unsafe characters.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in sanitize_lines(text).chars() {
@@ -280,7 +281,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Minimum size of an answer that triggers the [release hook](crate::Settings::released).
+/// Minimum size of a response that triggers the [release hook](crate::Settings::on_release).
 const MIN_RELEASE_BYTES: usize = 1 << 20;
 
 /// The number of bytes that are being sent to clients.
@@ -291,7 +292,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// No bytes yet; `released` is called when a large answer is freed.
+    /// Starts at 0; `released` is called when a large response is freed.
     pub fn new(released: Option<ReleaseHook>) -> Self {
         Self { bytes: Arc::default(), released }
     }
@@ -301,14 +302,14 @@ impl InFlight {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes, until the guard is dropped.
+    /// Counts bytes as in flight until the guard is dropped.
     pub fn begin(&self, bytes: usize) -> InFlightGuard {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         InFlightGuard { all: self.clone(), bytes }
     }
 }
 
-/// Bytes that are in flight until this is dropped.
+/// Counts bytes as in flight until it is dropped.
 pub struct InFlightGuard {
     all: InFlight,
     bytes: usize,
@@ -323,7 +324,7 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// A response body, sent in chunks so that its end is observed.
+/// A response body, sent in chunks, so that the server notices when all of it has been sent.
 #[derive(Default)]
 pub struct ResponseBody {
     bytes: Bytes,
@@ -332,7 +333,7 @@ pub struct ResponseBody {
 }
 
 impl ResponseBody {
-    /// Keeps its connection busy until it is sent.
+    /// Marks the connection as busy until the body is sent.
     pub fn keep_busy(&mut self, busy: BusyConnection) {
         self.busy = Some(busy);
     }

@@ -1,4 +1,5 @@
-//! The response cache. A bundle never changes, so an entry never becomes invalid; it is only evicted.
+//! The response cache: HTTP responses by bundle and request. A bundle never changes, so an entry never becomes
+//! invalid; it is only evicted.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use qontract_graphql::Cache;
 use crate::compression::Coding;
 use crate::etag::ETag;
 
-/// A response, with the forms of it that are computed once.
+/// A cached response, with its entity tag and compressed bodies, which are computed once.
 #[derive(Debug)]
 pub struct CachedResponse {
     /// The HTTP status.
@@ -22,18 +23,18 @@ pub struct CachedResponse {
 }
 
 impl CachedResponse {
-    /// A response with this body.
+    /// Creates a response.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let (tag, gzip, zstd) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self { status, body: body.into(), tag, gzip, zstd }
     }
 
-    /// Its entity tag; computed on first use.
+    /// The entity tag; computed on first use.
     pub fn tag(&self) -> &ETag {
         self.tag.get_or_init(|| ETag::of(&self.body))
     }
 
-    /// Its body in this coding; computed on first use.
+    /// The body in this coding; computed on first use.
     pub fn encoded(&self, coding: Coding) -> Bytes {
         let made = match coding {
             Coding::Identity => return self.body.clone(),
@@ -44,7 +45,7 @@ impl CachedResponse {
     }
 }
 
-/// The body without much spare capacity: the cache counts its length.
+/// Removes most of the spare capacity of a body, because the cache counts only its length.
 pub fn shrink(mut body: Vec<u8>) -> Vec<u8> {
     if body.capacity() - body.len() > body.len() / 4 {
         body.shrink_to_fit();
@@ -53,13 +54,13 @@ pub fn shrink(mut body: Vec<u8>) -> Vec<u8> {
 }
 
 /// The cache key of a response: a digest of the bundle's sha and of everything in the request that affects
-/// the answer.
+/// the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResponseKey(Sha256);
 
 impl ResponseKey {
-    /// The key of a request to a bundle. Each part is hashed with its length, so that parts cannot run into
-    /// each other.
+    /// The key of a request to a bundle. Each part is hashed with its length, so that the boundaries between
+    /// parts matter.
     pub fn of(sha: Sha256, parts: &[&str]) -> Self {
         let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
         let parts =
@@ -68,17 +69,17 @@ impl ResponseKey {
     }
 }
 
-/// Responses within a budget of bytes.
+/// Caches responses up to a maximum total size.
 pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
 
 /// Caches a response, unless it is too large.
-pub fn store(answers: &ResponseCache, key: ResponseKey, answered: &Arc<CachedResponse>) {
-    answers.insert(key, Arc::clone(answered), cost(answered));
+pub fn store(answers: &ResponseCache, key: ResponseKey, response: &Arc<CachedResponse>) {
+    answers.insert(key, Arc::clone(response), cost(response));
 }
 
 /// The cost of a response: its body, half of it again for its compressed forms, and the overhead of an entry.
-fn cost(answered: &CachedResponse) -> usize {
-    answered.body.len() + answered.body.len() / 2 + 256
+fn cost(response: &CachedResponse) -> usize {
+    response.body.len() + response.body.len() / 2 + 256
 }
 
 #[cfg(test)]
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_costs_its_bytes() {
+    fn the_cost_of_a_response_grows_with_its_size() {
         let answers = ResponseCache::new(10_000);
         store(&answers, key("large"), &answered(1_000));
         assert!(answers.get(&key("large")).is_none());
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_run_into_each_other() {
+    fn boundaries_between_parts_matter() {
         let sha = Sha256::of(b"bundle");
         assert_ne!(ResponseKey::of(sha, &["ab", "c"]), ResponseKey::of(sha, &["a", "bc"]));
         assert_ne!(ResponseKey::of(sha, &["a"]), ResponseKey::of(sha, &["a", ""]));

@@ -1,4 +1,4 @@
-//! Routes requests by their path. Pure: nothing is looked up.
+//! Maps the path of a request to a route. Pure: does not access bundles.
 
 /// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Route {
     Commit(RequestedBundle),
     /// The commit of a bundle and its time.
     CommitInfo(RequestedBundle),
-    /// The bundles that are held.
+    /// The loaded bundles.
     Cache,
     /// Reload from the source.
     Reload,
@@ -30,7 +30,7 @@ pub enum Route {
     },
     /// GraphQL.
     Graphql(RequestedBundle),
-    /// Take, renew or end a lease; the text is a sha or a lease id.
+    /// Take, renew or end a lease; the string is a sha or a lease id.
     Lease(String),
     /// A part of the query page.
     Page(String),
@@ -93,7 +93,7 @@ impl Route {
                 head: head.clone(),
                 file: Some(FileRef { kind: kind.clone(), path: format!("/{}", path.join("/")) }),
             },
-            // The established server ignores what follows the sha.
+            // qontract-server ignores any path segments after the sha.
             ("graphqlsha", [sha, ..]) if first == "graphqlsha" => {
                 Route::Graphql(RequestedBundle::Named(sha.clone()))
             }
@@ -112,7 +112,7 @@ impl Route {
         }
     }
 
-    /// The path as a metric label: one of a fixed set.
+    /// The path as a metric label, from a fixed set.
     pub fn label(&self) -> &'static str {
         match self {
             Route::Root => "/",
@@ -136,14 +136,14 @@ impl Route {
     }
 }
 
-/// Percent-decodes a text; `None` if a sequence is invalid or the result is not UTF-8.
+/// Percent-decodes a string; `None` if a sequence is invalid or the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut is_good = true;
     let bytes = bytes_of(text, |_| is_good = false);
     if is_good { String::from_utf8(bytes).ok() } else { None }
 }
 
-/// Percent-decodes a text; invalid sequences are left as they are.
+/// Percent-decodes a string; invalid sequences are left unchanged.
 pub fn decode_lossy(text: &str) -> String {
     String::from_utf8_lossy(&bytes_of(text, |_| {})).into_owned()
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_where_clients_expect() {
+    fn paths_map_to_routes() {
         for (path, route) in [
             ("/", Route::Root),
             ("/healthz", Route::Health),

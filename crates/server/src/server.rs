@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for these bundles. `new_id` generates lease ids.
+    /// Creates a server for these bundles. `new_id` generates lease ids.
     pub fn new(
         settings: Settings,
         bundles: Arc<Bundles>,
@@ -75,7 +75,7 @@ impl Server {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Serves until `stop`; then requests in progress may finish.
+    /// Serves until `stop` completes; requests in progress then have time to finish.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let Self { shared } = self;
         let limits = ClientLimits {
@@ -84,7 +84,7 @@ impl Server {
             write_timeout: shared.settings.write_timeout,
         };
         let graceful = accept(listener, &limits, &shared, stop).await;
-        // Requests that have not finished by then end with the process.
+        // Requests that have not finished by the timeout are aborted when the process exits.
         let _ = tokio::time::timeout(shared.settings.shutdown_timeout, graceful.shutdown()).await;
     }
 }
@@ -157,7 +157,7 @@ async fn respond(
     response
 }
 
-/// The reply that does not need the body of the request, if any.
+/// The reply to a request that can be answered without its body; `None` if the body is needed.
 fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts: &Parts) -> Option<Reply> {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
@@ -173,7 +173,7 @@ fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts
         Route::Root if is_read => return Some(Reply::found("/graphql", header(&parts.headers, ACCEPT))),
         Route::Page(name) if is_read => return Some(page::part(name, method, path)),
         Route::Graphql(RequestedBundle::Latest) if graphql::wants_page(parts) => return Some(page::page()),
-        // Whether a bundle exists is revealed only with the token.
+        // Without the token, the reply must not reveal whether a bundle exists.
         Route::Graphql(_) if graphql::wants_page(parts) && shared.settings.token.is_some() => {
             return Some(page::page());
         }
@@ -188,7 +188,7 @@ fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts
 async fn answer(shared: &ServerState, route: &Route, parts: &Parts, body: Bytes) -> Reply {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
-    // A body declared as JSON must be valid, whatever the route.
+    // A body declared as JSON must be valid on every route.
     let body = match body::json(header(&parts.headers, CONTENT_TYPE), body).await {
         Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
         Err(refusal) => return graphql::refuse(refusal, None),
@@ -227,16 +227,16 @@ async fn answer(shared: &ServerState, route: &Route, parts: &Parts, body: Bytes)
 }
 
 pub(crate) async fn find(shared: &ServerState, which: &RequestedBundle) -> Result<Arc<Engine>, Unavailable> {
-    let found = shared.bundles.find(which).await;
-    match (which, found) {
+    let result = shared.bundles.find(which).await;
+    match (which, result) {
         (RequestedBundle::Latest, Err(Unavailable::NotFound)) => {
             Err(Unavailable::RetryLater("No loaded data.".to_owned()))
         }
-        (_, found) => found,
+        (_, result) => result,
     }
 }
 
-/// A property of a bundle.
+/// Replies with a property of a bundle.
 async fn of_bundle(
     shared: &ServerState,
     which: &RequestedBundle,
@@ -268,7 +268,7 @@ fn commit_info(bundle: &Bundle) -> Reply {
     Reply::new(StatusCode::OK, JSON, body)
 }
 
-/// The bundles that are held, in the format of the established server.
+/// The loaded bundles, in the format of qontract-server.
 fn cache_listing(shared: &ServerState) -> Reply {
     let entries = shared.bundles.registry().entries();
     let each = |one: &dyn Fn(&crate::registry::CachedBundle) -> String| {

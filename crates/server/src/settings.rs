@@ -1,4 +1,4 @@
-//! The limits of a server, and its hooks.
+//! Server settings: limits, authentication and hooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,56 +9,56 @@ use crate::token::Token;
 /// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// The required `Authorization` value; without one, requests are not authenticated.
+    /// The required `Authorization` value; if `None`, requests are not authenticated.
     pub token: Option<Token>,
-    /// Budget of the response cache, in bytes.
+    /// Maximum size of the response cache, in bytes.
     pub cache_bytes: usize,
-    /// Maximum size of the answers in flight, in bytes.
+    /// Maximum total size of the responses in flight, in bytes.
     pub max_in_flight_bytes: usize,
     /// Maximum number of connections.
     pub max_connections: usize,
-    /// Maximum number of large answers that are computed concurrently.
+    /// Maximum number of large responses that are computed concurrently.
     pub max_concurrent_queries: usize,
-    /// Maximum number of large answers that are queued.
+    /// Maximum number of large responses that are queued.
     pub max_queued_queries: usize,
-    /// Maximum time to compute a large answer.
+    /// Maximum time to compute a large response.
     pub query_timeout: Duration,
     /// Maximum size of a request's body, in bytes.
     pub max_body_bytes: usize,
-    /// Maximum time for the head of a request, and for a client that sends nothing.
+    /// Maximum time to receive the head of a request, and for which a connection may be idle.
     pub head_timeout: Duration,
-    /// Maximum time for a body, however much of it has arrived.
+    /// Maximum time to receive a body, regardless of its size.
     pub body_timeout: Duration,
-    /// Time for a body before `body_rate` applies.
+    /// Time to receive a body before `body_rate` applies.
     pub body_grace: Duration,
-    /// Minimum rate of a body after `body_grace`, in bytes per second.
+    /// Minimum receive rate of a body after `body_grace`, in bytes per second.
     pub body_rate: u32,
-    /// Maximum time for which a client may read nothing.
+    /// Maximum time for which a client may read none of a response.
     pub write_timeout: Duration,
     /// Maximum time for requests in progress to finish at shutdown.
     pub shutdown_timeout: Duration,
-    /// The host names that it answers to.
+    /// The allowed host names.
     pub hosts: HostPolicy,
-    /// Receives an entry for every request that was answered.
+    /// Receives an entry for every request after its response is computed.
     pub access_log: Option<AccessLog>,
-    /// Called when a large answer is freed: sent, or aborted with its client.
+    /// Called when a large response is freed, because it was sent or its client disconnected.
     pub on_release: Option<ReleaseHook>,
 }
 
-/// Called when memory was freed.
+/// A hook that runs after memory was freed.
 pub type ReleaseHook = Arc<dyn Fn() + Send + Sync>;
 
 /// Receives access-log entries.
 pub type AccessLog = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 
-/// A request that was answered.
+/// An access-log entry: a request and its response.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccessLogEntry<'r> {
-    /// Its method.
+    /// The HTTP method.
     pub method: &'r str,
-    /// Its path as it was sent, without the query string, which is not logged.
+    /// The path as sent by the client, without the query string, which is not logged.
     pub path: &'r str,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
     /// Time from the head of the request to its response.
     pub took: Duration,

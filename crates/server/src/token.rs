@@ -9,15 +9,15 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token: the complete value of the header, or the part after `Bearer`.
+    /// Creates a token from the complete header value, or from the part after `Bearer`.
     pub fn new(text: &str) -> Self {
         Self { digests: [digest(text.as_bytes()), digest(format!("Bearer {text}").as_bytes())] }
     }
 
     /// Whether this header value is the token.
-    pub fn matches(&self, shown: &[u8]) -> bool {
-        let shown = digest(shown);
-        let differs = |digest: &[u8; 32]| digest.iter().zip(&shown).fold(0, |all, (a, b)| all | (a ^ b));
+    pub fn matches(&self, header: &[u8]) -> bool {
+        let actual = digest(header);
+        let differs = |digest: &[u8; 32]| digest.iter().zip(&actual).fold(0, |all, (a, b)| all | (a ^ b));
         self.digests.iter().map(differs).filter(|differs| *differs == 0).count() > 0
     }
 }

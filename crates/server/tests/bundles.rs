@@ -1,4 +1,4 @@
-//! Many bundles: loaded, rolled back, dropped, leased, fetched.
+//! Loading, rolling back, dropping, leasing and fetching several bundles.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -64,9 +64,7 @@ fn a_failed_reload_changes_nothing_and_reports_the_reason() {
     let good = bundle("good", &["a"]);
     let server = RunningServer::start(Setup::default(), &[&good]);
     let wrong_types = String::from_utf8(bundle("bad", &["a"])).unwrap().replace("\"string\"", "\"Nowhere\"");
-    for (bad, why) in
-        [("{", "it is not a valid bundle"), ("", "it is not a valid bundle"), (&wrong_types, "types")]
-    {
+    for (bad, why) in [("{", "not a valid bundle"), ("", "not a valid bundle"), (&wrong_types, "types")] {
         server.source.set(bad.as_bytes());
         // Twice: the failure is not cached.
         for _ in 0..2 {
@@ -146,7 +144,7 @@ fn a_bundle_that_is_not_held_is_read_from_the_store() {
     let setup = Setup { store: Some(store(&folder)), ..Setup::default() };
     let server = RunningServer::start(setup, &[&held]);
     let target = format!("/graphqlsha/{}", sha(&stored));
-    // Many requests at the same time share one read.
+    // Concurrent requests share one read.
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| names(&server.query(&target, NAMES)))).collect();
         assert!(asking.into_iter().all(|one| one.join().unwrap() == "b c"));
@@ -190,7 +188,7 @@ fn leased(server: &RunningServer, method: &str, target: &str, token: &str, body:
 }
 
 #[test]
-fn a_leased_bundle_is_held_until_the_lease_ends() {
+fn a_leased_bundle_stays_loaded_until_the_lease_ends() {
     let bundles = ["one", "two", "three", "four"].map(|commit| bundle(commit, &["a"]));
     let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
     let server = RunningServer::start(Setup { settings, ttl: 0, ..Setup::default() }, &[&bundles[0]]);
@@ -247,7 +245,7 @@ fn a_reload_completes_even_if_its_client_is_gone() {
     };
     wait("the reload did not begin", &|| server.source.begun.load(Ordering::Relaxed) > begun);
     support::running::leave(&stream);
-    // The client is gone when its connection is.
+    // The client is gone once its connection is closed.
     wait("the client is still connected", &|| {
         server.get("/metrics").text().contains("qontract_server_connections 1")
     });
@@ -256,7 +254,7 @@ fn a_reload_completes_even_if_its_client_is_gone() {
 }
 
 #[test]
-fn a_text_that_was_sent_before_can_be_named_by_its_digest() {
+fn a_query_that_was_sent_before_can_be_requested_by_its_digest() {
     let server = RunningServer::start(Setup::default(), &[&bundle("one", &["a"])]);
     assert_eq!(names(&server.query("/graphql", NAMES)), "a");
     let named = |query: Value| {
@@ -272,7 +270,7 @@ fn a_text_that_was_sent_before_can_be_named_by_its_digest() {
     assert_eq!(names(&named(Value::Null)), "a");
 }
 
-/// A bundle with one app, which names a resource, and these resources.
+/// A bundle with the given resources, and one app that refers to a resource.
 fn bundle_of_resources(commit: &str, names: &[&str]) -> Vec<u8> {
     let resources: serde_json::Map<String, Value> = names
         .iter()

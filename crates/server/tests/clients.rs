@@ -1,4 +1,4 @@
-//! Clients that are heavy, slow, hostile, or gone.
+//! Clients that send heavy queries, are slow or hostile, or disconnect.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -12,7 +12,7 @@ use qontract_server::{Settings, Token};
 use serde_json::{Value, json};
 use support::running::{HttpAnswer, RunningServer, Setup, request};
 
-/// A bundle of this many teams, each of which refers to all of them.
+/// A bundle with this many teams, each of which refers to all of them.
 fn bundle(teams: usize) -> Vec<u8> {
     let friends: Vec<Value> = (0..teams).map(|number| json!({ "$ref": format!("/{number}.yml") })).collect();
     let data: serde_json::Map<String, Value> = (0..teams)
@@ -101,7 +101,7 @@ fn work_for_a_client_that_is_gone_is_cancelled() {
         begun.elapsed()
     };
     let one = took(1);
-    // Twenty clients that leave at once would take twenty times as long, one after the other.
+    // Without cancellation, the queries of twenty clients would run one after the other.
     for _ in 0..20 {
         let mut stream = server.connect();
         stream.write_all(&heavy()).unwrap();
@@ -120,7 +120,7 @@ fn a_client_that_reads_nothing_times_out() {
     let mut first = [0; 12];
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
-    // While its answer is in flight, there is no capacity for another; then there is.
+    // While its response is in flight, there is no capacity for another one; afterwards there is.
     let begun = Instant::now();
     loop {
         match server.send("POST", &heavy()).status {
@@ -130,13 +130,13 @@ fn a_client_that_reads_nothing_times_out() {
         }
     }
     let mut rest = Vec::new();
-    // What was sent before the timeout can be read; then the connection is closed.
+    // The bytes that were sent before the timeout can be read; then the connection is closed.
     let _ = stream.read_to_end(&mut rest);
     assert!(rest.len() < 20_000_000);
 }
 
 #[test]
-fn long_texts_of_few_objects_count_as_large_answers() {
+fn long_strings_of_few_objects_count_as_large_responses() {
     let bundle = String::from_utf8(bundle(1)).unwrap().replace("team 0", &"x".repeat(12 << 20));
     let settings = Settings { max_in_flight_bytes: 1, ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[bundle.as_bytes()]);
@@ -160,7 +160,7 @@ fn a_body_that_trickles_times_out_early() {
     stream.write_all(head).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (begun, mut first) = (Instant::now(), [0; 12]);
-    // A byte now and then, until there is an answer.
+    // Sends a byte now and then, until the server responds.
     while stream.read_exact(&mut first).is_err() {
         stream.write_all(b"{").unwrap();
         assert!(begun.elapsed() < Duration::from_secs(20), "each byte gave it more time");
@@ -195,7 +195,7 @@ fn idle_connections_are_closed_for_new_ones() {
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(1)]);
     let mut idle: Vec<_> = (0..20).map(|_| server.connect()).collect();
     assert_eq!(server.get("/healthz").status, 200);
-    // The first ones were closed without an answer.
+    // The first ones were closed without a response.
     let mut byte = [0];
     assert_eq!(idle[0].read(&mut byte).unwrap_or(0), 0);
 }
@@ -245,7 +245,7 @@ fn a_token_is_required_except_for_health() {
 }
 
 #[test]
-fn answers_are_compressed_for_clients_that_accept_it() {
+fn responses_are_compressed_for_clients_that_accept_it() {
     let server = RunningServer::start(Setup::default(), &[&bundle(100)]);
     let body = json!({ "query": "{ teams { name } }" }).to_string();
     let ask = |accepted: &str| {

@@ -1,4 +1,4 @@
-//! Raw requests, and the recorded answers of Express and Apollo Server (see `http/README.md`).
+//! Raw requests, with the recorded responses of Express and Apollo Server (see `http/README.md`).
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -9,7 +9,7 @@ use qontract_testkit::vectors;
 use serde_json::Value;
 use support::running::{HttpAnswer, RunningServer, Setup};
 
-/// Headers that clients of the established server can observe: the others belong to its framework.
+/// Headers that are part of the API of qontract-server: the others belong to its framework.
 const COMPARED_HEADERS: [&str; 7] = [
     "content-type",
     "cache-control",
@@ -20,7 +20,7 @@ const COMPARED_HEADERS: [&str; 7] = [
     "content-security-policy",
 ];
 
-/// Requests that are answered differently, and why.
+/// Requests with a different response, and the reasons.
 const EXPECTED_DIFFERENCES: &[(&str, &str)] = &[
     ("a body of 100 KiB and a byte", "larger requests are accepted"),
     ("a body of 200 kB", "it is accepted, and its query is too long"),
@@ -71,7 +71,7 @@ fn decode(encoded: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(encoded).unwrap()
 }
 
-/// Differences between the recorded and the received answer.
+/// Differences between the recorded and the received response.
 fn differences(recorded: &Value, answer: &HttpAnswer) -> Vec<String> {
     let mut differences = Vec::new();
     let mut compare = |what: &str, recorded: Option<String>, came: Option<String>| {

@@ -1,4 +1,4 @@
-//! The recorded queries and endpoints of the established server, over HTTP.
+//! Recorded queries and endpoints of qontract-server, over HTTP.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {

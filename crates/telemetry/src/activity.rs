@@ -1,7 +1,8 @@
-//! Activities: the work in progress of a run, with start times. They are the heartbeat of the run.
+//! Activities: the operations of a run that are in progress, with their start times. They serve as the heartbeat
+//! of the run.
 //!
-//! A run has one [`Activities`], and is executed within it ([`Activities::scope`]). Code that may take time
-//! registers itself ([`begin`]); a watchdog checks whether activities begin or end.
+//! A run has one [`Activities`] and is executed within [`Activities::scope`]. Code that may take time registers
+//! an activity ([`begin`]); a watchdog detects a run in which no activity begins or ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +21,7 @@ tokio::task_local! {
     static SHARD: String;
 }
 
-/// Maximum number of finished activities that are kept per run. The others are only counted.
+/// Maximum number of finished activities that are stored per run. Further ones are only counted.
 const MAX_FINISHED: usize = 2_000;
 
 /// The activities of a run. Clones share their state.
@@ -40,20 +41,20 @@ struct Inner {
 /// A finished activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedActivity {
-    /// The activity.
+    /// The description of the activity.
     pub what: String,
     /// Its duration.
     pub took: Duration,
-    /// Its result, if it was reported: the status of a request, for example.
+    /// Its result, if the code reported one, such as the status of a request.
     pub result: Option<String>,
 }
 
 /// The finished activities of a run, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedLog {
-    /// The first 2,000.
+    /// The first 2,000 activities.
     pub activities: Vec<FinishedActivity>,
-    /// The number of further ones.
+    /// Number of activities that were not stored.
     pub dropped: usize,
 }
 
@@ -70,9 +71,9 @@ impl FinishedLog {
 /// An activity in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Its description: `GET https://api.example.com/`.
+    /// The description, such as `GET https://api.example.com/`.
     pub description: String,
-    /// Its duration so far.
+    /// The duration so far.
     pub elapsed: Duration,
 }
 
@@ -83,17 +84,17 @@ impl fmt::Display for Activity {
 }
 
 impl Activities {
-    /// Executes a future within this run: activities that it begins are registered here.
+    /// Executes a future within this run: its activities are registered here.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// Number of activities that began or ended: while it grows, the run makes progress.
+    /// Number of activities that have begun plus those that have ended. While it grows, the run makes progress.
     pub fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }
 
-    /// The activities in progress, the oldest first.
+    /// The activities in progress, oldest first.
     pub fn in_progress(&self) -> Vec<Activity> {
         let now = Instant::now();
         let doing = self.0.doing.lock();
@@ -118,7 +119,7 @@ impl Activities {
         self.0.finished.lock().clone()
     }
 
-    /// The measurements.
+    /// The measurements of the run.
     pub fn measures(&self) -> Vec<Measurement> {
         self.0.measures.lock().clone()
     }
@@ -130,7 +131,7 @@ impl fmt::Debug for Activities {
     }
 }
 
-/// Guard of an activity, which ends when this is dropped.
+/// The guard of an activity: dropping it ends the activity.
 #[must_use = "the activity ends when the guard is dropped"]
 pub struct ActivityGuard(Option<StartedActivity>);
 
@@ -156,7 +157,7 @@ pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
     SHARD.scope(key, future).await
 }
 
-/// The shard that is being processed; empty outside of a shard.
+/// The key of the current shard; empty outside of a shard.
 pub fn shard() -> String {
     SHARD.try_with(Clone::clone).unwrap_or_default()
 }
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn finished_activities_are_kept_with_their_results_up_to_a_limit() {
+    async fn finished_activities_are_stored_with_their_results_up_to_a_limit() {
         let activities = Activities::default();
         activities
             .scope(async {

@@ -1,7 +1,7 @@
 //! Observability of a process: activities in progress ([`activity`]), log lines ([`log`]), and measurements
 //! and metrics ([`measure`], [`metrics`]).
 //!
-//! **Invariant:** no output contains a secret: callers pass only text that is meant to be shown.
+//! **Invariant:** no output contains a secret, because callers pass only redacted strings.
 
 pub mod activity;
 pub mod log;

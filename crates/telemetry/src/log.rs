@@ -1,4 +1,4 @@
-//! Log lines: text for people, JSON for machines.
+//! Log lines, as text or JSON.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Log levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For debugging.
+    /// Details for debugging.
     Debug,
     /// Normal operation.
     Info,
@@ -24,7 +24,7 @@ pub enum Level {
 impl std::str::FromStr for Level {
     type Err = String;
 
-    /// Parses the names that the peer accepts, in upper or lower case.
+    /// Parses the level names of qontract-reconcile, case-insensitively.
     fn from_str(word: &str) -> Result<Self, String> {
         match word.to_ascii_uppercase().as_str() {
             "DEBUG" => Ok(Self::Debug),
@@ -37,7 +37,7 @@ impl std::str::FromStr for Level {
 }
 
 impl Level {
-    /// The code of its colour on a terminal.
+    /// The terminal colour code.
     fn colour(self) -> &'static str {
         match self {
             Level::Debug => "2",
@@ -47,7 +47,7 @@ impl Level {
         }
     }
 
-    /// Its name in log lines.
+    /// The name in log lines.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -61,14 +61,14 @@ impl Level {
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineFormat {
-    /// For people.
+    /// Time, level, message and fields on one line.
     #[default]
     Text,
     /// Like `Text`, with colours.
     Coloured,
-    /// Without the time, for a log that adds it itself.
+    /// Like `Text`, without time and level, for a log collector that adds them.
     Plain,
-    /// Like `Plain`, with `[LEVEL]` before the text.
+    /// Like `Plain`, with `[LEVEL]` before the message.
     Levelled,
     /// One JSON object per line.
     Json,
@@ -81,26 +81,27 @@ pub struct LogLine {
     text: String,
     fields: Map<String, Value>,
     details: Map<String, Value>,
-    /// Further lines, which the text formats print below the line.
+    /// Additional lines, which the text formats print below the line.
     below: String,
 }
 
 impl LogLine {
-    /// A line of this level.
+    /// Creates a line with this level.
     pub fn new(level: Level, text: impl Into<String>) -> Self {
         let (fields, details) = (Map::new(), Map::new());
         Self { level, text: text.into(), fields, details, below: String::new() }
     }
 
-    /// A text of several lines: the first, and the others [below](Self::below) it.
+    /// Creates a line from the first line of a string; the other lines follow
+    /// [below](Self::with_lines_below) it.
     pub fn of_lines(level: Level, text: &str) -> Self {
         let text = text.trim_end();
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         Self::new(level, first).with_lines_below(rest)
     }
 
-    /// Adds a text of several lines. The text formats print them below the line, each behind a bar, so that
-    /// none can be mistaken for a log line.
+    /// Adds further lines. The text formats print them below the line, each behind a bar, so that none can be
+    /// mistaken for a log line.
     #[must_use]
     pub fn with_lines_below(mut self, text: impl Into<String>) -> Self {
         self.below = text.into();
@@ -128,8 +129,8 @@ impl LogLine {
         self
     }
 
-    /// Formats the line, without a newline at the end. In text formats it is one line, followed by the lines
-    /// [below](Self::below) it.
+    /// Formats the line, without a trailing newline. In text formats it is one line, followed by the lines
+    /// [below](Self::with_lines_below) it.
     pub fn format(&self, form: LineFormat, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
@@ -158,7 +159,7 @@ impl LogLine {
 }
 
 impl LogLine {
-    /// The text and its fields, in one line.
+    /// The message and its fields, on one line.
     fn text_with_fields(&self) -> String {
         let mut line = sanitize(&self.text).into_owned();
         for (name, value) in &self.fields {
@@ -172,14 +173,14 @@ impl LogLine {
     }
 }
 
-/// A log with its outputs.
+/// A log with one or more outputs.
 pub struct Log {
     min_level: Level,
     sinks: Mutex<Vec<(LineFormat, Box<dyn Write + Send>)>>,
 }
 
 impl Log {
-    /// A log of lines from this level on, without outputs.
+    /// Creates a log for lines of at least this level, without outputs.
     pub fn new(min_level: Level) -> Self {
         Self { min_level, sinks: Mutex::default() }
     }
@@ -210,7 +211,7 @@ impl Log {
         let now = jiff::Timestamp::now();
         for (form, sink) in self.sinks.lock().iter_mut() {
             let text = line.format(*form, now) + "\n";
-            // There is no other output to report a failure of the log to.
+            // A failure to write the log cannot be reported anywhere else.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
         }
     }

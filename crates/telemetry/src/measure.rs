@@ -5,13 +5,13 @@ use std::time::Duration;
 /// A measurement of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
-    /// The duration of listing objects of a cluster.
+    /// The duration of a list request to a cluster.
     Listed {
         /// The cluster.
         cluster: String,
-        /// The kind.
+        /// The kind of the objects.
         kind: String,
-        /// The duration.
+        /// The duration of the request.
         took: Duration,
     },
     /// The number of current or desired objects.
@@ -20,14 +20,13 @@ pub enum Measurement {
         cluster: String,
         /// The namespace; empty for objects of the cluster itself.
         namespace: String,
-        /// The kind.
+        /// The kind of the objects.
         kind: String,
-        /// The shard that counted them: shards that count objects of the same kind and namespace are added
-        /// up.
+        /// The shard that counted them. Counts of different shards for the same kind and namespace are summed.
         shard: String,
         /// Current or desired.
         state: ObjectState,
-        /// The number.
+        /// The number of objects.
         count: usize,
     },
     /// A field of a report contained a secret and was replaced.

@@ -1,4 +1,4 @@
-//! All metrics of runs: those of the peer, with its names and labels, and our own.
+//! All metrics of runs: the metrics of qontract-reconcile, with their names and labels, and additional ones.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use prometheus_client::registry::Registry;
 
 use crate::measure::Measurement;
 
-/// A process of an integration, as metric labels.
+/// Metric labels of a process that runs an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ProcessLabels {
     /// The integration.
     pub integration: String,
-    /// Number of processes that share the work.
+    /// Number of processes that share the work of the integration.
     pub shards: String,
     /// The index of this process.
     pub shard_id: String,
@@ -76,12 +76,12 @@ struct WriteLabels {
     integration: String,
 }
 
-/// Histogram of the durations of lists.
+/// Histogram of the durations of list requests.
 fn list_histogram() -> Histogram {
     Histogram::new([0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0])
 }
 
-/// Histogram of the times from a commit to the writes that it causes.
+/// Histogram of the time from a commit to the writes that it causes.
 fn delay_histogram() -> Histogram {
     Histogram::new([60.0, 150.0, 300.0, 600.0, 1200.0, 1800.0, 2400.0, 3000.0])
 }
@@ -89,7 +89,7 @@ fn delay_histogram() -> Histogram {
 /// Gauge of durations in seconds.
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
 
-/// Histogram of the durations of phases: from a hundredth of a second to ten minutes.
+/// Histogram of the durations of phases, from 10 ms to 10 minutes.
 fn phase_histogram() -> Histogram {
     Histogram::new([0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0])
 }
@@ -108,7 +108,7 @@ pub struct Metrics {
     skipped: Family<SkippedLabels, Counter>,
     lists: Family<ListLabels, Histogram, fn() -> Histogram>,
     objects: Family<ObjectLabels, Gauge>,
-    /// The label sets of the last run, by integration. Label sets that the next run no longer has are
+    /// The label sets of the last run, by integration. Label sets that the next run does not report are
     /// removed.
     last_labels: Mutex<BTreeMap<String, Vec<ObjectLabels>>>,
     delays: Family<WriteLabels, Histogram, fn() -> Histogram>,
@@ -146,17 +146,17 @@ impl Default for Metrics {
         registry.register("execution_counter", "Runs started", metrics.executions.clone());
         registry.register(
             "stuck",
-            "Runs that were ended because they made no progress",
+            "Runs that were aborted because they made no progress",
             metrics.stuck.clone(),
         );
-        registry.register("held", "Changes that a guard held in the last run", metrics.held.clone());
-        registry.register("phase_seconds", "Duration of the phases of runs", metrics.phase_seconds.clone());
-        registry.register("planned_changes", "Changes of the last plan", metrics.planned.clone());
-        registry.register("skipped_shards", "Shards that were skipped", metrics.skipped.clone());
-        registry.register("oc_get_items_seconds", "Duration of lists of objects", metrics.lists.clone());
+        registry.register("held", "Changes held by a guard in the last run", metrics.held.clone());
+        registry.register("phase_seconds", "Duration of each phase of a run", metrics.phase_seconds.clone());
+        registry.register("planned_changes", "Changes in the last plan", metrics.planned.clone());
+        registry.register("skipped_shards", "Shards skipped", metrics.skipped.clone());
+        registry.register("oc_get_items_seconds", "Duration of list requests", metrics.lists.clone());
         registry.register(
             "openshift_resource_inventory",
-            "Current and desired objects",
+            "Number of current and desired objects",
             metrics.objects.clone(),
         );
         registry.register(
@@ -166,7 +166,7 @@ impl Default for Metrics {
         );
         registry.register(
             "redactions",
-            "Fields of reports that contained a secret and were replaced",
+            "Report fields that contained a secret and were redacted",
             metrics.redactions.clone(),
         );
         registry.register(
@@ -190,7 +190,7 @@ impl Metrics {
         self.build.get_or_create(&labels).set(1);
     }
 
-    /// Registers a process, with its counters at 0.
+    /// Registers a process and initializes its counters with 0.
     pub fn start(&self, process: &ProcessLabels) {
         drop(self.stuck.get_or_create(process));
         drop(self.held.get_or_create(process));
@@ -201,7 +201,7 @@ impl Metrics {
         self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Sets since when the data is invalid, in seconds since 1970; `None` if it is valid.
+    /// Sets the time at which the data became invalid, in seconds since 1970; `None` if it is valid.
     pub fn set_data_invalid(&self, since: Option<i64>) {
         self.data_invalid.set(i64::from(since.is_some()));
         self.data_invalid_since.set(since.unwrap_or_default());
@@ -218,7 +218,7 @@ impl Metrics {
         self.last_run_status.get_or_create(process).set(code.into());
     }
 
-    /// Counts a run that was ended because it made no progress.
+    /// Counts a run that was aborted because it made no progress.
     pub fn count_stalled(&self, process: &ProcessLabels) {
         self.stuck.get_or_create(process).inc();
     }
@@ -296,7 +296,7 @@ impl Metrics {
     /// All metrics in the Prometheus text format.
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a text can always grow");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }
@@ -309,7 +309,7 @@ mod tests {
     use crate::measure::{Measurement, ObjectState};
 
     #[test]
-    fn names_and_labels_are_those_of_the_peer() {
+    fn names_and_labels_are_those_of_qontract_reconcile() {
         let (metrics, process) = (
             Metrics::default(),
             ProcessLabels { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() },
@@ -318,7 +318,7 @@ mod tests {
         metrics.start(&process);
         for name in ["stuck_total", "held"] {
             let line = format!("qontract_reconcile_{name}{labels} 0\n");
-            assert!(metrics.encode().contains(&line), "{line} is there from the start");
+            assert!(metrics.encode().contains(&line), "{line} is exported from the start");
         }
         metrics.set_build("1.2.3", "abc");
         metrics.count_start(&process);

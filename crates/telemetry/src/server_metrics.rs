@@ -1,4 +1,5 @@
-//! All metrics of the data server: those of the peer, with its names and labels, and our own.
+//! All metrics of the data server: the metrics of qontract-server, with their names and labels, and additional
+//! ones.
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -10,12 +11,12 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Labels of a request. Each label has a bounded number of values, whatever clients send.
+/// Labels of a request. Each label has a fixed set of values, regardless of what clients send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// `2xx` and so on.
+    /// The status class, such as `2xx`.
     pub status_code: &'static str,
-    /// A common method, or `other`.
+    /// The HTTP method, or `other` for uncommon methods.
     pub method: &'static str,
     /// The path, with placeholders for variable parts.
     pub path: &'static str,
@@ -31,7 +32,7 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// Histogram of the durations of requests.
+/// Histogram of request durations.
 fn request_histogram() -> Histogram {
     Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
 }
@@ -50,7 +51,7 @@ pub struct ServerMetrics {
     connections: Gauge,
     answer_bytes: Gauge,
     answers: Family<OutcomeLabel, Counter>,
-    /// Held while metrics are printed, because the gauges are set right before.
+    /// Held while metrics are encoded, because the gauges are set immediately before.
     printing: Mutex<()>,
 }
 
@@ -58,28 +59,28 @@ impl Default for ServerMetrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let requests = Family::new_with_constructor(request_histogram as fn() -> Histogram);
-        registry.register("http_request_duration_seconds", "Duration of requests", requests.clone());
+        registry.register("http_request_duration_seconds", "Duration of HTTP requests", requests.clone());
         let up: Gauge = Gauge::default();
         up.set(1);
         registry.register("up", "1 while the server runs", up);
         let own = registry.sub_registry_with_prefix("qontract_server");
         let (reloads, failed_reloads) = (Counter::default(), Counter::default());
         own.register("reloads", "Bundles loaded", reloads.clone());
-        own.register("failed_reloads", "Failures to load a bundle", failed_reloads.clone());
+        own.register("failed_reloads", "Bundles that could not be loaded", failed_reloads.clone());
         let datafiles = Family::default();
-        own.register("datafiles", "Datafiles of the latest bundle", Family::clone(&datafiles));
+        own.register("datafiles", "Number of datafiles in the latest bundle", Family::clone(&datafiles));
         let gauge = |own: &mut Registry, name: &str, help: &str| {
             let gauge: Gauge = Gauge::default();
             own.register(name, help, gauge.clone());
             gauge
         };
         let bundles = gauge(own, "bundle_object_shas", "Loaded bundles");
-        let cached_bundles = gauge(own, "bundle_cache_object_shas", "Loaded bundles with a time to live");
+        let cached_bundles = gauge(own, "bundle_cache_object_shas", "Loaded bundles with a TTL");
         let leases = gauge(own, "leases", "Leases on bundles");
         let connections = gauge(own, "connections", "Open connections");
-        let answer_bytes = gauge(own, "remembered_answer_bytes", "Size of the answer cache");
+        let answer_bytes = gauge(own, "remembered_answer_bytes", "Size of the response cache");
         let remembered = Family::default();
-        own.register("answers", "Answers, by whether they came from the cache", Family::clone(&remembered));
+        own.register("answers", "Responses, by whether they came from the cache", Family::clone(&remembered));
         own.register_collector(Box::new(ProcessUsage));
         Self {
             registry,
@@ -98,16 +99,16 @@ impl Default for ServerMetrics {
     }
 }
 
-/// Current numbers of resources, for the gauges.
+/// Current resource counts, for the gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceCounts {
-    /// Bundles.
+    /// Number of loaded bundles.
     pub bundles: usize,
-    /// Leases.
+    /// Number of leases.
     pub leases: usize,
-    /// Connections.
+    /// Number of open connections.
     pub connections: usize,
-    /// Bytes of cached answers.
+    /// Size of the response cache, in bytes.
     pub answer_bytes: usize,
 }
 
@@ -117,7 +118,7 @@ impl ServerMetrics {
         self.requests.get_or_create(request).observe(seconds);
     }
 
-    /// Counts an answer, from the cache or not.
+    /// Counts a response, by whether it came from the cache.
     pub fn count_answer(&self, is_remembered: bool) {
         let outcome = if is_remembered { "remembered" } else { "made" };
         self.answers.get_or_create(&OutcomeLabel { outcome }).inc();
@@ -133,8 +134,8 @@ impl ServerMetrics {
         self.failed_reloads.inc();
     }
 
-    /// All metrics in the Prometheus text format, with the current numbers and the number of datafiles of the
-    /// latest bundle by schema.
+    /// All metrics in the Prometheus text format, with the current resource counts and the number of
+    /// datafiles of the latest bundle by schema.
     pub fn encode<'s>(
         &self,
         held: ResourceCounts,
@@ -148,18 +149,18 @@ impl ServerMetrics {
         set(&self.leases, leases);
         set(&self.connections, connections);
         set(&self.answer_bytes, answer_bytes);
-        // Schemas without datafiles disappear.
+        // Removes schemas that have no datafiles any more.
         self.datafiles.clear();
         for (schema, count) in datafiles {
             set(&self.datafiles.get_or_create(&SchemaLabel { schema: schema.to_owned() }), count);
         }
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("text can be written");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }
 
-/// Resource usage of the process, read when metrics are printed.
+/// Resource usage of the process, read when metrics are encoded.
 #[derive(Debug)]
 struct ProcessUsage;
 
@@ -178,7 +179,7 @@ impl Collector for ProcessUsage {
         }
         if let Some(bytes) = resident_bytes() {
             let gauge = ConstGauge::new(bytes);
-            let help = "Memory of the process";
+            let help = "Resident memory of the process";
             let metric = encoder.encode_descriptor(
                 "process_resident_memory",
                 help,
@@ -201,7 +202,7 @@ impl Collector for ProcessUsage {
     }
 }
 
-/// User and system time; the kernel counts them in hundredths of a second.
+/// User and system CPU time; the kernel counts both in hundredths of a second.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_are_those_that_dashboards_use() {
+    fn names_are_those_that_dashboards_use() {
         let metrics = ServerMetrics::default();
         metrics.observe_request(
             &RequestLabels { status_code: "2xx", method: "POST", path: "/graphqlsha/#sha" },
@@ -240,7 +241,7 @@ mod tests {
             "qontract_server_bundle_object_shas 2",
             "qontract_server_bundle_cache_object_shas 2",
         ] {
-            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+            assert!(text.lines().any(|exported| exported == line), "{line} in\n{text}");
         }
         assert!(!text.contains("/b.yml"));
         for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {

@@ -1,11 +1,11 @@
-//! Analyses how a template uses a name, from its tokens alone.
+//! Analyzes the uses of a name in a template, from its tokens alone.
 
 use crate::lexer::{Token, tokenize};
 use crate::source::{Dialect, Whitespace};
 
-/// Whether a template, in either dialect, uses this name only in calls with literal arguments: texts without
-/// braces, numbers, `true`, `false` and `none`, positional or named. A template that cannot be parsed is not
-/// rendered, and uses nothing.
+/// Whether a template, in either dialect, uses this name only in calls with literal arguments: strings
+/// without braces, numbers, `true`, `false` and `none`, positional or named. A template that cannot be parsed
+/// is not rendered, and uses no names.
 pub fn has_only_literal_calls(text: &str, name: &str) -> bool {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().all(|dialect| {
         let Ok(placed) = tokenize(text, dialect, Whitespace::default()) else { return true };

@@ -77,7 +77,7 @@ fn check_expression(
         return Ok(false);
     }
     match &expression.kind {
-        // whether it fails at once, or only where it is reached, depends on the context
+        // the context decides whether it fails immediately or only where it is reached
         ExpressionKind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
         ExpressionKind::Attribute(..) | ExpressionKind::Item(..) | ExpressionKind::Slice(..) => {
             match run.evaluate(expression, scope) {

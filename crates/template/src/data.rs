@@ -5,7 +5,7 @@ use std::fmt;
 /// A JSON value whose maps keep their order.
 #[derive(Clone, PartialEq)]
 pub enum Data {
-    /// Nothing.
+    /// Null.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -13,16 +13,16 @@ pub enum Data {
     Int(i128),
     /// A float.
     Float(f64),
-    /// Text.
+    /// A string.
     Text(String),
-    /// Values in order.
+    /// A list.
     List(Vec<Data>),
-    /// Values by key, in order; of equal keys the last one is used.
+    /// A map, in order; of equal keys the last one is used.
     Map(Vec<(String, Data)>),
 }
 
 impl Data {
-    /// Text.
+    /// Creates a string.
     pub fn text(text: impl Into<String>) -> Self {
         Data::Text(text.into())
     }

@@ -2,16 +2,16 @@
 
 use crate::source::Dialect;
 
-/// The template dialect of an entry; `None` if its text is used as it is.
+/// The template dialect of an entry; `None` if its content is used unchanged.
 pub fn entry_dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, String> {
     match (provider, r#type) {
         ("resource-template", None | Some("jinja2"))
         | ("prometheus-rule", Some("resource-template-jinja2")) => Ok(Some(Dialect::Jinja2)),
         ("resource-template", Some("extracurlyjinja2"))
         | ("prometheus-rule", Some("resource-template-extracurlyjinja2")) => Ok(Some(Dialect::ExtraCurly)),
-        ("resource-template", Some(other)) => Err(format!("there are no templates of the type `{other}`")),
+        ("resource-template", Some(other)) => Err(format!("unknown template type `{other}`")),
         ("prometheus-rule", Some(other)) if other != "resource" => {
-            Err(format!("there are no rules of the type `{other}`"))
+            Err(format!("unknown rule type `{other}`"))
         }
         _ => Ok(None),
     }
@@ -32,11 +32,11 @@ mod tests {
         check("resource-template", None, Ok(Some(Dialect::Jinja2)));
         check("resource-template", Some("jinja2"), Ok(Some(Dialect::Jinja2)));
         check("resource-template", Some("extracurlyjinja2"), Ok(Some(Dialect::ExtraCurly)));
-        check("resource-template", Some("x"), Err("there are no templates of the type `x`"));
+        check("resource-template", Some("x"), Err("unknown template type `x`"));
         check("prometheus-rule", None, Ok(None));
         check("prometheus-rule", Some("resource"), Ok(None));
         check("prometheus-rule", Some("resource-template-jinja2"), Ok(Some(Dialect::Jinja2)));
         check("prometheus-rule", Some("resource-template-extracurlyjinja2"), Ok(Some(Dialect::ExtraCurly)));
-        check("prometheus-rule", Some("jinja2"), Err("there are no rules of the type `jinja2`"));
+        check("prometheus-rule", Some("jinja2"), Err("unknown rule type `jinja2`"));
     }
 }

@@ -1,17 +1,17 @@
-//! The reasons why a template was not rendered.
+//! Faults: the reasons a template was not rendered.
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The text is not a template: Jinja2 does not parse it either.
+    /// The template has a syntax error, in Jinja2 as well.
     Syntax,
     /// A variable, attribute or function is undefined.
     Undefined,
-    /// An operation fails, as it does in Jinja2.
+    /// An operation fails, in Jinja2 as well.
     Failed,
-    /// The template raised it: `{% raise_error "…" %}`.
+    /// The template raised the fault: `{% raise_error "…" %}`.
     Raised,
-    /// Jinja2 may render it, but the same output cannot be guaranteed here, so it is not rendered.
+    /// Jinja2 may render the template, but the same output cannot be guaranteed here, so it is refused.
     Refused,
     /// A limit was exceeded.
     Limit,
@@ -19,14 +19,15 @@ pub enum Kind {
     LookUp,
 }
 
-/// A template that was not rendered. **Invariant:** after a secret was looked up, neither the message nor the
-/// line depends on what the template does next (`after_a_secret_was_read_every_fault_reads_the_same`).
+/// The reason a template was not rendered. **Invariant:** after a secret was looked up, neither the message
+/// nor the line depends on what the template does next
+/// (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct TemplateFault {
-    /// The template's path, as the caller named it.
+    /// The path of the template, as given by the caller.
     pub path: String,
-    /// The line in it, counted from 1; `None` after a secret was looked up.
+    /// The line in the template, counted from 1; `None` after a secret was looked up.
     pub line: Option<usize>,
     /// The kind of the fault.
     pub kind: Kind,
@@ -64,7 +65,7 @@ impl EvalError {
     }
 }
 
-/// The error for an operation that fails in Jinja2, too.
+/// The error for an operation that also fails in Jinja2.
 pub(crate) fn failed<T>(message: impl Into<String>) -> EvalResult<T> {
     Err(EvalError::new(Kind::Failed, message))
 }

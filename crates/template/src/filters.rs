@@ -20,7 +20,7 @@ use crate::fault::{EvalError, EvalResult, Kind, failed, refused};
 use crate::interpreter::{Args, Interpreter};
 use crate::value::Value;
 
-/// Filters that are rendered as Jinja2 renders them.
+/// Filters whose output equals that of Jinja2.
 pub(crate) const SUPPORTED: [&str; 58] = [
     "abs",
     "attr",
@@ -85,13 +85,13 @@ pub(crate) const SUPPORTED: [&str; 58] = [
 /// Filters that are refused, with the reason.
 pub(crate) const REFUSED: [(&str, &str); 5] = [
     ("pprint", "its line breaks depend on Python's pretty-printer"),
-    ("random", "the same template must give the same text"),
-    ("str_format", "the handling of its arguments is not known well enough"),
+    ("random", "a template must always render the same text"),
+    ("str_format", "the handling of its arguments is not specified well enough"),
     ("striptags", "templates do not render HTML here"),
     ("urlize", "templates do not render HTML here"),
 ];
 
-/// Filters that only templates of a data repo have, not templates given to `eval`.
+/// Filters that exist only in templates of a data repo, not in templates given to `eval`.
 const DATA_REPO_FILTERS: [&str; 9] = [
     "eval",
     "extract_jsonpath",
@@ -150,7 +150,7 @@ fn default(run: &mut Interpreter<'_>, value: Value, args: Args) -> EvalResult<Va
     Ok(if replace { default.unwrap_or_else(|| Value::text("")) } else { value })
 }
 
-/// Texts in lower case; other values as they are.
+/// Strings in lower case; other values unchanged.
 pub(crate) fn ignore_case(value: Value) -> Value {
     match value {
         Value::Text(text) => Value::text(text.to_lowercase()),
@@ -184,7 +184,7 @@ fn integer_argument(of: &str, value: Option<&Value>, default: i128) -> EvalResul
         None => Ok(default),
         Some(value) => match value.as_int() {
             Some(number) => Ok(number),
-            None => failed(format!("`{of}` takes a whole number, not a {}", value.kind())),
+            None => failed(format!("`{of}` takes an integer, not a {}", value.kind())),
         },
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn call(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalRes
             let separator = match separator {
                 None => ", ".into(),
                 Some(Value::Text(text)) => text,
-                Some(_) => return refused("a `joiner` with a separator that is not text"),
+                Some(_) => return refused("a `joiner` with a separator that is not a string"),
             };
             Ok(Value::Joiner(Rc::new(Joiner { separator, used: Cell::new(false) })))
         }
@@ -87,7 +87,7 @@ pub(crate) fn call(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalRes
     }
 }
 
-/// The look-up that a function call names.
+/// The look-up that a function call requests.
 fn lookup_of(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<TemplateLookup> {
     Ok(match name {
         "vault" => {
@@ -101,7 +101,7 @@ fn lookup_of(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<Te
                 Some(version) => Some(rendered_argument(run, Some(version))?),
             };
             let allow_not_found = match allow {
-                // the established runtime reads it only if the secret is missing
+                // qontract-reconcile reads it only if the secret is missing
                 Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
                 Some(allow) => run.is_truthy(&allow)?,
                 None => false,
@@ -158,7 +158,7 @@ fn query(run: &mut Interpreter<'_>, mut args: Args) -> EvalResult<TemplateLookup
 fn text_argument(value: Option<Value>) -> EvalResult<String> {
     match value {
         Some(Value::Text(text)) => Ok(text.to_string()),
-        Some(other) => failed(format!("an argument of a look-up must be text, not a {}", other.kind())),
+        Some(other) => failed(format!("an argument of a look-up must be a string, not a {}", other.kind())),
         None => failed("an argument of a look-up is missing"),
     }
 }
@@ -178,7 +178,7 @@ fn range(args: &Args) -> EvalResult<Value> {
         Some([stop]) => Range { start: 0, stop: *stop, step: 1 },
         Some([start, stop]) => Range { start: *start, stop: *stop, step: 1 },
         Some([start, stop, step]) if *step != 0 => Range { start: *start, stop: *stop, step: *step },
-        _ => return failed("`range` takes one to three whole numbers"),
+        _ => return failed("`range` takes one to three integers"),
     };
     if [range.start, range.stop, range.step].iter().any(|number| number.unsigned_abs() > 1 << 100) {
         return refused("a `range` of numbers this large");
@@ -210,7 +210,7 @@ fn dict(run: &mut Interpreter<'_>, args: Args) -> EvalResult<Value> {
     run.dict(dict)
 }
 
-/// Flattens nested dicts into one dict with joined keys; values are texts, and `none` is left out.
+/// Flattens nested dicts into one dict with joined keys; values become strings, and `none` is omitted.
 fn flatten(run: &mut Interpreter<'_>, [of, parent, separator]: [Option<Value>; 3]) -> EvalResult<Value> {
     let Some(Value::Dict(of)) = of else { return failed("`flatten_dict` takes a dict") };
     let option = |value: Option<Value>, default: &str| match value {
@@ -231,7 +231,7 @@ fn flatten(run: &mut Interpreter<'_>, [of, parent, separator]: [Option<Value>; 3
         if matches!(value, Value::None) {
             continue;
         }
-        let Value::Text(key) = key else { return refused("`flatten_dict` of keys that are not texts") };
+        let Value::Text(key) = key else { return refused("`flatten_dict` of keys that are not strings") };
         let name = if parent.is_empty() { key.to_string() } else { format!("{parent}{separator}{key}") };
         run.charge(name.len())?;
         if let Value::Dict(inner) = value {

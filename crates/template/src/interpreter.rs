@@ -1,4 +1,4 @@
-//! The interpreter: the state of one rendering, with its remaining steps, its look-ups and its names.
+//! The interpreter: the state of one rendering, with its remaining steps, look-ups and names.
 
 mod access;
 mod arithmetic;
@@ -35,12 +35,12 @@ pub(crate) const PENDING_LOOKUP: &str = "\0pending";
 /// The undefined value of an `if` expression without `else`. It is lenient, even in a strict template.
 pub(crate) const NO_ELSE: &str = "the `if` of an expression is false, and it has no `else`";
 
-/// How undefined names are treated.
+/// The treatment of undefined names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
-    /// Any use is a fault.
+    /// Any use of an undefined name is a fault.
     Strict,
-    /// It prints as nothing and is false, as in `eval` and in the resources of `query`.
+    /// An undefined name prints as an empty string and is false, as in `eval` and in resources of `query`.
     Lenient,
 }
 
@@ -135,15 +135,12 @@ impl<'a> Interpreter<'a> {
 
     /// Spends `count` steps.
     pub fn step(&mut self, count: u64) -> EvalResult<()> {
-        match self.steps_left.checked_sub(count) {
-            Some(left) => {
-                self.steps_left = left;
-                Ok(())
-            }
-            None => {
-                Err(EvalError::new(Kind::Limit, format!("it takes more than {} steps", self.limits.steps)))
-            }
-        }
+        let Some(left) = self.steps_left.checked_sub(count) else {
+            let message = format!("rendering takes more than {} steps", self.limits.steps);
+            return Err(EvalError::new(Kind::Limit, message));
+        };
+        self.steps_left = left;
+        Ok(())
     }
 
     /// Spends the steps for creating `bytes` of text, and enforces the size limit.
@@ -151,7 +148,7 @@ impl<'a> Interpreter<'a> {
         if bytes > self.limits.output {
             return Err(EvalError::new(
                 Kind::Limit,
-                format!("it makes a text of more than {} bytes", self.limits.output),
+                format!("it creates a string of more than {} bytes", self.limits.output),
             ));
         }
         self.step(1 + bytes as u64 / 16)

@@ -1,4 +1,4 @@
-//! Lazy iterators as in Python: items are computed when they are requested. And the state of loops.
+//! Lazy iterators as in Python, whose items are computed when they are requested, and the state of loops.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -52,7 +52,7 @@ pub(crate) enum IterState {
 }
 
 impl IterState {
-    /// The values it holds.
+    /// The values in the state.
     pub fn children(&self) -> Vec<Value> {
         match self {
             IterState::Items(of, _) | IterState::Pairs(of) | IterState::Deferred { of, .. } => {
@@ -152,7 +152,7 @@ impl Interpreter<'_> {
     pub fn next(&mut self, iter: &Rc<Iter>) -> EvalResult<Option<Value>> {
         self.step(1)?;
         let Ok(mut state) = iter.state.try_borrow_mut() else {
-            return failed("a generator runs already");
+            return failed("a generator is already running");
         };
         match &mut *state {
             IterState::Items(source, at) => {

@@ -40,7 +40,7 @@ enum MatchStep {
 }
 
 impl PathMatch {
-    /// The pointer to the value, as the established runtime writes it.
+    /// The pointer to the value, as qontract-reconcile writes it.
     pub fn pointer(&self) -> EvalResult<Value> {
         let mut pointer = String::new();
         for step in &self.steps {
@@ -54,12 +54,12 @@ impl PathMatch {
                     pointer.push_str(name);
                 }
                 MatchStep::Field(name) => return refused(format!("a pointer through the field `{name}`")),
-                // the pattern of the established runtime matches only one digit
+                // the pattern in qontract-reconcile matches only one digit
                 MatchStep::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
                 MatchStep::Index(index) => pointer.push_str(&format!("[{index}]")),
             }
         }
-        if pointer.is_empty() { refused("a pointer to the whole") } else { Ok(Value::text(pointer)) }
+        if pointer.is_empty() { refused("a pointer to the whole value") } else { Ok(Value::text(pointer)) }
     }
 }
 
@@ -116,7 +116,7 @@ impl<'a> PathParser<'a> {
     }
 
     fn unsupported<T>(&self) -> EvalResult<T> {
-        refused(format!("the path from `{}` on", self.rest))
+        refused(format!("the path starting at `{}`", self.rest))
     }
 
     fn word(&mut self) -> EvalResult<&'a str> {
@@ -253,7 +253,7 @@ impl<'a> PathParser<'a> {
         self.skip_whitespace();
         let literal = match self.quoted() {
             Some(text) => Value::text(text),
-            None => return refused("a filter in a path that compares with anything but a text in quotes"),
+            None => return refused("a filter in a path that compares with anything but a quoted string"),
         };
         Ok(Condition { fields, test: Some((comparison, literal)) })
     }
@@ -341,7 +341,7 @@ fn children(run: &mut Interpreter<'_>, at: &PathMatch, out: &mut Vec<PathMatch>)
         Value::Dict(dict) => {
             for (key, value) in dict.items.borrow().entries() {
                 run.step(1)?;
-                let Value::Text(name) = key else { return refused("keys that are not texts in a path") };
+                let Value::Text(name) = key else { return refused("keys that are not strings in a path") };
                 out.push(at.child(MatchStep::Field(Rc::clone(name)), value.clone()));
             }
         }

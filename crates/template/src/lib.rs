@@ -1,9 +1,10 @@
 //! Renders the templates of a data repo exactly as Jinja2 does, or refuses them. Pure: values in, values out.
 //!
-//! [`render`] takes a [`Source`], its variables and a source of external look-ups ([`Lookups`]). Nothing is
-//! fetched here: look-ups without a result are returned as [`Outcome::Needs`], for the caller to make and
-//! render again. In declared state ([`Declared`]) a look-up is replaced by its own text. The README lists
-//! every function, filter and tag.
+//! [`render`] takes a [`RenderRequest`] (a [`Source`] and its variables) and a [`LookupSource`], which
+//! provides external data. This crate fetches nothing: look-ups without a result are returned as
+//! [`RenderOutcome::Needs`]; the caller makes them and renders again. In declared state
+//! ([`DeclaredLookups`]), a look-up is replaced by its description. The README lists every function, filter
+//! and tag.
 
 mod call_analysis;
 mod constant;

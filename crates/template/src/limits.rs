@@ -6,9 +6,9 @@
 pub struct RenderLimits {
     /// Maximum size of the template in bytes.
     pub source: usize,
-    /// Maximum size in bytes of the output, and of any intermediate text.
+    /// Maximum size in bytes of the output, and of any intermediate string.
     pub output: usize,
-    /// Maximum number of steps: each expression costs one, and its result costs by size.
+    /// Maximum number of steps: each expression costs one, plus the cost of its result by size.
     pub steps: u64,
     /// Maximum nesting depth of expressions, statements and macro calls.
     pub depth: usize,

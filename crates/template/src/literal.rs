@@ -1,4 +1,4 @@
-//! Literals of expressions: numbers, names and texts, as in Python.
+//! Literals of expressions: numbers, names and strings, as in Python.
 
 use crate::fault::{EvalError, EvalResult, Kind, refused};
 
@@ -95,7 +95,7 @@ pub(crate) fn name(word: &str) -> EvalResult<&str> {
     Ok(word)
 }
 
-/// The length of a quoted text that begins here; `None` if it is not closed.
+/// The length of a quoted string that begins here; `None` if it is not closed.
 pub(crate) fn text_length(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     let mut escaped = false;
@@ -111,7 +111,7 @@ pub(crate) fn text_length(text: &str) -> Option<usize> {
     None
 }
 
-/// A text without its quotes, with escapes as in Python.
+/// The value of a string literal without its quotes, with escapes as in Python.
 pub(crate) fn text(body: &str) -> EvalResult<String> {
     let mut out = String::with_capacity(body.len());
     let mut rest = body.chars();
@@ -121,7 +121,7 @@ pub(crate) fn text(body: &str) -> EvalResult<String> {
             continue;
         }
         let Some(mark) = rest.next() else {
-            return Err(EvalError::new(Kind::Syntax, "a text ends with a backslash"));
+            return Err(EvalError::new(Kind::Syntax, "a string ends with a backslash"));
         };
         match mark {
             '\n' => {}
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_mean_what_python_means() {
+    fn escapes_are_decoded_as_in_python() {
         let check = |source: &str, expect: &str| assert_eq!(text(source).unwrap(), expect, "{source}");
         check(r"a\tb\x41\u00e9\101\d", "a\tbAéA\\d");
         assert!(text(r"\x4").is_err());

@@ -1,4 +1,4 @@
-//! External look-ups of a template. They are named here, and made by the caller.
+//! External look-ups of a template. This crate only describes them; the caller makes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum TemplateLookup {
         key: String,
         /// The version, if not the latest.
         version: Option<String>,
-        /// Whether a missing secret is `none` instead of a fault.
+        /// Whether a missing secret yields `none` instead of a fault.
         allow_not_found: bool,
     },
     /// `github(repo, path, ref)`: the text of a file.
@@ -85,7 +85,7 @@ impl TemplateLookup {
     }
 }
 
-/// The text that replaces the value in declared state.
+/// The description that replaces the value in declared state.
 impl fmt::Display for TemplateLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let region =
@@ -148,8 +148,8 @@ impl LookupSource for BTreeMap<TemplateLookup, LookupAnswer> {
     }
 }
 
-/// Look-ups in declared state: each is replaced by its own text, and nothing external is read. Queries read
-/// only the data, so the inner source answers them.
+/// Look-ups in declared state: each is replaced by its description, and nothing external is read. Queries
+/// read only the data, so the inner source resolves them.
 #[derive(Debug)]
 pub struct DeclaredLookups<Q>(pub Q);
 

@@ -11,7 +11,7 @@ use crate::value::Value;
 /// The result of looking up an attribute of a value.
 pub(crate) enum AttributeLookup {
     Method,
-    /// Python has it, but it is not supported here.
+    /// An attribute that Python has, but that is not supported here.
     Refused,
     Missing,
 }

@@ -132,7 +132,7 @@ fn format_value(
         'd' | 'i' | 'u' => {
             let number = match value {
                 Value::Float(number) if number.is_infinite() => {
-                    return failed("infinity is not a whole number");
+                    return failed("infinity is not an integer");
                 }
                 Value::Float(number) => truncated(*number)?.as_int(),
                 value => value.as_int(),
@@ -170,7 +170,7 @@ fn format_integer(
 ) -> EvalResult<String> {
     let Some(number) = number else { return failed("`%` needs a number here") };
     if field.precision.is_some() {
-        return refused("a precision for a whole number");
+        return refused("a precision for an integer");
     }
     let digits = digits(number.unsigned_abs());
     let digits = if field.alternate { format!("{prefix}{digits}") } else { digits };

@@ -16,7 +16,7 @@ use crate::{filters, functions, jinja_tests};
 /// The message of every fault after a secret was looked up. It is the same for all kinds, since the kind may
 /// depend on the secret.
 const SECRET_FAULT_MESSAGE: &str =
-    "it cannot be rendered; a secret was looked up before, so neither reason nor line is shown";
+    "cannot be rendered; a secret was looked up before, so neither the reason nor the line is shown";
 
 /// A request to render a template.
 #[derive(Debug, Clone, Copy)]
@@ -25,14 +25,14 @@ pub struct RenderRequest<'a> {
     pub source: Source<'a>,
     /// Its variables, in order.
     pub variables: &'a [(String, Data)],
-    /// How undefined names are treated.
+    /// The treatment of undefined names.
     pub strictness: Strictness,
     /// The resource limits.
     pub limits: RenderLimits,
 }
 
 impl<'a> RenderRequest<'a> {
-    /// A template of a data repo: strict, with the usual limits.
+    /// A request for a template of a data repo: strict, with the default limits.
     pub fn new(source: Source<'a>, variables: &'a [(String, Data)]) -> Self {
         Self { source, variables, strictness: Strictness::Strict, limits: RenderLimits::default() }
     }
@@ -41,7 +41,7 @@ impl<'a> RenderRequest<'a> {
 /// The outcome of rendering a template without faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RenderOutcome {
-    /// It was rendered.
+    /// The template was rendered.
     Rendered(RenderedTemplate),
     /// The template cannot be rendered before these look-ups are made; more may be needed after that.
     Needs(BTreeSet<TemplateLookup>),
@@ -51,7 +51,7 @@ pub enum RenderOutcome {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RenderedTemplate {
     text: String,
-    /// Whether a secret was looked up: then all of the text is secret.
+    /// Whether a secret was looked up: then the whole text is secret.
     pub is_sensitive: bool,
     /// All look-ups that were made.
     pub lookups: BTreeSet<TemplateLookup>,
@@ -72,15 +72,16 @@ impl fmt::Debug for RenderedTemplate {
     }
 }
 
-/// Renders a template as Jinja2 does, or returns a fault.
+/// Renders a template exactly as Jinja2 does, or returns a fault.
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use qontract_template::{Data, Outcome, Request, Source, render};
+/// use qontract_template::{Data, RenderOutcome, RenderRequest, Source, render};
 ///
 /// let variables = [("name".to_owned(), Data::text("world"))];
 /// let source = Source::new("resources/hello.j2", "hello {{ name | upper }}");
-/// let Ok(Outcome::Rendered(rendered)) = render(&Request::new(source, &variables), &BTreeMap::new()) else { panic!() };
+/// let request = RenderRequest::new(source, &variables);
+/// let Ok(RenderOutcome::Rendered(rendered)) = render(&request, &BTreeMap::new()) else { panic!() };
 /// assert_eq!(rendered.expose(), "hello WORLD");
 /// ```
 pub fn render(

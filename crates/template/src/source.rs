@@ -10,7 +10,7 @@ pub enum Dialect {
     ExtraCurly,
 }
 
-/// Whitespace control around tags. By default all whitespace stays, except for one line break at the end of
+/// Whitespace control around tags. By default all whitespace is kept, except for one line break at the end of
 /// the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Whitespace {
@@ -36,7 +36,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A template with Jinja2's usual tags.
+    /// A template with Jinja2's default delimiters.
     pub fn new(path: &'a str, text: &'a str) -> Self {
         Self { path, text, dialect: Dialect::default(), whitespace: Whitespace::default() }
     }

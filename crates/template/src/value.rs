@@ -15,7 +15,7 @@ use crate::syntax::{Macro as Syntax, Name};
 
 #[derive(Clone)]
 pub(crate) enum Value {
-    /// Undefined; the text is the message for its use.
+    /// Undefined; the string is the error message for its use.
     Undefined(Rc<str>),
     None,
     Bool(bool),
@@ -23,7 +23,7 @@ pub(crate) enum Value {
     /// Never NaN.
     Float(f64),
     Text(Rc<str>),
-    /// Text that is marked as safe HTML: printed like text, but other operations on it differ.
+    /// A string that is marked as safe HTML: printed like a string, but other operations on it differ.
     Markup(Rc<str>),
     List(Rc<List>),
     Tuple(Rc<Tuple>),
@@ -50,7 +50,7 @@ pub(crate) struct List {
 pub(crate) struct Tuple {
     pub level: Cell<usize>,
     pub items: Vec<Value>,
-    /// Made by `groupby`: its items are also called `grouper` and `list`.
+    /// Whether `groupby` created the tuple: its items are also called `grouper` and `list`.
     pub is_group: bool,
 }
 
@@ -113,7 +113,7 @@ impl Value {
         Value::Int(i128::try_from(number).unwrap_or(i128::MAX))
     }
 
-    /// The name of its type in Python.
+    /// The name of the value's Python type.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Undefined(_) => "undefined",

@@ -1,4 +1,4 @@
-//! Parses YAML within templates with our own parser: the result equals PyYAML's, or the text is refused.
+//! Parses YAML within templates with `qontract-yaml`: the result equals PyYAML's, or the YAML is refused.
 
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Limits, Node, Value as Yaml, parse};

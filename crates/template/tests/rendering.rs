@@ -106,7 +106,7 @@ fn after_a_secret_was_read_every_fault_reads_the_same() {
     assert_eq!(first.line, None);
     assert_eq!(
         first.to_string(),
-        "t.j2: it cannot be rendered; a secret was looked up before, so neither reason nor line is shown"
+        "t.j2: cannot be rendered; a secret was looked up before, so neither the reason nor the line is shown"
     );
     for text in [
         "\n\n{% if s[0] == 'h' %}{{ nope }}{% endif %}",

@@ -1,4 +1,4 @@
-//! AWS for tests: a moto server, run with the Python of the tests.
+//! AWS for tests: a moto server, run with the Python environment of the tests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -58,7 +58,7 @@ impl TestAws {
         )
         .expect("a request can be sent");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
+        stream.read_to_string(&mut answer).expect("a response");
         assert!(answer.starts_with("HTTP/1.1 200"), "{method} {path}: {answer}");
     }
 }

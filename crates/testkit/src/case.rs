@@ -18,10 +18,10 @@
 
 use std::collections::BTreeMap;
 
-/// A case.
+/// A parsed case.
 #[derive(Debug, Default)]
 pub struct Case {
-    /// Its heading.
+    /// The heading.
     pub title: String,
     /// Files of the data repo.
     pub files: BTreeMap<String, String>,

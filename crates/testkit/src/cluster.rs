@@ -20,7 +20,7 @@ pub use error::Error;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The variable that is set if tests of real servers are skipped.
+/// The environment variable that is set if tests against real servers are skipped.
 pub const WITHOUT_KUBE_VARIABLE: &str = "QONTRACT_WITHOUT_KUBE";
 
 /// A name that is unique in this test run: for namespaces and cluster-scoped objects.

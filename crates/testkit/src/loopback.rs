@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 pub enum Reply {
     /// Status, further headers, body.
     Full(&'static str, String, String),
-    /// No reply, ever.
+    /// No reply.
     Never,
     /// Status, further headers, the start of a chunked body, and a part that is repeated until the client
     /// closes the connection.
@@ -21,7 +21,7 @@ pub enum Reply {
     Drip(&'static str),
 }
 
-/// The server; it ends with the test process.
+/// A scripted server; it ends with the test process.
 pub struct Loopback {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,

@@ -114,7 +114,7 @@ impl Drop for Process {
 ///
 /// # Panics
 ///
-/// If the variable is not set or does not name a file; the message says what to do.
+/// If the variable is not set or does not name a file; the message names the remedy.
 pub fn tool(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable).map(PathBuf::from);
     let path = path.unwrap_or_else(|| panic!("{variable} is not set: run `cargo xtask test`, or set it"));

@@ -19,7 +19,7 @@ impl Scratch {
     /// An empty directory.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("qontract-test-").tempdir();
-        Self { folder: folder.expect("a temporary folder") }
+        Self { folder: folder.expect("a temporary directory") }
     }
 
     /// A directory with a copy of all files below `from`.
@@ -32,7 +32,7 @@ impl Scratch {
     /// Copies all files below `from` into a subdirectory.
     pub fn copy(&self, from: &Path, to: &str) {
         let folder = self.path().join(to);
-        fs::create_dir_all(&folder).expect("folders can be made");
+        fs::create_dir_all(&folder).expect("directories can be created");
         copy(from, &folder);
     }
 
@@ -44,7 +44,8 @@ impl Scratch {
     /// Writes a file and creates its parent directories.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
-        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
+        fs::create_dir_all(path.parent().expect("a file is in a directory"))
+            .expect("directories can be created");
         fs::write(&path, content).expect("a file can be written");
         path
     }
@@ -67,8 +68,9 @@ impl Scratch {
     /// Creates a symbolic link.
     pub fn link(&self, name: &str, target: &str) {
         let path = self.path().join(name);
-        fs::create_dir_all(path.parent().expect("a link is in a folder")).expect("folders can be made");
-        std::os::unix::fs::symlink(target, path).expect("a link can be made");
+        fs::create_dir_all(path.parent().expect("a link is in a directory"))
+            .expect("directories can be created");
+        std::os::unix::fs::symlink(target, path).expect("a link can be created");
     }
 
     /// Runs `git` in the directory and returns its output.
@@ -97,11 +99,11 @@ impl Scratch {
 }
 
 fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).expect("a folder to copy") {
+    for entry in fs::read_dir(from).expect("a directory to copy") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.file_type().expect("a type").is_dir() {
-            fs::create_dir_all(&target).expect("folders can be made");
+            fs::create_dir_all(&target).expect("directories can be created");
             copy(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).expect("a file can be copied");

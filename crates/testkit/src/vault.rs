@@ -97,7 +97,7 @@ impl TestVault {
         let mut world = self.world();
         let now = world.clock;
         let token = world.tokens.log_in(mount, shown, now).expect("a role that can log in");
-        token.auth_json(now)["client_token"].as_str().expect("a text").to_owned()
+        token.auth_json(now)["client_token"].as_str().expect("a string").to_owned()
     }
 
     /// Advances the clock of the emulator.

@@ -8,16 +8,16 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout: long, since the machine may be busy.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Polls until `look` returns a value.
+/// Calls `poll` until it returns a value.
 ///
 /// # Panics
 ///
 /// After a minute; the message contains `what`.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look() {
-            return found;
+        if let Some(value) = poll() {
+            return value;
         }
         assert!(
             start.elapsed() < WAIT_TIMEOUT,
@@ -34,11 +34,11 @@ mod tests {
 
     #[test]
     fn polling_ends_at_the_first_value() {
-        let mut looks = 0;
-        let found = eventually("the third look", || {
-            looks += 1;
-            (looks == 3).then_some("it")
+        let mut polls = 0;
+        let value = eventually("the third poll", || {
+            polls += 1;
+            (polls == 3).then_some("it")
         });
-        assert_eq!((found, looks), ("it", 3));
+        assert_eq!((value, polls), ("it", 3));
     }
 }

@@ -191,8 +191,7 @@ impl ValidationCache {
         self.links.stable.get(&digest).or_else(|| self.links.content_dependent.get(&digest))
     }
 
-    /// Replaces all entries by the results of a validation, so that entries of files that are gone are
-    /// dropped.
+    /// Replaces all entries with the results of a validation. This drops the entries of removed files.
     pub(crate) fn replace(&mut self, valid: ValidDigests) {
         // In most runs nothing changed.
         if valid.conforming.len() != self.conforming.len()
@@ -257,22 +256,21 @@ impl ValidationCache {
 
     /// Reads a cache that the same program wrote; `None` if it is damaged or from another program.
     pub fn from_bytes(bytes: &[u8], by: &str) -> Option<Self> {
-        let mut unpacker = Decoder::open(bytes, by)?;
-        let (dependencies, link_dependencies) = (unpacker.digest()?, unpacker.digest()?);
-        let fit = unpacker.list(Decoder::digest)?;
-        let mut linked =
-            || unpacker.list(|unpacker| Some((unpacker.digest()?, unpacker.list(Decoder::number)?)));
-        let (right, fleeting) = (linked()?, linked()?);
-        let wanted = unpacker.list(|unpacker| unpacker.text().map(Into::into))?;
-        let told = unpacker.option(Decoder::digest)?;
+        let mut decoder = Decoder::open(bytes, by)?;
+        let (dependencies, link_dependencies) = (decoder.digest()?, decoder.digest()?);
+        let conforming = decoder.list(Decoder::digest)?;
+        let mut linked = || decoder.list(|decoder| Some((decoder.digest()?, decoder.list(Decoder::number)?)));
+        let (stable, content_dependent) = (linked()?, linked()?);
+        let content_targets = decoder.list(|decoder| decoder.text().map(Into::into))?;
+        let content_digest = decoder.option(Decoder::digest)?;
         let links = LinkCache {
             dependencies: Some(link_dependencies),
-            stable: right,
-            content_dependent: fleeting,
-            content_targets: wanted,
-            content_digest: told,
+            stable,
+            content_dependent,
+            content_targets,
+            content_digest,
         };
-        Some(Self { last: None, dependencies: Some(dependencies), conforming: fit, links })
+        Some(Self { last: None, dependencies: Some(dependencies), conforming, links })
     }
 }
 
@@ -285,7 +283,7 @@ mod tests {
         let digest = |text: &str| Sha256::of(text.as_bytes());
         let links = LinkCache { dependencies: Some(digest("files")), ..LinkCache::default() };
         let mut cache =
-            ValidationCache { dependencies: Some(digest("ground")), links, ..ValidationCache::default() };
+            ValidationCache { dependencies: Some(digest("schemas")), links, ..ValidationCache::default() };
         let linked = |unique: &[u64], lasts| LinkedFile { unique: unique.into(), is_stable: lasts };
         let linked = vec![
             (digest("a"), Some(linked(&[1, u64::MAX], true))),

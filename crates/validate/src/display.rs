@@ -29,7 +29,7 @@ pub fn show_plain(value: &Plain) -> String {
     }
 }
 
-/// Formats a text for a message: on one line, and cut if it is long.
+/// Formats a string for a message: on one line, truncated if it is long.
 pub fn shortened(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     match line.char_indices().nth(MAX_VALUE_LEN) {
@@ -38,12 +38,12 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// `` `a`, `b` or `c` ``; long lists are cut.
+/// `` `a`, `b` or `c` ``; long lists are truncated.
 pub fn any_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     join_quoted(words, "or")
 }
 
-/// `` `a`, `b` and `c` ``; long lists are cut.
+/// `` `a`, `b` and `c` ``; long lists are truncated.
 pub fn all_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     join_quoted(words, "and")
 }
@@ -64,11 +64,11 @@ fn join_quoted<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>, last: &st
 /// The kind of a value, for a message.
 pub fn kind_name(value: &Value) -> &'static str {
     match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "true or false",
-        Value::Int(_) | Value::BigInt(_) => "a whole number",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Int(_) | Value::BigInt(_) => "an integer",
         Value::Float(_) => "a number",
-        Value::Str(_) => "text",
+        Value::Str(_) => "a string",
         Value::List(_) => "a list",
         Value::Map(_) => "a map",
     }
@@ -77,13 +77,13 @@ pub fn kind_name(value: &Value) -> &'static str {
 /// A JSON Schema type, for a message.
 pub fn type_name(name: &str) -> &str {
     match name {
-        "string" => "text",
-        "integer" => "a whole number",
+        "string" => "a string",
+        "integer" => "an integer",
         "number" => "a number",
-        "boolean" => "true or false",
+        "boolean" => "a boolean",
         "array" => "a list",
         "object" => "a map",
-        "null" => "nothing",
+        "null" => "null",
         other => other,
     }
 }

@@ -180,7 +180,7 @@ impl FailureExplainer<'_> {
         };
         match meant {
             Some(meant) if self.value(&failure.pointer).get(&meant).is_some() => {
-                finding.hint(format!("did you mean `{meant}`, which is already there?"))
+                finding.hint(format!("did you mean `{meant}`, which is already present?"))
             }
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => finding.hint("remove it"),
@@ -225,18 +225,18 @@ impl FailureExplainer<'_> {
                 finding.note(self.pattern(failure))
             }
             FailureKind::CostlyPattern => {
-                let message = "matching the pattern against this text takes too long".to_owned();
+                let message = "matching the pattern against this string takes too long".to_owned();
                 let finding = self.finding(code::COSTLY_PATTERN, pointer, message).label(because);
                 finding.hint("write the pattern in the schema without nested repetitions")
             }
             FailureKind::Format(format) => self
-                .finding(code::FORMAT, pointer, format!("`{shown}` is not of the format `{format}`"))
+                .finding(code::FORMAT, pointer, format!("`{shown}` does not match the format `{format}`"))
                 .label(because),
             FailureKind::Range(how) => {
                 self.finding(code::RANGE, pointer, format!("{shown} is {how}")).label(because)
             }
             FailureKind::Length(how) => {
-                self.finding(code::LENGTH, pointer, format!("the text is {how}")).label(because)
+                self.finding(code::LENGTH, pointer, format!("the string is {how}")).label(because)
             }
             FailureKind::Count(how) => {
                 let what = kind_name(value);
@@ -247,7 +247,7 @@ impl FailureExplainer<'_> {
                 self.finding(code::COUNT, pointer, format!("the list must contain {needed}")).label(because)
             }
             FailureKind::DuplicateItem => {
-                let message = "the list has an item twice".to_owned();
+                let message = "the list contains a duplicate item".to_owned();
                 self.finding(code::REPEATED_ITEM, &repeated_item(value, pointer), message).label(because)
             }
             FailureKind::NoBranch(branches) => self.no_branch(pointer, branches).label(because),
@@ -272,7 +272,7 @@ impl FailureExplainer<'_> {
             FailureKind::TooMany => {
                 let message = "the file has too many errors to report".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
-                finding.hint("check the schema first: it may not demand what was meant")
+                finding.hint("check the schema first: it may not express what was meant")
             }
             FailureKind::TooComplex => {
                 let message = "checking the file against its schema takes too long".to_owned();
@@ -285,7 +285,7 @@ impl FailureExplainer<'_> {
         }
     }
 
-    /// The pattern that did not match, as a note.
+    /// A note with the pattern that did not match.
     fn pattern(&self, failure: &SchemaFailure) -> String {
         let keyword = failure.keyword.as_ref();
         let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
@@ -328,7 +328,7 @@ impl FailureExplainer<'_> {
         match value {
             Value::Null => finding.hint("give it a value, or remove the field"),
             Value::Bool(_) if wants("string") => finding.hint(
-                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are not text",
+                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are not strings",
             ),
             Value::Int(_) | Value::BigInt(_) | Value::Float(_) if wants("string") => {
                 finding.hint("put it into quotes")
@@ -401,7 +401,8 @@ fn repeated_item(value: &Value, pointer: &str) -> String {
     second.map_or_else(|| pointer.to_owned(), |index| keywords::child_pointer(pointer, &index.to_string()))
 }
 
-/// Leaves out duplicates, and other failures of a value that has the wrong type: they only follow from that.
+/// Removes duplicates, and other failures of a value that has the wrong type, because they only follow from
+/// that.
 fn without_redundant(reported: Vec<ReportedFailure>) -> Vec<ReportedFailure> {
     let typed: BTreeSet<String> = reported
         .iter()

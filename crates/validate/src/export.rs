@@ -1,8 +1,8 @@
 //! Exports the schemas of a bundle for editors: plain JSON Schema for the files as people write them.
 //!
 //! Fields that bundling adds and the data repo's own keywords (`$schemaRef` and the like) are removed.
-//! References become relative paths, so that the folder works in any location. Patterns stay as they are:
-//! editors read them.
+//! References become relative paths, so that the directory works in any location. Patterns are unchanged,
+//! because editors support them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::keywords::{self, KeywordKind};
 use crate::schema::reference::{self, DRAFT, RefTarget, SchemaLocation};
 use crate::tree::plain;
 
-/// The exported schemas of a bundle: path within the folder ↦ text.
+/// The exported schemas of a bundle: path within the directory ↦ JSON text.
 pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
     let types = Types::read(&bundle.graphql().value);
     let mut files = BTreeMap::new();
@@ -34,7 +34,8 @@ pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
 
 /// Editor settings that map each exported schema to its datafiles.
 ///
-/// A datafile names its schema by a path that no editor can follow, so the settings list the files of each schema.
+/// A datafile names its schema by a path that no editor can resolve, so the settings list the files of each
+/// schema.
 pub fn settings(bundle: &Bundle, folder: &str, layout: &Layout) -> String {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for datafile in bundle.datafiles() {

@@ -33,11 +33,11 @@ pub enum FailureKind {
     CostlyPattern,
     /// The value does not have this format.
     Format(String),
-    /// The number is out of range, and in what way.
+    /// The number is out of range, and the limit that it violates.
     Range(String),
-    /// The text is too long or too short, and by which limit.
+    /// The string is too long or too short, and the limit that it violates.
     Length(String),
-    /// There are too many or too few items or fields, and by which limit.
+    /// There are too many or too few items or fields, and the limit that they violate.
     Count(String),
     /// The list contains none of these values, but must contain one.
     NotContained(AllowedValues),

@@ -70,7 +70,7 @@ fn check_file<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(LinkedFile, V
         is_broken: false,
         content_targets: Vec::new(),
     };
-    links::walk(file, cx.guide, cx.types, &mut checker);
+    links::walk(file, cx.schema_index, cx.types, &mut checker);
     checker.items.sort_unstable();
     let linked = LinkedFile { unique: checker.unique.into(), is_stable: checker.content_targets.is_empty() };
     (!checker.is_broken && are_distinct(&checker.items)).then_some((linked, checker.content_targets))
@@ -141,18 +141,18 @@ mod tests {
     /// Whether the fast path accepts all links, and the number of findings of the rules.
     fn fast_path_and_findings(bundle: &serde_json::Value) -> (bool, usize) {
         let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).expect("a bundle");
-        let (types, guide) = (Types::read(&bundle.graphql().value), crate::guide(&bundle));
+        let (types, schema_index) = (Types::read(&bundle.graphql().value), crate::schema_index(&bundle));
         let (checker, layout, unread) =
             (SchemaChecker::new(&bundle, Formats::default()), Layout::default(), BTreeSet::new());
         let (layout, bundle, types) = (&layout, &bundle, &types);
-        let (checker, unread, known) = (&checker, &unread, &crate::ValidationCache::default());
-        let cx = Context { bundle, types, guide: &guide, layout, checker, unread, cache: known };
+        let (checker, unread, cache) = (&checker, &unread, &crate::ValidationCache::default());
+        let cx = Context { bundle, types, schema_index: &schema_index, layout, checker, unread, cache };
         let links = cx.links();
         let found = references::check(&cx, &links).len() + unique::check(&cx, &links).len();
         (valid_links(&cx).is_some(), found)
     }
 
-    /// The pointers of all texts and lists below a value.
+    /// The pointers of all strings and lists below a value.
     fn parts(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
         match value {
             serde_json::Value::Object(map) => {
@@ -185,7 +185,7 @@ mod tests {
         for (number, at) in all.iter().enumerate().step_by(29) {
             let mut changed = bundle.clone();
             match changed.pointer_mut(at).expect("a part") {
-                // Repeat an item, or use another text of the data.
+                // Repeat an item, or use another string of the data.
                 serde_json::Value::Array(items) => items.extend(items.first().cloned()),
                 text => *text = texts[(number * 31) % texts.len()].into(),
             }

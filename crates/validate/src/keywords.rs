@@ -2,7 +2,7 @@
 
 use qontract_bundle::{Map, Value};
 
-/// The kind of value a keyword has, by the subschemas in it.
+/// The kind of a keyword, by the subschemas in its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeywordKind {
     /// No schema.

@@ -3,12 +3,12 @@
 //! [`validate`] takes a bundle and returns findings with a file name and a JSON pointer; [`locate`] turns
 //! pointers into lines where the source text is available. The rules are in `rules`, one file each;
 //! [`schema`] checks values against JSON schemas, and `explain` turns the failures into findings. [`peer`]
-//! writes the records of the established validator from the same checks, and [`export`] writes schemas for
+//! writes the records of `qontract-validator` from the same checks, and [`export`] writes schemas for
 //! editors.
 //!
-//! Validation is incremental with [`validate_again`]: results of unchanged files come from a cache.
+//! [`validate_incremental`] reuses cached results of unchanged files.
 //!
-//! This crate is pure: it reads no files, and **nothing that data names is ever fetched**.
+//! This crate is pure: it reads no files, and **never fetches a URL in the data**.
 
 mod cache;
 mod display;
@@ -50,7 +50,7 @@ pub struct Options {
     pub formats: Formats,
     /// Files of the data repo that could not be read: references to them are not reported.
     pub unread: BTreeSet<String>,
-    /// Whether to report only errors: slow rules that only give warnings are skipped.
+    /// Whether to report only errors: slow rules that only report warnings are skipped.
     pub only_errors: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Options {
 struct Context<'b> {
     bundle: &'b Bundle,
     types: &'b Types,
-    guide: &'b SchemaIndex<'b, &'b Value>,
+    schema_index: &'b SchemaIndex<'b, &'b Value>,
     layout: &'b Layout,
     checker: &'b SchemaChecker<'b>,
     unread: &'b BTreeSet<String>,
@@ -74,16 +74,16 @@ struct FileLinks<'b> {
 
 impl<'b> Context<'b> {
     fn links(&self) -> Vec<FileLinks<'b>> {
-        let (bundle, guide, types) = (self.bundle, self.guide, self.types);
+        let (bundle, schema_index, types) = (self.bundle, self.schema_index, self.types);
         let files = bundle.datafiles().par_iter();
         files
-            .map(|file| FileLinks { path: &file.path, links: links::of(bundle, guide, types, file) })
+            .map(|file| FileLinks { path: &file.path, links: links::of(bundle, schema_index, types, file) })
             .collect()
     }
 }
 
-/// The schemas of a bundle as a guide for walking datafiles.
-fn guide(bundle: &Bundle) -> SchemaIndex<'_, &Value> {
+/// Indexes the schemas of a bundle for walking datafiles.
+fn schema_index(bundle: &Bundle) -> SchemaIndex<'_, &Value> {
     SchemaIndex::new(bundle.schemas().iter().map(|schema| (&*schema.path, &*schema.document.value)))
 }
 
@@ -110,11 +110,11 @@ pub fn validate_incremental(
 fn check(bundle: &Bundle, options: &Options, cache: &ValidationCache) -> (Vec<Diagnostic>, ValidDigests) {
     let types = Types::read(&bundle.graphql().value);
     let checker = SchemaChecker::new(bundle, options.formats);
-    let guide = guide(bundle);
+    let schema_index = schema_index(bundle);
     let cx = Context {
         bundle,
         types: &types,
-        guide: &guide,
+        schema_index: &schema_index,
         layout: &options.layout,
         checker: &checker,
         unread: &options.unread,

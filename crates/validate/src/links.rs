@@ -32,7 +32,7 @@ pub enum LinkKind<'b> {
         type_name: &'b str,
         /// The field.
         field: &'b str,
-        /// The value, as text.
+        /// The value, as a canonical string.
         value: String,
     },
     /// An item of a list, and its identifier within the list.
@@ -46,14 +46,14 @@ pub struct DatafileReference<'b> {
     pub to: &'b Value,
     /// The datafile that it points to, if it exists.
     pub target: Option<&'b Document>,
-    /// The `$schemaRef` of the schema, which constrains the target, if there is one.
+    /// The `$schemaRef` of the schema, which constrains the target, if the schema has one.
     pub expects: Option<&'b Value>,
 }
 
 /// An item of a list.
 #[derive(Debug)]
 pub struct ListItem<'b> {
-    /// The path of the list, as the established validator writes it.
+    /// The path of the list, as `qontract-validator` writes it.
     pub list: String,
     /// The index of the item.
     pub index: usize,
@@ -61,7 +61,7 @@ pub struct ListItem<'b> {
     pub identifier: &'b str,
     /// The fields that make up the identifier.
     pub fields: Vec<&'b str>,
-    /// Whether the established validator checks it: it does not if the type came from an interface.
+    /// Whether `qontract-validator` checks the item: it does not if the type came from an interface.
     pub seen_by_peer: bool,
 }
 
@@ -74,8 +74,8 @@ pub enum LeafFact<'b> {
     Resource(&'b str),
     /// A value that must be unique among the values of a field of a type.
     Unique { type_name: &'b str, field: &'b str, value: &'b Value },
-    /// The identifier of the list item that contains the leaf, its type, and whether the established
-    /// validator checks it.
+    /// The identifier of the list item that contains the leaf, its type, and whether `qontract-validator`
+    /// checks it.
     Item { identifier: &'b str, type_: &'b Type, seen_by_peer: bool },
 }
 
@@ -99,24 +99,24 @@ struct LinkCollector<'b> {
 /// All links of a datafile.
 pub fn of<'b>(
     bundle: &'b Bundle,
-    guide: &'b SchemaIndex<'b, &'b Value>,
+    schema_index: &'b SchemaIndex<'b, &'b Value>,
     types: &'b Types,
     datafile: &'b Datafile,
 ) -> Vec<Link<'b>> {
     let mut links = LinkCollector { reader: LeafReader { bundle, types }, found: Vec::new() };
-    walk(datafile, guide, types, &mut links);
+    walk(datafile, schema_index, types, &mut links);
     links.found
 }
 
 /// Walks a datafile along its schema.
 pub fn walk<'b>(
     datafile: &'b Datafile,
-    guide: &'b SchemaIndex<'b, &'b Value>,
+    schema_index: &'b SchemaIndex<'b, &'b Value>,
     types: &'b Types,
     visitor: &mut impl Visitor<'b, 'b, &'b Value, &'b Value>,
 ) {
     let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
-    walk::walk(&*datafile.document.value, schema, guide, types, visitor);
+    walk::walk(&*datafile.document.value, schema, schema_index, types, visitor);
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for LinkCollector<'b> {
@@ -194,7 +194,7 @@ impl<'b> LeafReader<'b> {
     }
 }
 
-/// A value as text that is equal for equal values.
+/// The canonical string of a value: equal values have equal strings.
 pub fn text(value: &Value) -> String {
     let mut text = Vec::new();
     json::write_python(value, &mut text);

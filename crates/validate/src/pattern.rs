@@ -1,12 +1,12 @@
 //! Compiles Python regular expressions for the `fancy-regex` engine.
 //!
-//! Patterns in schemas are Python's, and are searched anywhere in the text. They are parsed by Python's
-//! rules, so that a pattern that Python rejects is rejected here, and then written for our engine with
-//! Python's meaning: `$` also matches before a final newline, `\d`, `\w` and `\b` cover all of Unicode, any
-//! punctuation may be escaped.
+//! Patterns in schemas are Python regular expressions, and match anywhere in the string. They are parsed by
+//! Python's rules, so that a pattern that Python rejects is rejected here, and then translated for this
+//! engine with Python's semantics: `$` also matches before a final newline, `\d`, `\w` and `\b` cover all of
+//! Unicode, any punctuation may be escaped.
 //!
-//! Patterns without look-around or backreferences take time linear in the text. The others are aborted after
-//! a fixed number of backtracking steps, see [`Pattern::finds`].
+//! Patterns without look-around or backreferences match in linear time. The others are aborted after a fixed
+//! number of backtracking steps; see [`Pattern::is_match`].
 
 mod parse;
 mod syntax;
@@ -15,7 +15,8 @@ mod write;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// Maximum number of backtracking steps of a match: enough for real patterns, short for catastrophic ones.
+/// Maximum number of backtracking steps of a match: enough for real patterns, and a quick stop for
+/// catastrophic ones.
 const MAX_BACKTRACKS: usize = 100_000;
 /// Maximum length of a pattern in bytes. Longer ones are rejected before they are compiled.
 const MAX_PATTERN_LEN: usize = 64 << 10;
@@ -26,12 +27,12 @@ const MAX_COMPILED_SIZE: usize = 4 << 20;
 #[derive(Debug)]
 pub struct Pattern(Regex);
 
-/// The reason a text cannot be compiled as a pattern.
+/// The reason a pattern cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// Python rejects it, for this reason.
+    /// Python rejects the pattern, for this reason.
     Invalid(String),
-    /// It is too large, or not supported by our engine.
+    /// The pattern is too large, or the engine does not support it.
     TooLarge,
 }
 

@@ -1,7 +1,7 @@
-//! Writes the records of the established validator: the same rules, its order, its wording.
+//! Writes the records of `qontract-validator`: the same rules, in its order and with its wording.
 //!
-//! Only the text of a JSON-schema error is our own. Mistakes that the established validator does not find are
-//! not in its records either; `docs/compatibility.md` lists the differences.
+//! Only the messages of JSON Schema errors differ. Mistakes that `qontract-validator` does not find are not
+//! in the records; `docs/compatibility.md` lists the differences.
 
 use qontract_bundle::types::Types;
 use qontract_bundle::{Bundle, Layout, Value};
@@ -17,7 +17,7 @@ use crate::rules::{resources, unique};
 use crate::schema::{Formats, SchemaChecker, metaschema};
 use crate::{Context, FileLinks};
 
-/// The name by which the established validator reports the file of GraphQL types, whatever its path.
+/// The name under which `qontract-validator` reports the file of GraphQL types, whatever its path.
 const GRAPHQL_FILE: &str = "graphql-schemas/schema.yml";
 
 /// One record.
@@ -107,8 +107,8 @@ pub fn to_json(records: &[ValidatorRecord]) -> String {
     text
 }
 
-/// Writes records as JSON one by one, so that they need not be in memory together: a bundle has hundreds of
-/// thousands of them, and their text is as large as the bundle.
+/// Writes records as JSON one by one, so that they need not all be in memory: a bundle has hundreds of
+/// thousands of them, and their JSON is as large as the bundle.
 #[derive(Debug, Default)]
 pub struct JsonRecords {
     text: String,
@@ -139,7 +139,7 @@ impl JsonRecords {
     }
 }
 
-/// Buffered text is handed out from this size on.
+/// Buffered text is returned from this size on.
 const FLUSH_THRESHOLD: usize = 256 << 10;
 
 /// All records of a bundle.
@@ -155,12 +155,12 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(ValidatorRecord)) {
     let checker = SchemaChecker::new(bundle, Formats::Ignored);
     let layout = Layout::default();
     let unread = std::collections::BTreeSet::new();
-    let guide = crate::guide(bundle);
+    let schema_index = crate::schema_index(bundle);
     let cache = crate::ValidationCache::default();
     let cx = Context {
         bundle,
         types: &types,
-        guide: &guide,
+        schema_index: &schema_index,
         layout: &layout,
         checker: &checker,
         unread: &unread,
@@ -187,7 +187,7 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(ValidatorRecord)) {
     types_records(&cx).into_iter().for_each(visit);
 }
 
-/// Resources that name a schema but are not plain YAML, mostly templates: accepted, and worth a warning.
+/// Resources that name a schema but are not plain YAML, mostly templates: accepted with a warning.
 pub fn unchecked_resources(bundle: &Bundle) -> impl Iterator<Item = &str> {
     let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
     named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)
@@ -361,7 +361,7 @@ mod tests {
     use super::{JsonRecords, RecordKind, ValidatorRecord, to_json};
 
     #[test]
-    fn records_one_by_one_are_the_text_of_all() {
+    fn records_written_one_by_one_equal_records_written_at_once() {
         let ok = ValidatorRecord::ok(RecordKind::File, "/a.yml", Some("/s.yml"));
         let error = ValidatorRecord::error(
             RecordKind::Reference,

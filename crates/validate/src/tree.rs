@@ -1,4 +1,4 @@
-//! Converts values of a bundle to plain JSON and to text.
+//! Converts values of a bundle to plain JSON values and JSON text.
 
 use qontract_bundle::Value;
 use serde_json::Value as Plain;
@@ -21,7 +21,7 @@ pub fn plain(value: &Value) -> Plain {
     }
 }
 
-/// The value as canonical text: equal values have equal texts.
+/// The canonical JSON text of a value: equal values have equal texts.
 pub fn text(value: &Value) -> Vec<u8> {
     let mut text = Vec::new();
     qontract_bundle::json::write_python(value, &mut text);

@@ -118,7 +118,7 @@ fn schemas_are_reported_by_their_first_error() {
         ],
         &[
             "Schema /tiny/a-1.yml META_SCHEMA_NOT_FOUND: Meta schema /metaschema-2.json not found in the file /tiny/a-1.yml",
-            "Schema /tiny/b-1.yml SCHEMA_ERROR: /type must be a type, or a list of different types",
+            "Schema /tiny/b-1.yml SCHEMA_ERROR: /type must be a type, or a list of distinct types",
             "Schema /tiny/c-1.yml VALIDATION_ERROR: missing field `version`",
             "File /d.yml SCHEMA_NOT_FOUND: Schema http://schemas.example/d.yml not found in the file /d.yml",
         ],

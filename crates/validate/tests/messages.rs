@@ -59,7 +59,7 @@ fn every_invalid_field_name_is_reported_at_its_location() {
     check(
         &[(NEW, &names), ("data/new.yml", file)],
         &[
-            "error Q3001 /ports/HTTPS: expected a whole number, found text",
+            "error Q3001 /ports/HTTPS: expected an integer, found a string",
             "error Q3014 /ports/HTTP: the name `HTTP` does not match the pattern; the pattern is `^[a-z]+$`",
             "error Q3014 /ports/HTTPS: the name `HTTPS` is not allowed",
             "error Q3014 /ports/longer: the name `longer` is not allowed",
@@ -86,7 +86,7 @@ fn a_schema_ref_is_a_path_or_a_schema() {
     check(
         &[(NEW, &odd)],
         &[
-            "error Q3104 /properties/a/$schemaRef: `$schemaRef` is a whole number, neither the path of a schema nor a schema; write the path of the target's schema",
+            "error Q3104 /properties/a/$schemaRef: `$schemaRef` is an integer, neither the path of a schema nor a schema; write the path of the target's schema",
             "error Q3104 /properties/b/$schemaRef: `$schemaRef` is a list, neither the path of a schema nor a schema; write the path of the target's schema",
         ],
     );
@@ -100,8 +100,8 @@ fn a_schema_in_a_schema_ref_is_checked() {
     check(
         &[(NEW, &odd)],
         &[
-            "error Q3101 /properties/a/$schemaRef/type: `type` must be a type, or a list of different types; did you mean `object`?",
-            "error Q3103 /properties/a/$schemaRef/properties/b/$ref: there is nothing at `/nowhere` in `/tiny/new-1.yml`",
+            "error Q3101 /properties/a/$schemaRef/type: `type` must be a type, or a list of distinct types; did you mean `object`?",
+            "error Q3103 /properties/a/$schemaRef/properties/b/$ref: `/nowhere` does not exist in `/tiny/new-1.yml`",
             "error Q3105 /properties/a/$schemaRef/properties/name/pattern: `(` is not a regular expression; `(` without `)`",
             "warning Q3107 /properties/a/$schemaRef/properties/name/minimal: `minimal` is not a JSON Schema keyword, and is ignored; did you mean `minimum`?",
         ],
@@ -114,7 +114,7 @@ fn a_schema_that_is_only_referred_to_is_checked() {
     check(
         &[(NEW, &odd)],
         &[
-            "error Q3101 /$defs/a/type: `type` must be a type, or a list of different types; did you mean `string`?",
+            "error Q3101 /$defs/a/type: `type` must be a type, or a list of distinct types; did you mean `string`?",
         ],
     );
 }
@@ -137,7 +137,7 @@ fn a_target_that_does_not_match_is_reported_with_all_failures() {
 fn a_wrong_metaschema_is_reported_once() {
     check(
         &[(NEW, "$schema: 5\ntype: object\nproperties: {}\n")],
-        &["error Q3101 /$schema: `$schema` must be text"],
+        &["error Q3101 /$schema: `$schema` must be a string"],
     );
     check(
         &[(NEW, "$schema: \"\"\ntype: object\nproperties: {}\n")],
@@ -156,7 +156,7 @@ fn a_wrong_schema_of_a_file_is_reported_once() {
     check(
         &[(NEW, &lenient), ("data/new.yml", "$schema: tiny/new-1.yml\nname: 1\n")],
         &[
-            "error Q3001 /name: expected text, found a whole number; put it into quotes",
+            "error Q3001 /name: expected a string, found an integer; put it into quotes",
             "warning Q3023 /$schema: `$schema` has no leading slash; write `/tiny/new-1.yml`",
         ],
     );
@@ -174,7 +174,7 @@ fn a_misspelt_field_next_to_the_correct_one_is_reported_as_such() {
     check(
         &[(NEW, &closed), ("data/new.yml", file)],
         &[
-            "error Q3002 /onbaorded: unknown field `onbaorded`; did you mean `onboarded`, which is already there?",
+            "error Q3002 /onbaorded: unknown field `onbaorded`; did you mean `onboarded`, which is already present?",
         ],
     );
     let absent = "$schema: /tiny/new-1.yml\nonbaorded: y\n";

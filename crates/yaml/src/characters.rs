@@ -5,7 +5,7 @@ use qontract_diagnostics::{Diagnostic, Span, code};
 use crate::Syntax;
 use crate::limits::Limits;
 
-/// The text of `bytes`, if every parser of the language reads it as the same characters.
+/// Decodes `bytes`, if every parser of the language reads them as the same characters.
 pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
     if bytes.len() > limits.bytes {
         let message = format!("the file has {} bytes, more than the {} allowed", bytes.len(), limits.bytes);
@@ -59,7 +59,7 @@ fn check_character(offset: usize, character: char, bytes: &[u8]) -> Option<Diagn
     let span = Span::new(offset, offset + character.len_utf8());
     match character {
         '\r' if bytes.get(offset + 1) == Some(&b'\n') => None,
-        '\r' => Some(ambiguous(span, "a carriage return that ends no line", "end lines with a line feed")),
+        '\r' => Some(ambiguous(span, "a carriage return without a line feed", "end lines with a line feed")),
         '\u{85}' | '\u{2028}' | '\u{2029}' => {
             let what = format!("U+{:04X}, which ends a line only in YAML 1.1", u32::from(character));
             Some(ambiguous(span, &what, &format!("write it as \"{}\" in double quotes", escape())))

@@ -37,7 +37,7 @@ pub fn compose<'a>(
         composer.findings.push(*finding);
     }
     let Composer { document, mut findings, .. } = composer;
-    // A mistake repeated everywhere is reported often enough, and a hostile file must not fill the memory.
+    // A mistake repeated everywhere is reported often enough, and a hostile file must not exhaust memory.
     let first_error = findings.iter().position(Diagnostic::is_error);
     if let Some(error) = first_error.filter(|error| *error >= MAX_FINDINGS) {
         findings.swap(error, MAX_FINDINGS - 1);
@@ -177,13 +177,12 @@ impl<'t> Composer<'t> {
     fn refuse_tag(&mut self, properties: &NodeProperties, span: Span) {
         let Some(tag) = &properties.tag else { return };
         let finding = Diagnostic::new(code::YAML_TAG, format!("the tag `{tag}` is not allowed")).at(span);
-        self.findings
-            .push(finding.hint("write the value itself; use quotes for text that looks like a number"));
+        self.findings.push(finding.hint("write the value itself; quote strings that look like numbers"));
     }
 
     fn alias(&mut self, anchor: AnchorId, span: Span) -> Result<(), FatalFinding> {
         let Some(AnchorState::Complete(node)) = self.anchors.get(&anchor) else {
-            let finding = Diagnostic::new(code::YAML_CYCLE, "the alias stands for a value that contains it");
+            let finding = Diagnostic::new(code::YAML_CYCLE, "the alias refers to a value that contains it");
             return Err(Box::new(finding.at(span)));
         };
         let node = *node;
@@ -278,7 +277,7 @@ impl<'t> Composer<'t> {
             Scalar::Date => (code::YAML_DATE, format!("`{shown}` is a date in YAML 1.1")),
             Scalar::Merge => (code::YAML_MERGE, "`<<` is used where a value is expected".to_owned()),
             Scalar::Default => (code::YAML_AMBIGUOUS, "`=` is a special value in YAML 1.1".to_owned()),
-            _ => (code::YAML_NUMBER, format!("`{shown}` has the form of a number, but no value")),
+            _ => (code::YAML_NUMBER, format!("`{shown}` looks like a number, but has no value")),
         };
         self.findings.push(Diagnostic::new(code, message).at(span).hint(format!("write \"{shown}\"")));
     }
@@ -385,7 +384,7 @@ impl<'t> Composer<'t> {
         }
         if weight.values > self.limits.values || weight.text > self.limits.text {
             let message = format!(
-                "with its aliases expanded this is more than {} values or {} MiB of text",
+                "with aliases expanded, this is more than {} values or {} MiB of strings",
                 self.limits.values,
                 self.limits.text >> 20
             );

@@ -1,9 +1,9 @@
-//! Whole numbers of any size, as the decimal text of JSON.
+//! Integers of any size, as JSON decimal digits.
 
-/// Maximum number of digits: the limit of the data's other parsers.
+/// Maximum number of digits: Python's limit.
 pub const MAX_DIGITS: usize = 4_300;
 
-/// A whole number being built digit by digit, in limbs of nine decimal digits, lowest first.
+/// An integer under construction, in limbs of nine decimal digits, lowest first.
 pub struct Decimal(Vec<u32>);
 
 const LIMB: u64 = 1_000_000_000;
@@ -27,7 +27,7 @@ impl Decimal {
         }
     }
 
-    /// The decimal text, without leading zeros.
+    /// The decimal digits, without leading zeros.
     pub fn text(&self) -> String {
         let Some((highest, rest)) = self.0.split_last() else {
             return "0".to_owned();

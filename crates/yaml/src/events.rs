@@ -37,7 +37,7 @@ pub enum Event<'a> {
     End,
     /// The anchor name of the previous node.
     AnchorName(String),
-    /// An alias: the value of an anchor again.
+    /// An alias: a reference to the value of an anchor.
     Alias(AnchorId),
     /// A scalar.
     Scalar { text: Cow<'a, str>, style: Style, properties: NodeProperties },
@@ -45,7 +45,7 @@ pub enum Event<'a> {
     ListStart(NodeProperties),
     /// The innermost list ends.
     ListEnd,
-    /// A map begins; keys and values follow in turn.
+    /// A map begins; keys and values alternate.
     MapStart(NodeProperties),
     /// The innermost map ends.
     MapEnd,

@@ -1,13 +1,13 @@
 //! Fast parser for simple block YAML, which nearly all datafiles are: one pass over the bytes.
 //!
-//! It supports block maps and lists, scalars and flow collections on one line, blocks of text, comments, and
+//! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and
 //! anchors and aliases of values. On anything else (tags, several documents, multi-line scalars, tabs,
-//! errors) it gives up, and the fallback parser ([`crate::granit`]) parses the text from the start.
+//! errors) it gives up, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
 //! **Invariant:** if it accepts a text, its events and their spans are those of granit, and granit finds no
 //! error.
 //!
-//! **Invariant:** if it accepts a text, [`crate::dialect`] has nothing to refuse in it.
+//! **Invariant:** if it accepts a text, the compatibility checker ([`crate::yaml11`]) refuses nothing in it.
 
 mod anchors;
 mod block_collection;
@@ -144,7 +144,7 @@ struct FastParser<'a> {
     anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<OpenCollection>,
-    /// Position of the value of the last key or dash, should it be missing; `None` if the value is present.
+    /// Position of the missing value of the last key or dash; `None` if the value is present.
     pending_value: Option<usize>,
 }
 

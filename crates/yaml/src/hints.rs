@@ -25,9 +25,9 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
     finding.hint(hint)
 }
 
-/// A mistake of a common form.
+/// A common mistake.
 struct Mistake {
-    /// A better message than that of the parser, if there is one.
+    /// A message that replaces that of the parser, if there is a better one.
     message: Option<String>,
     /// Its position.
     span: Span,
@@ -152,7 +152,7 @@ impl<'a> ParserError<'a> {
                 format!("an unquoted value cannot begin with `{letter}`")
             }
             '*' if self.message.contains("anchor") => {
-                "`*` starts an alias, and there is no such anchor".to_owned()
+                "`*` starts an alias, and the anchor does not exist".to_owned()
             }
             _ => return None,
         };

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{Limits, Node, parse};
 
-/// The value of a document, read by the rules of YAML 1.1; the first finding if it is not fine.
+/// Parses a YAML 1.1 document into a JSON value. The error is the message of the first finding.
 ///
 /// ```
 /// let value = qontract_yaml::json::read(b"ref: 12345e7\nenabled: yes\n").unwrap();
@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// The value of a node. A number that JSON cannot represent becomes text.
+/// The value of a node. A number that JSON cannot represent becomes a string.
 pub fn value(node: Node<'_>) -> Value {
     match node.value() {
         crate::Value::Null => Value::Null,
@@ -39,7 +39,7 @@ pub fn value(node: Node<'_>) -> Value {
     }
 }
 
-/// The text of a document.
+/// Prints a value as a YAML document.
 pub fn print(value: &Value) -> String {
     let mut text = String::from("---\n");
     match value {
@@ -100,7 +100,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// Text unquoted if YAML reads it back unchanged, else in quotes.
+/// A string, unquoted if YAML reads it back unchanged, else in quotes.
 fn scalar(text: &str) -> String {
     let document = format!("a: {text}\n");
     let parsed = parse(document.as_bytes(), &Limits::default());
@@ -123,7 +123,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_read_back_as_they_were() {
+    fn printed_values_are_read_back_unchanged() {
         let value = json!({"a": "text", "b": ["yes", 1, null, [], [[1]], {"x": "1e3", "y": {}}], "c d": {"e": "a: b\n"},
             "f": "12:30", "g": true, "h": "0755", "i": ["/a/b.yml", "-"], "j": ""});
         let text = super::print(&value);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_characters_are_escapes_and_read_back_as_they_were() {
+    fn unsafe_characters_are_escaped_and_read_back_unchanged() {
         let hostile = "a\u{1b}[31m\u{7f}\u{9b}\u{202e}\u{2028}\u{feff}\u{e0041}\tb\"c\\";
         let value = json!({hostile: [hostile, {"x": hostile}]});
         let text = super::print(&value);

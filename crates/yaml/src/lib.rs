@@ -1,8 +1,8 @@
-//! YAML as the data means it: bytes → a tree with byte spans.
+//! YAML 1.1 parser for data repos: bytes → a tree with byte spans.
 //!
-//! Scalars are resolved by the rules of YAML 1.1, exactly as the data's authors know them (`yes` is true,
-//! `017` is 15, `12345e7` is text). Where YAML parsers disagree about a construct, it is refused with a
-//! finding rather than guessed; `docs/yaml.md` lists these constructs.
+//! Scalars are resolved by the rules of YAML 1.1 (`yes` is true, `017` is 15, `12345e7` is a string).
+//! Constructs on which YAML parsers disagree are refused with a finding rather than guessed; `docs/yaml.md`
+//! lists them.
 //!
 //! ```
 //! use qontract_yaml::{Limits, Value, parse};
@@ -42,7 +42,7 @@ use qontract_diagnostics::{Diagnostic, code};
 pub struct ParsedYaml {
     /// The tree; `None` if the file is empty or has an error.
     pub document: Option<Document>,
-    /// Findings without the file name, in the order of the file. No document and no error: an empty file.
+    /// Findings without the file name, in the order of the file. A file without document and errors is empty.
     pub findings: Vec<Diagnostic>,
 }
 

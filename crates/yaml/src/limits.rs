@@ -1,4 +1,4 @@
-//! Limits on the resources that one file may use. Input is hostile until it has passed them.
+//! Limits on the resources that one file may use. Input counts as hostile until it has passed them.
 
 /// Limits of one YAML file.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub struct Limits {
     pub depth: u16,
     /// Maximum number of values, with aliases expanded.
     pub values: u64,
-    /// Maximum bytes of text, with aliases expanded.
+    /// Maximum total bytes of strings, with aliases expanded.
     pub text: u64,
 }
 

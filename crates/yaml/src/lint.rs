@@ -1,7 +1,7 @@
 //! Finds plain scalars on which YAML 1.1, the language of data repos, and YAML 1.2 disagree.
 //!
-//! Such a value is not an error: it means what YAML 1.1 defines. But editors and other tools may read it
-//! differently, and its author may have meant it differently. Quoted text is never ambiguous.
+//! Such a value is not an error: it has the meaning that YAML 1.1 defines. But editors and other tools may
+//! read it differently, and its author may have meant it differently. Quoted strings are never ambiguous.
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
@@ -15,11 +15,11 @@ use crate::{Document, Limits, Node, Value, parse};
 /// let messages: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
 /// assert_eq!(messages, [
 ///     "`0755` is the number 493 in YAML 1.1, and the number 755 in YAML 1.2",
-///     "`12345e7` is text in YAML 1.1, and the number 123450000000 in YAML 1.2",
+///     "`12345e7` is a string in YAML 1.1, and the number 123450000000 in YAML 1.2",
 /// ]);
 /// ```
 pub fn dialect(source: &str) -> Vec<Diagnostic> {
-    // Most files have no such word and are not parsed again.
+    // Most files have no such scalar and are not parsed again.
     let separators = |character: char| character.is_whitespace() || ",[]{}".contains(character);
     let words = source.split(separators).map(|word| word.trim_end_matches(':'));
     if !words.clone().any(|word| differs(word).is_some()) {
@@ -45,7 +45,7 @@ fn scalars(document: &Document, source: &str) -> Vec<Diagnostic> {
             format!("`{text}` is {} in YAML 1.1, and {} in YAML 1.2", describe(&ours), describe(&theirs));
         let finding = Diagnostic::new(code::SCALAR_DIALECT, message).at(span);
         Some(finding.hint(match canonical_spelling(&ours) {
-            Some(plain) => format!("write `{plain}` if that is meant, or \"{text}\" for text"),
+            Some(plain) => format!("write `{plain}` if that is meant, or \"{text}\" for a string"),
             None => format!("write \"{text}\""),
         }))
     };
@@ -114,14 +114,14 @@ fn resolve_core_schema(text: &str) -> Scalar {
 fn describe(scalar: &Scalar) -> String {
     match scalar {
         Scalar::Bool(value) => format!("`{value}`"),
-        Scalar::Str => "text".to_owned(),
-        Scalar::Null => "nothing".to_owned(),
+        Scalar::Str => "a string".to_owned(),
+        Scalar::Null => "null".to_owned(),
         other => canonical_spelling(other)
             .map_or_else(|| "another value".to_owned(), |plain| format!("the number {plain}")),
     }
 }
 
-/// The spelling of a scalar that both versions read the same way; `None` for text.
+/// The spelling of a scalar that both versions read the same way; `None` for a string.
 fn canonical_spelling(scalar: &Scalar) -> Option<String> {
     match scalar {
         Scalar::Bool(value) => Some(value.to_string()),
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn differing_scalars_are_reported_with_the_quoting_to_use() {
-        check("a: yes\n", &["write `true` if that is meant, or \"yes\" for text"]);
+        check("a: yes\n", &["write `true` if that is meant, or \"yes\" for a string"]);
         check(
             "- 1_000\n- 1:30\n",
             &[
-                "write `1000` if that is meant, or \"1_000\" for text",
-                "write `90` if that is meant, or \"1:30\" for text",
+                "write `1000` if that is meant, or \"1_000\" for a string",
+                "write `90` if that is meant, or \"1:30\" for a string",
             ],
         );
         check("a: 0o17\nb: 089\n", &["write \"0o17\"", "write \"089\""]);
@@ -164,6 +164,6 @@ mod tests {
 
     #[test]
     fn an_alias_is_reported_once() {
-        check("a: &x off\nb: *x\n", &["write `false` if that is meant, or \"off\" for text"]);
+        check("a: &x off\nb: *x\n", &["write `false` if that is meant, or \"off\" for a string"]);
     }
 }

@@ -169,7 +169,7 @@ mod tests {
     use crate::{Limits, Value, parse};
 
     #[test]
-    fn maps_of_all_sizes_keep_the_last_value_of_a_key_at_its_first_place() {
+    fn maps_of_all_sizes_keep_the_last_value_of_a_key_at_its_first_position() {
         for size in 1..40 {
             let mut text = String::from("base: &base\n  k0: 1\n  other: 2\nmap:\n  <<: *base\n");
             for round in 0..2 {
@@ -185,7 +185,7 @@ mod tests {
             let expect: Vec<String> = ["k0".to_owned(), "other".to_owned()].into_iter().chain(rest).collect();
             assert_eq!(keys, expect);
             let last = format!("k{}", size - 1);
-            assert_eq!(map.get(&last).expect("it is there").value(), Value::Str(&format!("v{}-1", size - 1)));
+            assert_eq!(map.get(&last).expect("a key").value(), Value::Str(&format!("v{}-1", size - 1)));
         }
     }
 }

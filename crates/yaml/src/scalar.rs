@@ -1,4 +1,4 @@
-//! Resolves plain scalars by the rules of YAML 1.1 as the data's authors know them.
+//! Resolves plain scalars by the rules of YAML 1.1, the language of the data.
 //!
 //! **Invariant:** for every text, the result is that of PyYAML's `SafeLoader` (tested against it).
 
@@ -9,25 +9,25 @@ use crate::decimal::{Decimal, MAX_DIGITS};
 /// A resolved plain scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
-    /// `~`, `null`, or nothing.
+    /// `~`, `null`, or empty.
     Null,
     /// `yes`, `no`, `on`, `off`, `true`, `false` in three spellings each.
     Bool(bool),
-    /// A whole number that fits 64 bits.
+    /// An integer that fits 64 bits.
     Int(i64),
-    /// A larger whole number, as decimal text.
+    /// A larger integer, as decimal digits.
     BigInt(String),
-    /// A number with a point.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string.
     Str,
-    /// A date or a point in time.
+    /// A date, with or without a time.
     Date,
     /// `<<`
     Merge,
     /// `=`, the default value of YAML 1.1.
     Default,
-    /// Has the form of a number, but no value.
+    /// Looks like a number, but has no value.
     NoValue,
 }
 

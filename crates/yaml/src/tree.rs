@@ -35,7 +35,7 @@ pub struct Document {
     pub(crate) spans: Vec<Span>,
     pub(crate) items: Vec<NodeId>,
     pub(crate) entries: Vec<EntrySlot>,
-    /// All texts of the document, concatenated.
+    /// All strings of the document, concatenated.
     pub(crate) text: String,
     pub(crate) root: Option<NodeId>,
     /// Built when an entry of a large map is first looked up.
@@ -115,17 +115,17 @@ pub enum Value<'a> {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
-    /// A larger whole number, as decimal text.
+    /// A larger integer, as decimal digits.
     BigInt(&'a str),
-    /// A number with a point.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string.
     Str(&'a str),
-    /// Values in order.
+    /// A list.
     List(List<'a>),
-    /// Values by key, in the order of the file.
+    /// A map, in the order of the file.
     Map(Map<'a>),
 }
 

@@ -23,7 +23,7 @@ pub struct CompatChecker<'t> {
     content: bool,
 }
 
-/// The result of [`Watch::gap`].
+/// The result of [`CompatChecker::gap`].
 #[derive(Default)]
 struct Gap {
     /// Offset of a `|` or `>`.
@@ -52,8 +52,8 @@ impl<'t> CompatChecker<'t> {
                 let written = &self.source[start..end];
                 if self.flow_depth > 0 && (written.starts_with(['?', ':']) || written.contains(":?")) {
                     let what =
-                        "between brackets this starts a key or a value in YAML 1.1, and text in YAML 1.2";
-                    return Err(ambiguous(span, what, "put the text into quotes"));
+                        "between brackets this starts a key or a value in YAML 1.1, and a string in YAML 1.2";
+                    return Err(ambiguous(span, what, "put the value into quotes"));
                 }
                 self.tab_after_line_break(start, end)?;
                 Ok(span)
@@ -176,7 +176,7 @@ impl<'t> CompatChecker<'t> {
             let escape = written.as_bytes().get(at + 1..at + 4);
             if matches!(escape, Some([b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])) {
                 let at = span.start as usize + at;
-                let what = "half a character, which YAML 1.1 refuses";
+                let what = "half of a surrogate pair, which YAML 1.1 refuses";
                 return Err(ambiguous(
                     Span::new(at, at + 6),
                     what,
@@ -212,8 +212,8 @@ impl<'t> CompatChecker<'t> {
             let spaces = line.len() - text.len();
             if text.starts_with('\t') && indent.is_none_or(|indent| spaces < indent) {
                 let at = Span::new(offset + spaces, offset + spaces + 1);
-                let what = "a tab where the indentation of the text is expected";
-                return Err(ambiguous(at, what, "start the first line of the text with another character"));
+                let what = "a tab where the indentation of the block scalar is expected";
+                return Err(ambiguous(at, what, "start the first line with another character"));
             }
             if indent.is_none() && !text.trim_end_matches('\r').is_empty() {
                 indent = Some(spaces);
@@ -225,7 +225,7 @@ impl<'t> CompatChecker<'t> {
 }
 
 /// The bytes of a scalar of a compatible text, including its header: equal to the result of
-/// [`Watch::scalar`].
+/// [`CompatChecker::scalar`].
 pub fn compatible_span(span: Span, style: Style, source: &str) -> Span {
     let (start, end) = (span.start as usize, span.end as usize);
     match style {
@@ -241,7 +241,7 @@ fn written_block(source: &str, header: usize, end: usize) -> Span {
     Span::new(header, header + written.len())
 }
 
-/// The text of a block scalar by YAML 1.1: without a final newline if the file has none.
+/// The value of a block scalar in YAML 1.1: without a final newline if the file has none.
 ///
 /// **Invariant:** a block scalar that ends with the file, without a newline, has no final newline in its
 /// value.
@@ -254,7 +254,7 @@ pub fn block_text<'a>(text: &'a str, span: Span, source: &str) -> Result<&'a str
         let at = Span::new(source.len(), source.len());
         return Err(ambiguous(
             at,
-            "the file ends in whitespace within a block of text",
+            "the file ends in whitespace within a block scalar",
             "end the file with a newline",
         ));
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::NAME;
 use crate::query::{LimitRange, LimitRangeItem, LimitRanges};
 
-/// The limit ranges of all namespaces.
+/// Declares the limit ranges of all namespaces.
 pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<LimitRanges>()?;
     Ok(in_namespaces(
@@ -19,7 +19,7 @@ pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObject
         |namespace, pointer| {
             let all = ObjectSet::of("LimitRange");
             let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
-            // All limit ranges of a namespace apply together: a leftover one would still count.
+            // All limit ranges of a namespace apply together, so a leftover one would still take effect.
             let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
             let place = answer.places.of(&format!("{pointer}/limitRanges"));
             if range.limits.is_empty() {

@@ -15,7 +15,7 @@ use crate::query::NamespaceLabels;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeclaredLabels(pub BTreeMap<String, String>);
 
-/// The labels of all namespaces.
+/// Declares the labels of all namespaces.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredLabels>, Fault> {
     let answer = data.query::<NamespaceLabels>()?;
     Ok(in_namespaces(
@@ -36,7 +36,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredLabels>, Fault> {
     ))
 }
 
-/// Parses the labels of a namespace: a JSON map of texts.
+/// Parses the labels of a namespace: a JSON map of strings.
 fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
     let Some(json) = json else { return Ok(BTreeMap::new()) };
     let map = match serde_json::from_str(json) {
@@ -46,7 +46,7 @@ fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
     };
     let text = |(name, value): (String, Value)| match value {
         Value::String(text) => label::check_label(&name, &text).map(|()| (name, text)),
-        _ => Err(format!("the label `{name}` is not a text")),
+        _ => Err(format!("the label `{name}` is not a string")),
     };
     map.into_iter().map(text).collect()
 }

@@ -21,7 +21,7 @@ pub use plan::{DesiredLabels, LabelAction};
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespace-labels";
 
-/// Its field manager. It owns the labels of namespaces, whoever created them.
+/// The field manager that owns the labels of namespaces, including namespaces that others created.
 pub const MANAGER: &str = "qontract-namespace-labels";
 
 /// The integration.
@@ -95,7 +95,7 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
             LabelAction::Put(cluster, draft) => {
                 apply_result(self.kubernetes.put(write.permit, cluster, MANAGER, draft).await)
             }
-            // A later run succeeds.
+            // A later run succeeds, once the namespace exists.
             LabelAction::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),
         }
     }

@@ -1,4 +1,4 @@
-//! Desired and current state: one list of namespaces per cluster.
+//! Reads desired and current state, with one list of namespaces per cluster.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::plan::DesiredLabels;
 type NamespaceView<'v> = DeclaredShardView<'v, (), Cluster, DeclaredLabels>;
 
 /// The desired labels of a shard's namespace.
-pub fn desired_labels(plot: &NamespaceView<'_>) -> DesiredItem<DesiredLabels> {
-    let (cluster, labels) = (plot.shard.target.clone(), plot.shard.state.0.clone());
-    let (scope, name) = (scope(&cluster), name(plot).to_owned());
+pub fn desired_labels(view: &NamespaceView<'_>) -> DesiredItem<DesiredLabels> {
+    let (cluster, labels) = (view.shard.target.clone(), view.shard.state.0.clone());
+    let (scope, name) = (scope(&cluster), name(view).to_owned());
     DesiredItem {
         object: ObjectKey { scope, kind: Kind::namespace().to_string(), name },
-        place: plot.shard.places.get("").cloned(),
+        place: view.shard.places.get("").cloned(),
         state: DesiredState::Present(DesiredLabels { cluster, labels }),
     }
 }
@@ -30,9 +30,9 @@ pub fn desired_labels(plot: &NamespaceView<'_>) -> DesiredItem<DesiredLabels> {
 pub async fn observe(
     kubernetes: &dyn Kubernetes,
     read: &ReadContext,
-    plot: &NamespaceView<'_>,
+    view: &NamespaceView<'_>,
 ) -> CurrentState<Object> {
-    let cluster = &plot.shard.target;
+    let cluster = &view.shard.target;
     let list = async {
         let listed = kubernetes.list(&read.permit, cluster, &Kind::namespace(), None).await;
         listed.map_err(|error| cluster_fault(&error))
@@ -42,7 +42,7 @@ pub async fn observe(
         read.cache.get_or_read(format!("namespaces {} {}", cluster.name, cluster.server), list).await;
     let observed = match &*listed {
         Ok(all) => {
-            let own = all.iter().filter(|object| object.address.name == name(plot));
+            let own = all.iter().filter(|object| object.address.name == name(view));
             Observed::Known(own.cloned().collect())
         }
         Err(why) => Observed::Unknown(Fault::clone(why)),
@@ -50,11 +50,11 @@ pub async fn observe(
     BTreeMap::from([(scope(cluster), observed)])
 }
 
-fn name<'v>(plot: &NamespaceView<'v>) -> &'v str {
-    plot.key.get("namespace").unwrap_or_default()
+fn name<'v>(view: &NamespaceView<'v>) -> &'v str {
+    view.key.get("namespace").unwrap_or_default()
 }
 
-/// The scope of one list.
+/// The scope of one list request.
 fn scope(cluster: &Cluster) -> Scope {
     Scope::new([("cluster", cluster.name.as_str())])
 }

@@ -13,7 +13,7 @@ use qontract_runtime::{
 };
 use serde_json::{Value, json};
 
-/// The annotation that lists our labels.
+/// The annotation that lists the labels that we manage.
 pub const LABELS_ANNOTATION: &str = "qontract.namespace_labels";
 
 /// The desired labels of a namespace.
@@ -81,8 +81,9 @@ fn plan_labels(
                 let name = &want.object.name;
                 let why =
                     format!("the label `{key}` of Namespace `{name}` is `{other}`, set by another owner");
-                let hint =
-                    format!("the data says `{value}`: remove the label from the namespace, or from the data");
+                let hint = format!(
+                    "the data declares `{value}`: remove the label from the namespace, or from the data"
+                );
                 plan.faults.push(Fault::author(why).hint(hint).at(want.place.clone()));
                 continue;
             }

@@ -13,13 +13,13 @@ use crate::query::Namespaces;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeclaredNamespace {
-    /// It is desired.
+    /// The namespace is desired.
     Present,
-    /// It is to be removed.
+    /// The namespace is to be removed.
     Delete,
 }
 
-/// The namespaces of all clusters.
+/// Declares the namespaces of all clusters.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredNamespace>, Fault> {
     let answer = data.query::<Namespaces>()?;
     let mut shards = ShardBuilder::new(NAME);
@@ -46,7 +46,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredNamespace>, Fault> {
     Ok(shards.finish())
 }
 
-/// Whether it is a system namespace.
+/// Whether a namespace belongs to the system.
 fn is_system_namespace(name: &str) -> bool {
     matches!(name, "default" | "kube" | "openshift")
         || name.starts_with("kube-")

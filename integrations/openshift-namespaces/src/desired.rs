@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::declare::DeclaredNamespace;
 
 impl ObjectState for DeclaredNamespace {
-    /// The namespace of the shard only.
+    /// Only the namespace of the shard.
     fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let names = Some(BTreeSet::from([name(shard).to_owned()]));
         let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
@@ -30,7 +30,7 @@ impl ObjectState for DeclaredNamespace {
         let place = shard.shard.places.get("").cloned();
         Ok(vec![match &shard.shard.state {
             DeclaredNamespace::Delete => DesiredItem {
-                object: scope.thing(&Kind::namespace(), name),
+                object: scope.object_key(&Kind::namespace(), name),
                 place,
                 state: DesiredState::Delete,
             },

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::NAME;
 use crate::query::NetworkPolicies;
 
-/// The policies of all namespaces: one for each namespace that is allowed.
+/// Declares the policies of all namespaces: one policy for each allowed namespace.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<NetworkPolicies>()?;
     Ok(in_namespaces(

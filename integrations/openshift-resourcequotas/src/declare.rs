@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::NAME;
 use crate::query::{Quotas, ResourceQuotaItem};
 
-/// The quotas of all namespaces.
+/// Declares the quotas of all namespaces.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<Quotas>()?;
     Ok(in_namespaces(
@@ -35,7 +35,7 @@ fn object(quota: &ResourceQuotaItem) -> Value {
         "requests.memory": requests.as_ref().map(|requests| &requests.memory),
         "pods": quota.resources.pods.map(|pods| pods.to_string()),
     }));
-    // The established runtime hashes the empty list of scopes, too.
+    // The hash includes the empty list of scopes, as in qontract-reconcile.
     let scopes = quota.scopes.as_deref().unwrap_or_default();
     let metadata = json!({"name": quota.name});
     json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard, "scopes": scopes}})

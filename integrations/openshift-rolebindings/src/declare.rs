@@ -9,8 +9,8 @@ use qontract_runtime::{Data, Fault};
 use crate::NAME;
 use crate::query::{Role, RoleBindings};
 
-/// The bindings of all namespaces whose roles are managed; other namespaces manage nothing. If
-/// `supports_roles` is set, `role` means a Role.
+/// Declares the bindings of all namespaces with managed roles; nothing is managed in other namespaces. If
+/// `supports_roles` is set, `role` refers to a Role.
 pub fn declare(data: &Data, supports_roles: bool) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<RoleBindings>()?;
     let roles = answer.data.roles_v1.unwrap_or_default();
@@ -35,14 +35,14 @@ pub fn declare(data: &Data, supports_roles: bool) -> Result<Declared<DeclaredObj
     ))
 }
 
-/// A grant of a role of the data in a namespace.
+/// The grant of a role to the members of a role datafile, in one namespace.
 struct RoleGrant<'a> {
     granted: Grant<'a>,
     members: &'a RoleMembers,
     pointer: String,
 }
 
-/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` means a `ClusterRole`, too.
+/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` refers to a `ClusterRole` as well.
 fn grants(roles: &[Role], supports_roles: bool) -> BTreeMap<(&str, &str), Vec<RoleGrant<'_>>> {
     let mut grants: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {

@@ -9,7 +9,7 @@ use qontract_runtime::{Data, Fault, FlagKind, IntegrationMeta, Options, Switch};
 /// The name of the integration.
 pub const NAME: &str = "openshift-rolebindings";
 
-/// The switch that makes `role` mean a Role of the namespace.
+/// The switch that makes `role` refer to a Role of the namespace.
 const SUPPORT_ROLE_REF: &str = "support-role-ref";
 
 /// The integration.

@@ -1,4 +1,4 @@
-//! Finds the faults of rules: by checks of our own, and by promtool. Equal texts are checked once.
+//! Checks rules, with promtool and with additional checks. Equal rules are checked once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ const DEFAULT_CONCURRENCY: usize = 4;
 /// Maximum size of an object that prometheus-operator passes to Prometheus.
 const MAX_OBJECT_BYTES: usize = 512 << 10;
 
-/// A request to promtool: rules, and optionally a test of them, each as text.
+/// A request to promtool: rules, and optionally a test of them, each as a string.
 type PromtoolRequest = (String, Option<String>);
 type PromtoolResults = BTreeMap<PromtoolRequest, Result<RuleVerdict, PromtoolError>>;
 
-/// The fault for an error of promtool: it names who has to act.
+/// Converts a promtool error into a fault that names who has to act.
 pub fn promtool_fault(error: &PromtoolError) -> Fault {
     if error.is_transient() {
         return Fault::remote(error.to_string());
@@ -30,7 +30,7 @@ pub fn promtool_fault(error: &PromtoolError) -> Fault {
     }
 }
 
-/// All faults, in data order; a fault in several places is reported once, with all of them.
+/// All faults, in data order; a fault at several source locations is reported once, with all of them.
 pub async fn faults(promtool: &Promtool, cx: &FunctionContext<'_>, found: &RuleSet) -> Vec<Fault> {
     let checks = found.rules.iter().filter_map(|rule| Some((spec(rule)?.to_string(), None)));
     let mut answers = run_checks(promtool, cx, checks.collect()).await;
@@ -105,7 +105,7 @@ fn rule_faults(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults)
     match answers.get(&(rules.clone(), None)) {
         Some(Ok(RuleVerdict::Passed)) => {}
         Some(Ok(RuleVerdict::Failed(words))) => {
-            faults.push(wrong("the rules are wrong".to_owned()).details(words));
+            faults.push(wrong("the rules are invalid".to_owned()).details(words));
         }
         Some(Err(error)) => faults.push(unchecked_fault(error, &rule.path, below("/path"))),
         None => faults.push(Fault::internal(format!("`{}` was not checked", rule.path))),
@@ -116,7 +116,7 @@ fn rule_faults(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults)
         match &test.body {
             Err(why) => faults.push(wrong(format!("the test cannot be run: {why}")).at(place)),
             Ok(body) => match answers.get(&(rules.clone(), Some(Value::Object(body.clone()).to_string()))) {
-                // Not run, since the rules are invalid, which is reported.
+                // Not run: the rules are invalid, which is already reported.
                 None | Some(Ok(RuleVerdict::Passed)) => {}
                 Some(Ok(RuleVerdict::Failed(words))) => {
                     faults.push(wrong("the test fails".to_owned()).details(words).at(place));
@@ -142,7 +142,7 @@ fn static_errors(rule: &NamespaceRule, found: &RuleSet) -> Vec<String> {
         let named = rules.filter_map(|rule| rule["labels"]["service"].as_str());
         let unknown: BTreeSet<&str> = named.filter(|name| !services.contains(*name)).collect();
         wrong.extend(
-            unknown.iter().map(|name| format!("`alertingServices` of the settings do not have `{name}`")),
+            unknown.iter().map(|name| format!("`{name}` is not in `alertingServices` of the settings")),
         );
     }
     let length = qontract_yaml::json::print(body).len();

@@ -1,4 +1,4 @@
-//! Reads and renders every rule of a namespace, with its tests. Pure.
+//! Reads and renders the rules of namespaces and their tests. Pure.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub struct NamespaceRule {
     /// Its provenance.
     #[serde(skip)]
     pub place: Option<SourceLocation>,
-    /// The rendered object, or the reason why there is none.
+    /// The rendered object, or the reason why it cannot be rendered.
     pub body: Result<Value, String>,
     /// Its tests.
     pub tests: Vec<RuleTest>,
@@ -47,11 +47,11 @@ pub struct NamespaceRule {
 pub struct RuleTest {
     /// The path of the resource.
     pub path: String,
-    /// The rendered test in the format of promtool, or the reason why there is none.
+    /// The rendered test in promtool format, or the reason why it cannot be rendered.
     pub body: Result<Map<String, Value>, String>,
 }
 
-/// Every rule of a namespace.
+/// Reads the rules of all namespaces.
 pub fn rules(data: &Data) -> Result<RuleSet, Fault> {
     let answered = data.query_tree(&DeclaredQuery::of::<Rules>())?;
     let answer =
@@ -102,7 +102,7 @@ fn test_paths(namespace: &Namespace) -> Vec<String> {
     entries.filter_map(|entry| entry.tests.as_ref()).flatten().cloned().collect()
 }
 
-/// The data, and the texts of all tests.
+/// The data, and the sources of all tests.
 struct TestTexts<'d> {
     data: &'d Data,
     tests: ResourceBatch,
@@ -118,7 +118,7 @@ fn rule(
     let (cluster, name) =
         (namespace.cluster.template_cluster.name.clone(), namespace.template_namespace.name.clone());
     let Some(resource) = &entry.resource else {
-        let body = Err("there is no such resource".to_owned());
+        let body = Err("the resource does not exist".to_owned());
         return Ok(NamespaceRule {
             cluster,
             namespace: name,
@@ -140,7 +140,7 @@ fn rule(
     };
     let mut tests = Vec::new();
     for path in entry.tests.iter().flatten() {
-        let text = texts.tests.get(path)?.ok_or_else(|| "there is no such resource".to_owned());
+        let text = texts.tests.get(path)?.ok_or_else(|| "the resource does not exist".to_owned());
         let body =
             text.and_then(|text| read_body(path, text)).and_then(|test| promtool_test(test, &resource.path));
         tests.push(RuleTest { path: path.clone(), body });
@@ -157,10 +157,10 @@ fn check_object(body: Value) -> Result<Value, String> {
     }
 }
 
-/// Converts a test for promtool. It must name this rule: promtool accepts a test without rules.
+/// Converts a test for promtool. The test must name this rule, because promtool accepts a test without rules.
 fn promtool_test(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
     let Value::Object(mut test) = test else { return Err("it is not a map".to_owned()) };
-    // Fields of the data that promtool does not know.
+    // Fields of the data that promtool does not support.
     for field in ["$schema", "target_clusters"] {
         test.remove(field);
     }
@@ -168,7 +168,7 @@ fn promtool_test(test: Value, rule: &str) -> Result<Map<String, Value>, String> 
     match files.iter().find(|file| file.as_str() != Some(rule)) {
         None if files.is_empty() => Err(format!("its `rule_files` do not name `{rule}`")),
         None => Ok(test),
-        Some(other) => Err(format!("its `rule_files` name {other}, and not `{rule}` alone")),
+        Some(other) => Err(format!("its `rule_files` name {other}; they must name only `{rule}`")),
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         check(json!({"rule_files": []}), Err("its `rule_files` do not name `/r.yaml`"));
         check(
             json!({"rule_files": ["/r.yaml", "r.yaml"]}),
-            Err("its `rule_files` name \"r.yaml\", and not `/r.yaml` alone"),
+            Err("its `rule_files` name \"r.yaml\"; they must name only `/r.yaml`"),
         );
         check(json!([]), Err("it is not a map"));
     }

@@ -1,4 +1,4 @@
-//! Checks whether each query and each resource still works.
+//! Checks that each listed query can be executed and each listed resource exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Validation {
     pub items: Vec<ValidationItem>,
 }
 
-/// A query or a resource that has to work.
+/// A listed query or resource.
 #[derive(Serialize)]
 pub struct ValidationItem {
     /// The path of the resource.
@@ -25,12 +25,12 @@ pub struct ValidationItem {
     /// Its JSON pointer in the datafile.
     #[serde(skip)]
     pub pointer: String,
-    /// The text, for queries.
+    /// The query source; `None` for resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The schemas that it reads.
     pub reads: BTreeSet<String>,
-    /// The error, if it does not work.
+    /// The error, if the check failed.
     pub problem: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
         let mut items = Vec::new();
         for (number, query) in validation.queries.into_iter().enumerate() {
             let outcome = match checked.get(&query.path) {
-                Some(known) => known.clone(),
+                Some(cached) => cached.clone(),
                 None => check_query(data, texts.get(&query.path)?)?,
             };
             checked.entry(query.path.clone()).or_insert_with(|| outcome.clone());
@@ -75,7 +75,7 @@ struct QueryResult {
 
 fn check_query(data: &Data, text: Option<String>) -> Result<QueryResult, Fault> {
     let Some(text) = text else {
-        let problem = Some("there is no such resource".to_owned());
+        let problem = Some("the resource does not exist".to_owned());
         return Ok(QueryResult { text: None, reads: BTreeSet::new(), problem });
     };
     let mut reads = BTreeSet::new();
@@ -85,7 +85,7 @@ fn check_query(data: &Data, text: Option<String>) -> Result<QueryResult, Fault> 
             reads = schemas;
             None
         }
-        Err(DataError::Refused { why, .. }) => Some(format!("the query cannot be answered: {why}")),
+        Err(DataError::Refused { why, .. }) => Some(format!("the query cannot be executed: {why}")),
         Err(other @ (DataError::Unreachable { .. } | DataError::Undeclared { .. })) => {
             return Err(other.into());
         }
@@ -93,12 +93,12 @@ fn check_query(data: &Data, text: Option<String>) -> Result<QueryResult, Fault> 
     Ok(QueryResult { text: Some(text), reads, problem })
 }
 
-/// Providers whose entries name a resource; the path of a secret is one of the secret store.
+/// Providers whose entries refer to a resource. The path of a secret belongs to the secret store.
 const RESOURCE_PROVIDERS: [&str; 4] = ["prometheus-rule", "resource", "resource-template", "route"];
 
 fn check_resource(entry: &NamespaceOpenshiftResource, pointer: String) -> ValidationItem {
     let path = entry.resource.as_ref().map(|resource| resource.path.clone());
     let is_missing = path.is_none() && RESOURCE_PROVIDERS.contains(&entry.provider.as_str());
-    let problem = is_missing.then(|| "there is no such resource".to_owned());
+    let problem = is_missing.then(|| "the resource does not exist".to_owned());
     ValidationItem { path: path.unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
 }

@@ -1,4 +1,4 @@
-//! Runs saved GraphQL queries, to detect changes of the data that break them.
+//! Runs saved GraphQL queries to detect changes in the data that break them.
 
 mod check;
 mod query;

@@ -10,7 +10,8 @@ const CONTEXT_LINES: usize = 2;
 /// Maximum number of lines of a difference.
 const MAX_DIFF_LINES: usize = 40;
 
-/// The faults of a test. A wrong result in several places is reported once, with all of them.
+/// The faults of a test. An unexpected result in several namespaces is reported once, with all source
+/// locations.
 pub fn faults(test: &TemplateTest) -> Vec<Fault> {
     let TemplateTest { name, template, expected_path, place, .. } = test;
     let below = |pointer: &str| place.as_ref().map(|place| place.below(pointer));
@@ -22,17 +23,17 @@ pub fn faults(test: &TemplateTest) -> Vec<Fault> {
         }
     };
     if test.results.is_empty() {
-        let text = format!("no namespace names `{template}`: there is nothing to test in `{name}`");
+        let text = format!("no namespace references `{template}`, so the test `{name}` checks nothing");
         return vec![Fault::author(text).at(below("/resourcePath"))];
     }
     let mut reported: Vec<Fault> = Vec::new();
     for TemplateResult { namespace: _, place: named, body } in &test.results {
         let fault = match body {
             Ok(body) if body == expected => continue,
-            Ok(body) => {
-                Fault::author(format!("`{template}` does not render to what the test `{name}` expects"))
-                    .details(&difference(&printed_lines(expected), &printed_lines(body)))
-            }
+            Ok(body) => Fault::author(format!(
+                "`{template}` does not render to the result that the test `{name}` expects"
+            ))
+            .details(&difference(&printed_lines(expected), &printed_lines(body))),
             Err(why) => {
                 Fault::author(format!("`{template}`, which `{name}` tests, cannot be rendered: {why}"))
             }
@@ -58,14 +59,14 @@ fn add_places(fault: &mut Fault, places: &[Option<SourceLocation>]) {
     }
 }
 
-/// Prints a value line by line; a multi-line text has one entry per line.
+/// Prints a value line by line; a multi-line string has one entry per line.
 fn printed_lines(value: &Value) -> Vec<String> {
     let text = qontract_yaml::json::print(value);
     text.lines().skip(1).flat_map(unfold).collect()
 }
 
 /// Unfolds `a: "b
-/// c"` into `a: |-`, `b` and `c`; other lines stay as they are.
+/// c"` into `a: |-`, `b` and `c`; other lines are unchanged.
 fn unfold(line: &str) -> Vec<String> {
     let quoted = line.find(": \"").map(|place| line.split_at(place + 2));
     let text = quoted.and_then(|(key, quoted)| Some((key, serde_json::from_str::<String>(quoted).ok()?)));
@@ -108,7 +109,7 @@ fn difference(expected: &[String], made: &[String]) -> String {
     if shown.len() > MAX_DIFF_LINES {
         let more = shown.len() - MAX_DIFF_LINES;
         shown.truncate(MAX_DIFF_LINES);
-        shown.push(format!("… {more} lines more"));
+        shown.push(format!("… {more} more lines"));
     }
     shown.join("\n")
 }

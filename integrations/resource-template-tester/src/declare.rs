@@ -1,4 +1,4 @@
-//! Declares each test: its expectation, and the result of every namespace that names its template. Pure.
+//! Declares each test: its expectation, and the result for every namespace that uses its template. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use qontract_objects::templates::preview::{
 /// The provider of templates.
 const TEMPLATE: &str = "resource-template";
 
-/// The provider of Prometheus rules, which are templates, too.
+/// The provider of Prometheus rules, which are also templates.
 const RULE: &str = "prometheus-rule";
 
 /// A test of a template.
@@ -32,7 +32,7 @@ pub struct TemplateTest {
     pub template: String,
     /// The path of the expectation.
     pub expected_path: String,
-    /// The expected value, or the reason why it is unknown.
+    /// The expected value, or the reason why it cannot be read.
     pub expected: Result<Value, String>,
     /// The results of the namespaces.
     pub results: Vec<TemplateResult>,
@@ -46,11 +46,11 @@ pub struct TemplateResult {
     /// The provenance of the entry.
     #[serde(skip)]
     pub place: Option<SourceLocation>,
-    /// The object, or the reason why there is none.
+    /// The rendered object, or the reason why it cannot be rendered.
     pub body: Result<Value, String>,
 }
 
-/// All tests.
+/// Reads all tests.
 pub fn tests(data: &Data) -> Result<Vec<TemplateTest>, Fault> {
     let answered = data.query_tree(&DeclaredQuery::of::<TemplateTests>())?;
     let answer = TemplateTests::deserialize(answered.data.clone())
@@ -88,7 +88,7 @@ pub fn tests(data: &Data) -> Result<Vec<TemplateTest>, Fault> {
     let texts = data.resources(listed.iter().map(|test| test.expected_result.clone()).collect())?;
     for (index, test) in listed.into_iter().enumerate() {
         let text = texts.get(&test.expected_result)?;
-        let text = text.ok_or_else(|| "there is no such resource".to_owned());
+        let text = text.ok_or_else(|| "the resource does not exist".to_owned());
         all.push(TemplateTest {
             path: test.path,
             name: test.name,
@@ -102,7 +102,7 @@ pub fn tests(data: &Data) -> Result<Vec<TemplateTest>, Fault> {
     Ok(all)
 }
 
-/// The text of an entry: the resource, or its rendering.
+/// The content of an entry: the resource, or its rendering.
 fn text(
     data: &Data,
     entry: &Entry,
@@ -118,7 +118,7 @@ fn text(
     render_from_data(data, source, &values?)
 }
 
-/// Parses the object in a text, without its `$schema`.
+/// Parses an object from YAML, without its `$schema`.
 fn object(text: &str) -> Result<Value, String> {
     let mut body = qontract_yaml::json::read(text.as_bytes())?;
     body.as_object_mut()

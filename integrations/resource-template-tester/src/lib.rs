@@ -40,7 +40,7 @@ impl Function for ResourceTemplateTester {
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let mut declared = DeclaredState::new(Value::Null);
         for test in declare::tests(data)? {
-            // Two tests may have one name, so the key is the file.
+            // Two tests may have the same name, so the key is the file.
             let key = ShardKey::new([("test", test.path.as_str())]);
             let place = test.place.clone();
             declared.add(key, Shard::new((), json!(test), place));

@@ -1,6 +1,6 @@
-//! The archive: the same files give the same bytes, on any machine and at any time.
+//! Reproducible archive: the same files give the same bytes, on any machine and at any time.
 //!
-//! **Invariant:** order, owners, permissions and times in it do not come from the machine. Files are
+//! **Invariant:** order, owners, permissions and times of its entries do not depend on the machine. Files are
 //! executable or not, directories can be entered, and everything belongs to user and group 0.
 
 use anyhow::{Context as _, Result};
@@ -61,14 +61,15 @@ mod tests {
 
     /// A directory with these files, created in this order and with this mode.
     fn folder(names: &[&str], mode: u32) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         for name in names {
             let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
+            fs::create_dir_all(path.parent().expect("a file is in a directory"))
+                .expect("directories can be created");
             fs::write(&path, name).expect("a file can be written");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("permissions can be set");
         }
-        symlink("qontract", folder.path().join("bin/qontract-server")).expect("a link can be made");
+        symlink("qontract", folder.path().join("bin/qontract-server")).expect("a link can be created");
         folder
     }
 

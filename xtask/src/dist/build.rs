@@ -19,7 +19,7 @@ pub fn target_folder(workspace: &Workspace) -> Result<PathBuf> {
 pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profile: &str) -> Result<PathBuf> {
     let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home =
-        cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("no home folder")?;
+        cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("no home directory")?;
     // the last match wins, and directories may be nested: order them from the outermost to the innermost
     let mut folders =
         [(workspace.root.as_path(), "qontract"), (&cargo_home, "cargo"), (target_folder, "target")];

@@ -32,7 +32,7 @@ pub fn run(workspace: &Workspace, release: &Release, out: &Path) -> Result<()> {
     ensure!(apps > 0, "the binary finds no apps in the example: {answer}");
     for (shell, path) in staging::COMPLETIONS {
         let script = fs::read_to_string(unpacked.join(path))?;
-        ensure!(script.contains("reconcile"), "the {shell} completions do not have the commands");
+        ensure!(script.contains("reconcile"), "the {shell} completions do not contain the commands");
     }
     ensure!(unpacked.join("share/man/man1/qontract-reconcile.1").is_file(), "no manual pages found");
     let listed = fs::read(out.join(release.sbom_name()))?;

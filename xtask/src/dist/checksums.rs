@@ -46,12 +46,13 @@ mod tests {
 
     #[test]
     fn every_file_of_the_version_has_a_checksum_and_a_change_is_detected() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let name = format!("qontract-{}-here.tar.gz", Release::VERSION);
         let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
         put(&name, "abc");
         put("qontract-0.0.0-here.tar.gz", "an older one");
-        fs::create_dir(folder.path().join(format!("qontract-{}-here", Release::VERSION))).expect("a folder");
+        fs::create_dir(folder.path().join(format!("qontract-{}-here", Release::VERSION)))
+            .expect("a directory");
         write(folder.path()).expect("checksums are written");
         let sums = fs::read_to_string(folder.path().join(FILE)).expect("the sums");
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -59,7 +60,7 @@ mod tests {
         check(folder.path()).expect("nothing has changed");
         put(&name, "abd");
         check(folder.path()).expect_err("a changed file");
-        fs::remove_file(folder.path().join(&name)).expect("it is there");
+        fs::remove_file(folder.path().join(&name)).expect("it exists");
         check(folder.path()).expect_err("a missing file");
     }
 }

@@ -76,14 +76,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn check(components: &Value, expect: Result<&Value, &str>) {
-        let known = licences(&json!({ "packages": [
+        let licences = licences(&json!({ "packages": [
             { "name": "qontract", "version": "1.0.0", "license": "Apache-2.0" },
             { "name": "a", "version": "2.0.0", "license": "MIT / Apache-2.0" },
             { "name": "b", "version": "3.0.0", "license": null },
         ]}));
         let own = json!({ "name": "qontract", "version": "1.0.0" });
         let list = json!({ "metadata": { "component": own }, "components": components });
-        let list = complete(list, &known).map_err(|error| error.to_string());
+        let list = complete(list, &licences).map_err(|error| error.to_string());
         assert_eq!(list.as_ref().map(|list| &list["components"]).map_err(String::as_str), expect);
         assert!(list.is_err() || list.is_ok_and(|list| list["version"] == 1));
     }

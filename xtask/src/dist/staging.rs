@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// Names of the original tools, and of the `qontract peer` commands that replace them.
+/// Names of the peer tools, and of the `qontract peer` commands that replace them.
 pub const PEERS: [(&str, &str); 5] = [
     ("qontract-bundler", "bundler"),
     ("qontract-reconcile", "reconcile"),

@@ -1,4 +1,4 @@
-//! Parses what libFuzzer prints on stderr about a run, and formats the table of several runs.
+//! Parses the stderr output of a libFuzzer run, and formats the table of several runs.
 
 use crate::console;
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_crashed_run_is_read_up_to_the_crash() {
-        check(&RUN[..RUN.find("#8192").expect("it is there")], (None, 4096, 21));
+        check(&RUN[..RUN.find("#8192").expect("it exists")], (None, 4096, 21));
         check("#not a number\n", (None, 0, 0));
     }
 

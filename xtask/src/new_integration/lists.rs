@@ -41,7 +41,7 @@ fn add_entry(text: &str, name: &IntegrationName, form: TemplateForm) -> Result<S
             line.to_owned(),
         ));
     }
-    if lines.iter().all(|(known, _)| *known != module) {
+    if lines.iter().all(|(listed, _)| *listed != module) {
         let form = match form {
             TemplateForm::Staged => "staged",
             TemplateForm::Function => "function",
@@ -67,7 +67,7 @@ fn entry_module(line: &str) -> Option<String> {
 /// Adds a schema to the `schemas` of an integration's definition.
 pub fn add_schema(text: &str, schema: &str) -> Result<String> {
     let line = format!("- {schema}");
-    if text.lines().any(|known| known == line) {
+    if text.lines().any(|listed| listed == line) {
         return Ok(text.to_owned());
     }
     let head = "\nschemas:\n";
@@ -84,9 +84,9 @@ fn insert_line(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&
     if lines.contains(&line) {
         return Ok(text.to_owned());
     }
-    let later = lines.iter().position(|known| is_kind(known) && *known > line);
-    let after_last = lines.iter().rposition(|known| is_kind(known)).map(|index| index + 1);
-    let after_head = || lines.iter().position(|known| Some(*known) == head).map(|index| index + 1);
+    let later = lines.iter().position(|listed| is_kind(listed) && *listed > line);
+    let after_last = lines.iter().rposition(|listed| is_kind(listed)).map(|index| index + 1);
+    let after_head = || lines.iter().position(|listed| Some(*listed) == head).map(|index| index + 1);
     let place = later.or(after_last).or_else(after_head).context("no line to insert it after")?;
     lines.insert(place, line);
     Ok(lines.join("\n") + "\n")
@@ -131,7 +131,7 @@ fn rest() {}
                 "{before}\nqontract-integration-{integration} = {{ path = \"integrations/{integration}\" }}\n"
             );
             assert!(text.contains(&line), "{text}");
-            assert_eq!(add_to_workspace(&text, &name(integration)).expect("it is there"), text);
+            assert_eq!(add_to_workspace(&text, &name(integration)).expect("it exists"), text);
         }
     }
 
@@ -159,7 +159,7 @@ pub const ALL: &[Entry] = &[
 fn rest() {}
 ";
         assert_eq!(added, expected);
-        assert_eq!(add_entry(&added, &name("a-b"), TemplateForm::Staged).expect("it is there"), added);
+        assert_eq!(add_entry(&added, &name("a-b"), TemplateForm::Staged).expect("it exists"), added);
         let last = add_entry(&added, &name("c"), TemplateForm::Function).expect("it can be added");
         assert!(last.contains("make_b),\n    Entry::function::<qontract_integration_c::C>(),\n];"), "{last}");
     }
@@ -187,7 +187,7 @@ fn rest() {}
         let text = "name: a\n\nschemas:\n- /a.yml\n- /b.yml\n\nmanaged:\n- x\n";
         let listed = add_schema(text, "/c.yml").expect("it can be listed");
         assert_eq!(listed, "name: a\n\nschemas:\n- /a.yml\n- /b.yml\n- /c.yml\n\nmanaged:\n- x\n");
-        assert_eq!(add_schema(&listed, "/c.yml").expect("it is there"), listed);
+        assert_eq!(add_schema(&listed, "/c.yml").expect("it exists"), listed);
         assert!(add_schema("name: a\n", "/c.yml").is_err());
     }
 }

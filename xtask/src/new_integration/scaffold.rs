@@ -59,7 +59,7 @@ mod tests {
         for (path, text) in all.iter().chain([&("the definition".to_owned(), definition(&name))]) {
             assert!(!text.contains("{{"), "{path}: {text}");
         }
-        let text = |path: &str| all.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str());
+        let text = |path: &str| all.iter().find(|(other, _)| other == path).map(|(_, text)| text.as_str());
         let lib = text("integrations/an-example/src/lib.rs").expect("an integration has a `lib.rs`");
         assert!(lib.contains("pub struct AnExample {") && lib.contains("\"an-example\""), "{lib}");
         assert!(text("integrations/an-example/cases/first.md").is_some());

@@ -47,7 +47,7 @@ impl<'a> Apt<'a> {
     /// Fetches a package with its missing dependencies, and unpacks them like [`Self::unpack`].
     pub fn unpack_with_dependencies(&self, package: &str, root: &Path) -> Result<()> {
         let line = self.get("install --yes --download-only --no-install-recommends", &self.folder);
-        // nothing of the system changes, so no lock is needed, which would require root
+        // the system does not change, so its lock, which would require root, is not needed
         let line = line.args(["-o", "Debug::NoLocking=1", package]);
         self.steps.run(&format!("fetching {package} and its dependencies"), &line)?;
         self.unpack_files(&self.folder.join("cache/archives"), root)

@@ -35,7 +35,7 @@ impl Provision for CargoTool {
         self.version.to_owned()
     }
 
-    /// A tool of the machine is used in any version; a cached one must have the required version.
+    /// Any version of an installed tool is used; a cached one must have the required version.
     fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         let cached = cache.path("tools/bin").join(self.name).exists();
         let Some(subcommand) = self.subcommand else { return cached && stamped };

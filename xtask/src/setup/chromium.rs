@@ -92,14 +92,14 @@ mod tests {
 
     #[test]
     fn the_library_path_has_every_directory_with_libraries() {
-        let root = tempfile::tempdir().expect("a temporary folder");
+        let root = tempfile::tempdir().expect("a temporary directory");
         for file in ["usr/lib/a/libx.so.1", "usr/lib/a/b/liby.so", "usr/share/doc/readme"] {
             let file = root.path().join(file);
-            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
             fs::write(file, "").expect("a file");
         }
         let mut found = BTreeSet::new();
-        find_libraries(root.path(), Path::new(""), &mut found).expect("the folder can be read");
+        find_libraries(root.path(), Path::new(""), &mut found).expect("the directory can be read");
         let text = script_text(&found);
         assert!(text.contains("LD_LIBRARY_PATH=\"$root/usr/lib/a:$root/usr/lib/a/b\"\n"), "{text}");
     }

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_step_and_the_log_and_shows_its_end() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let log = folder.path().join("build.log");
         let steps = InstallLog::create("x", log.clone()).expect("a log");
         steps.run("printing", &CommandLine::new("echo so")).expect("it ends well");

@@ -1,6 +1,6 @@
 //! The servers and the client of a Kubernetes cluster, for tests against a real API server.
 //!
-//! No package registry has the servers as programs, but Debian has their source. So the servers in
+//! No package registry provides the servers as binaries, but Debian provides their source. So the servers in
 //! `KUBEBUILDER_ASSETS` are used if it is set; else they are built once, into the cache directory, from the
 //! apt sources of this machine. The system is not changed: packages are unpacked into the cache, not
 //! installed.
@@ -29,7 +29,7 @@ const BUILT_SERVERS: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
 
 /// The hint if they cannot be built.
 const HINT: &str =
-    "set `KUBEBUILDER_ASSETS` to a directory that has them, or run `cargo xtask test --without-kube`";
+    "set `KUBEBUILDER_ASSETS` to a directory that contains them, or run `cargo xtask test --without-kube`";
 
 /// The programs that [`binaries`] finds.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Provision for Kubernetes {
             let servers = Binaries::SERVERS.join(", ");
             let folder = Path::new(&folder).display();
             console::print(format_args!(
-                "setup: {folder} does not have all of {servers} and kubectl: building them"
+                "setup: {folder} does not contain all of {servers} and kubectl: building them"
             ));
         }
         let home = cache.path("kubernetes");
@@ -107,8 +107,8 @@ fn binaries_source(cache: &ToolCache) -> Option<BinariesSource> {
     choose_source(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
 }
 
-/// The assets directory if it has all servers and a client is there or on the path; else the cache if it is
-/// complete.
+/// The assets directory if it contains all servers and a client is in it or on the path; else the cache if it
+/// is complete.
 fn choose_source(
     assets: Option<&Path>,
     path: &[PathBuf],
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn only_the_remains_of_killed_builds_are_removed() {
-        let home = tempfile::tempdir().expect("a temporary folder");
+        let home = tempfile::tempdir().expect("a temporary directory");
         for folder in ["work-17/go", "bin"] {
-            fs::create_dir_all(home.path().join(folder)).expect("a folder");
+            fs::create_dir_all(home.path().join(folder)).expect("a directory");
         }
         remove_leftovers(home.path()).expect("it can be removed");
         assert!(!home.path().join("work-17").exists() && home.path().join("bin").exists());

@@ -3,12 +3,12 @@
 use crate::workspace::ToolCache;
 use anyhow::Result;
 
-/// A tool that tests need, and how to install it into the cache directory.
+/// A tool that tests need, with its installation into the cache directory.
 pub trait Provision {
     /// Name of the tool and of its stamp file.
     fn name(&self) -> &'static str;
 
-    /// The exact required version. If the stamp holds another text, the tool is installed again.
+    /// The exact required version. If the stamp contains a different version, the tool is installed again.
     fn version(&self) -> String;
 
     /// Whether the tool is already present. `stamped` is true if this exact version was installed into the

@@ -39,7 +39,7 @@ impl Provision for Python {
     }
 
     fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
-        // the interpreter is a link to that of the machine, which may have been removed
+        // the interpreter is a link to the system interpreter, which may have been removed
         stamped && cache.python().exists()
     }
 

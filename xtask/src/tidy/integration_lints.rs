@@ -22,13 +22,13 @@ fn compare_settings(tree: &SourceTree) -> Vec<Violation> {
     else {
         return Vec::new();
     };
-    let missing = lines(all).filter(|line| lines(integrations).all(|known| known != *line));
+    let missing = lines(all).filter(|line| lines(integrations).all(|other| other != *line));
     missing
         .map(|line| Violation {
             path: INTEGRATIONS_CLIPPY.to_owned(),
             line: 1,
             rule: RULE,
-            message: format!("`{WORKSPACE_CLIPPY}` has `{line}`: add it here"),
+            message: format!("`{WORKSPACE_CLIPPY}` contains `{line}`: add it here"),
         })
         .collect()
 }
@@ -77,8 +77,8 @@ mod tests {
             "a = 5\nb = [\n    {x},\n]\n",
             "# a = 5\na = 6\nb = [\n]\n",
             &[
-                "integrations/clippy.toml:1: integration-lints: `clippy.toml` has `a = 5`: add it here",
-                "integrations/clippy.toml:1: integration-lints: `clippy.toml` has `{x},`: add it here",
+                "integrations/clippy.toml:1: integration-lints: `clippy.toml` contains `a = 5`: add it here",
+                "integrations/clippy.toml:1: integration-lints: `clippy.toml` contains `{x},`: add it here",
             ],
         );
     }

@@ -1,4 +1,4 @@
-//! Module names are specific: no `mod.rs`, and none of the names that could mean anything.
+//! Module names are specific: no `mod.rs`, and no vague names such as `utils`.
 
 use super::{SourceTree, Violation};
 

@@ -1,4 +1,4 @@
-//! The source tree that the rules check: paths, texts and packages, in memory.
+//! The source tree that the rules check: paths, file contents and packages, in memory.
 
 use super::Packages;
 use crate::command::CommandLine;

@@ -5,7 +5,7 @@ use super::{SourceTree, Violation};
 
 const RULE: &str = "vocabulary";
 
-/// A word that is not used in names, and what to use instead.
+/// A word that is not used in names, and its replacement.
 struct CoinedWord {
     word: &'static str,
     instead: &'static str,
@@ -61,7 +61,7 @@ const COINED_WORDS: [CoinedWord; 42] = [
     coined("yard", "fixture"),
 ];
 
-/// Irregular participles, adjectives, pronouns and determiners that are not a type's name.
+/// Irregular participles, adjectives, pronouns and determiners that must not be type names.
 const BARE_WORDS: [&str; 60] = [
     "All", "Any", "Begun", "Both", "Built", "Bound", "Caught", "Chosen", "Cut", "Done", "Drawn", "Each",
     "Few", "Found", "Given", "Gone", "Good", "Half", "Heard", "Held", "Her", "His", "How", "It", "Kept",
@@ -121,7 +121,7 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
             let Some(Definition { kind, name }) = definition(line) else { continue };
             let is_bare = kind == DefinitionKind::Type && is_bare_word(name);
             if is_bare {
-                report(index + 1, format!("`{name}` does not say what it holds: add a noun"));
+                report(index + 1, format!("`{name}` has no noun for its content: add one"));
             } else if let Some(message) = denied(name) {
                 report(index + 1, message);
             }
@@ -267,7 +267,7 @@ mod tests {
             &SourceTree::of_files(&files),
             &[
                 "crates/a/src/few.rs:1: vocabulary: `few`: the field's word for `few` is: incremental, or MIN_/MAX_",
-                "crates/a/src/few.rs:2: vocabulary: `Found` does not say what it holds: add a noun",
+                "crates/a/src/few.rs:2: vocabulary: `Found` has no noun for its content: add one",
                 "crates/a/src/few.rs:3: vocabulary: `MOST_BYTES`: the field's word for `most` is: max",
                 "crates/a/src/lib.rs:2: vocabulary: `few`: the field's word for `few` is: incremental, or MIN_/MAX_",
                 "crates/a/src/lib.rs:3: vocabulary: `RoomBuilder`: the field's word for `room` is: integration",

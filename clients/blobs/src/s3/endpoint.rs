@@ -8,7 +8,7 @@ use qontract_client_http::Url;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Endpoint(Url);
 
-/// The reason why a text is not the URL of an S3 server.
+/// The reason why a string is not a valid S3 endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum S3EndpointError {
     /// It cannot be parsed.
@@ -46,7 +46,7 @@ impl FromStr for S3Endpoint {
         if !["http", "https"].contains(&url.scheme()) {
             return Err(S3EndpointError::Scheme);
         }
-        // The parser drops an empty user or password, so the `@` is searched for.
+        // The parser drops an empty user or password, so this checks for an `@`.
         let rest = text.split_once(':').map_or("", |(_, rest)| rest).trim_start_matches(['/', '\\']);
         let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {

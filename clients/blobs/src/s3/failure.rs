@@ -1,7 +1,7 @@
 //! Classifies errors of the AWS SDK.
 //!
 //! **Invariant:** an error contains only the status, the error code of the store or the connection failure:
-//! other parts may repeat what was sent.
+//! other parts may echo the request.
 
 use std::error::Error;
 
@@ -31,7 +31,7 @@ pub(super) enum S3Failure {
         /// The maximum size in bytes.
         limit: u64,
     },
-    /// There is no response.
+    /// No response.
     NoAnswer {
         /// The cause.
         what: String,
@@ -76,7 +76,7 @@ impl S3Failure {
         Self::NoAnswer { what: what.to_owned(), transient }
     }
 
-    /// Whether the blob does not exist. A 404 without an error code, as for `HEAD`, is about the blob.
+    /// Whether the blob does not exist. A 404 without an error code, as for `HEAD`, refers to the blob.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Answer { status: 404, code } if code != "NoSuchBucket")
     }
@@ -114,7 +114,7 @@ impl S3Failure {
     }
 }
 
-/// Whether the precondition did not hold.
+/// Whether the request failed because its precondition does not hold.
 pub(super) fn is_conflict(failure: &S3Failure) -> bool {
     matches!(failure, S3Failure::Answer { status: 412, .. })
 }

@@ -19,7 +19,7 @@ pub(super) const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// Maximum size of every other body that is not an object, in bytes: a page of a listing with 1,000 keys of 1,024 bytes has about 1.5 MB.
 pub(super) const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
-/// Cuts off every response body at its limit.
+/// Interceptor that truncates every response body at its limit.
 #[derive(Debug)]
 pub(super) struct BodyLimit {
     /// Maximum size of an object, in bytes.
@@ -27,7 +27,7 @@ pub(super) struct BodyLimit {
 }
 
 impl BodyLimit {
-    /// The limit of a response to this operation.
+    /// The limit for the response to this operation.
     fn of(&self, is_success: bool, operation: Option<&str>) -> u64 {
         match operation {
             _ if !is_success => MAX_ERROR_BYTES,

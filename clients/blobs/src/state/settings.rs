@@ -19,7 +19,7 @@ const ACCOUNT: &str = "APP_INTERFACE_STATE_BUCKET_ACCOUNT";
 pub struct StateSettings {
     /// The bucket.
     pub bucket: String,
-    /// Its region; if none, the region of the account.
+    /// Its region; by default, the region of the account.
     pub region: Option<String>,
     /// The credentials for it.
     pub credentials: StateCredentials,

@@ -44,14 +44,15 @@ pub(super) fn merge_applied(
     let wanted = FieldSet::declared(declared, &lists);
     let mut object = live.clone();
     merge(&mut object, declared, &mut Vec::new(), &lists);
-    let (mut before, mut kept) = (FieldSet::default(), wanted.clone());
+    let (mut before, mut retained) = (FieldSet::default(), wanted.clone());
     for entry in entries {
-        let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut kept };
+        let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
         side.0.extend(entry.fields.0.iter().cloned());
     }
     // The deepest paths come first: an item of a list is removed after its fields.
-    let removed: Vec<&FieldPath> = before.0.iter().rev().filter(|path| !kept.contains_below(path)).collect();
-    remove(&mut object, &removed, 0, &kept);
+    let removed: Vec<&FieldPath> =
+        before.0.iter().rev().filter(|path| !retained.contains_below(path)).collect();
+    remove(&mut object, &removed, 0, &retained);
     (object, wanted)
 }
 
@@ -130,7 +131,7 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
                 path.pop();
             }
         }
-        // An empty map declares that the map exists, not that it is empty.
+        // Declaring an empty map means that the map exists, not that it is empty.
         (Value::Object(_), Value::Object(_)) => {}
         (Value::Array(live), Value::Array(declared)) => {
             let Some((parts, live_parts)) = lists.parts(path, declared).zip(lists.parts(path, live)) else {

@@ -50,7 +50,7 @@ pub(crate) fn is_overruled(manager: &str) -> bool {
         || MANUAL_EDITOR_PREFIXES.iter().any(|prefix| manager.starts_with(prefix))
 }
 
-/// Whether this is one of our own names: fields that it created are to become fields that it applied.
+/// Whether this is one of our own manager names: its created fields become applied fields.
 pub(crate) fn is_ours(manager: &str) -> bool {
     let rest = manager.strip_prefix(MANAGER);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && manager != RESTART_MANAGER

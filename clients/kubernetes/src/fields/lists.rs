@@ -1,4 +1,4 @@
-//! List types: which lists the API server merges item by item, and how it identifies their items.
+//! List types: determine which lists the API server merges item by item, and the identity of their items.
 //!
 //! The schema defines this (`x-kubernetes-list-type`), and `managedFields` reflect it: the path of an item is
 //! `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. Lists without entries in `managedFields` are
@@ -56,10 +56,10 @@ impl ListTypes {
 
     /// The path parts of the items of the list at `path`; `None` if the list is atomic.
     pub fn parts(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
-        let known = self.0.get(&generic_path(path)).cloned();
+        let declared = self.0.get(&generic_path(path)).cloned();
         let by_name =
             || path.last().is_some_and(|last| NAMED_LISTS.iter().any(|name| field_name(last) == Some(name)));
-        let list_type = match known {
+        let list_type = match declared {
             Some(ListType::Atomic) | None if !by_name() => return None,
             Some(ListType::Atomic) | None => ListType::Keys(BTreeSet::from(["name".to_owned()])),
             Some(list_type) => list_type,

@@ -11,7 +11,7 @@ use crate::MANAGER;
 use crate::draft::fold_string_data;
 use crate::object::FieldOwnership;
 
-/// The `managedFields` of an object, kept as text because few of them are ever read.
+/// The `managedFields` of an object, stored unparsed because few of them are ever used.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ManagedFields(Arc<str>);
 
@@ -28,7 +28,7 @@ pub struct Preview {
     /// The object after the write. Server defaults are not in it, unless they existed before without an
     /// owner.
     pub after: Value,
-    /// The object as if nothing of it were declared: without the fields that only we own.
+    /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
 }
 
@@ -58,7 +58,7 @@ impl ManagedFields {
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
         {
-            // A value that is not a map of texts is refused when it is written.
+            // A value that is not a map of strings is rejected by the write.
             let _ = fold_string_data(body);
         }
         let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});

@@ -65,18 +65,18 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
     }
 }
 
-fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &FieldSet) {
+fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, retained: &FieldSet) {
     let Some((part, below)) = rest.split_first() else { return };
     path.push(part.clone());
     let is_done = |value: &Value, path: &[String]| {
         let is_empty =
             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        below.is_empty() || is_empty && !kept.contains_below(path)
+        below.is_empty() || is_empty && !retained.contains_below(path)
     };
     match (value, part.split_once(':')) {
         (Value::Object(map), Some(("f", key))) => {
             if let Some(inner) = map.get_mut(key) {
-                remove(inner, below, path, kept);
+                remove(inner, below, path, retained);
                 if is_done(inner, path) {
                     map.remove(key);
                 }
@@ -86,7 +86,7 @@ fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &Fie
             if let Some(index) = position(items, part) {
                 let is_name = below.len() == 1 && is_key(part, &below[0]);
                 if !is_name {
-                    remove(&mut items[index], below, path, kept);
+                    remove(&mut items[index], below, path, retained);
                 }
                 if !is_name && is_done(&items[index], path) {
                     items.remove(index);
@@ -141,12 +141,12 @@ fn apply_naively(
     for entry in &own {
         before.0.extend(entry.fields.0.iter().cloned());
     }
-    let mut kept = wanted.clone();
+    let mut retained = wanted.clone();
     for entry in &others {
-        kept.0.extend(entry.fields.0.iter().cloned());
+        retained.0.extend(entry.fields.0.iter().cloned());
     }
-    for path in before.0.iter().rev().filter(|path| !kept.contains_below(path)) {
-        remove(&mut object, path, &mut Vec::new(), &kept);
+    for path in before.0.iter().rev().filter(|path| !retained.contains_below(path)) {
+        remove(&mut object, path, &mut Vec::new(), &retained);
     }
     others.retain(|entry| !entry.fields.0.is_empty());
     others.push(ManagedFieldsEntry { manager: "qontract".to_owned(), is_applied: true, fields: wanted });

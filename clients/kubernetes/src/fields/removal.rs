@@ -8,19 +8,19 @@ use super::{FieldPath, FieldSet};
 
 /// Removes the values at `paths` from `value`, and maps and lists that become empty. The paths are sorted in
 /// descending order, have more than `depth` parts, and share the first `depth` parts, which denote `value`.
-pub(super) fn remove(value: &mut Value, paths: &[&FieldPath], depth: usize, kept: &FieldSet) {
+pub(super) fn remove(value: &mut Value, paths: &[&FieldPath], depth: usize, retained: &FieldSet) {
     let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
     for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
         let mut removal = Removal::new(group, depth);
         match (&mut *value, &mut items, field_name(removal.part())) {
             (Value::Object(map), _, Some(key)) => {
                 if let Some(inner) = map.get_mut(key)
-                    && removal.removes(inner, kept)
+                    && removal.removes(inner, retained)
                 {
                     map.remove(key);
                 }
             }
-            (Value::Array(list), Some(items), _) => items.remove(list, &mut removal, kept),
+            (Value::Array(list), Some(items), _) => items.remove(list, &mut removal, retained),
             _ => {}
         }
     }
@@ -52,14 +52,14 @@ impl<'a> Removal<'a> {
     }
 
     /// Removes the paths below the child `value`; returns whether the child is to be removed, too.
-    fn removes(&self, value: &mut Value, kept: &FieldSet) -> bool {
+    fn removes(&self, value: &mut Value, retained: &FieldSet) -> bool {
         if self.below.is_empty() {
             return self.is_whole;
         }
-        remove(value, &self.below, self.path.len(), kept);
+        remove(value, &self.below, self.path.len(), retained);
         let is_empty =
             value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        self.is_whole || is_empty && !kept.contains_below(self.path)
+        self.is_whole || is_empty && !retained.contains_below(self.path)
     }
 }
 
@@ -76,7 +76,7 @@ impl ListRemoval {
         Self { index: ItemIndex::default(), is_removed: vec![false; items] }
     }
 
-    fn remove(&mut self, list: &mut [Value], removal: &mut Removal<'_>, kept: &FieldSet) {
+    fn remove(&mut self, list: &mut [Value], removal: &mut Removal<'_>, retained: &FieldSet) {
         let positions = self.index.positions(list, removal.part());
         let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
             return;
@@ -85,7 +85,7 @@ impl ListRemoval {
         let depth = removal.path.len();
         let part = removal.part();
         removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));
-        self.is_removed[position] = removal.removes(&mut list[position], kept);
+        self.is_removed[position] = removal.removes(&mut list[position], retained);
     }
 
     fn drop_removed(self, list: &mut Vec<Value>) {

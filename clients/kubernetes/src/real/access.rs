@@ -1,5 +1,5 @@
-//! Access reviews: checks what a cluster allows us to do with `SelfSubjectAccessReview`, a `POST` that only
-//! reads.
+//! Access reviews: checks whether a cluster allows an operation, with `SelfSubjectAccessReview`, a `POST` that
+//! only reads.
 
 use std::time::SystemTime;
 
@@ -12,7 +12,7 @@ use super::status::RequestSubject;
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind};
 
-/// The path of access reviews. A request creates no object.
+/// The path of access reviews. Posting a review creates no object.
 pub(super) const ACCESS_REVIEWS_PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// An operation to check.

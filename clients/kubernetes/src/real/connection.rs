@@ -1,4 +1,4 @@
-//! The connection to one cluster: its address, its credentials, and sending a request.
+//! The connection to one cluster: address, credentials and request handling.
 //!
 //! **Invariant:** a token is sent only to the server of its cluster, over TLS unless the server is on this
 //! machine, and no error contains it.
@@ -151,8 +151,8 @@ impl Clusters {
             }
             return Ok(None);
         }
-        let mut known = connection.token.lock().await;
-        if let Some(token) = &*known {
+        let mut cached = connection.token.lock().await;
+        if let Some(token) = &*cached {
             return Ok(Some(Arc::clone(token)));
         }
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
@@ -163,7 +163,7 @@ impl Clusters {
             return Err(failed(why.into()));
         }
         let header = Arc::new(Secret::new(format!("Bearer {}", token.secret.expose())));
-        *known = Some(Arc::clone(&header));
+        *cached = Some(Arc::clone(&header));
         Ok(Some(header))
     }
 }
@@ -175,7 +175,7 @@ fn server_url(cluster: &Cluster) -> Result<Url, KubernetesError> {
         why: format!("`{}` is {why}", cluster.server),
         transient: false,
     };
-    // The text before an `@` may be a password, so the error does not quote it.
+    // The part before an `@` may contain a password, so the error does not quote it.
     if cluster.server.contains('@') {
         let why = "its address has a user or a password".to_owned();
         return Err(KubernetesError::Credentials { cluster: cluster.name.clone(), why, transient: false });

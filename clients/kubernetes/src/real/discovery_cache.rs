@@ -1,6 +1,6 @@
-//! Discovery cache: which kinds a cluster serves. Groups are requested on demand, once, and cached.
+//! Discovery cache: the kinds that a cluster serves. API groups are requested on demand, once, and cached.
 //!
-//! **Invariant:** a list of kinds that cannot be read makes only those kinds unknown that may be in it.
+//! **Invariant:** if the kinds of a group cannot be read, only kinds that may be in that group are unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) struct ServedKind {
 pub(super) struct DiscoveryCache {
     /// By group name: its versions, preferred first, and the kinds of each.
     groups: BTreeMap<String, Vec<GroupVersionKinds>>,
-    /// When all groups were requested last.
+    /// Time of the last request for all groups.
     completed_at: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct DiscoveryCache {
 #[derive(Clone)]
 struct GroupVersionKinds {
     api_version: String,
-    /// `None` if they could not be read.
+    /// The kinds; `None` if they could not be read.
     kinds: Option<Vec<DiscoveredResource>>,
 }
 
@@ -127,12 +127,12 @@ impl DiscoveryCache {
         &self,
         cluster: &Cluster,
         kind: &Kind,
-        known: Result<ServedKind, KubernetesError>,
+        served: Result<ServedKind, KubernetesError>,
     ) -> Result<ServedKind, KubernetesError> {
         let mut groups =
             self.groups.iter().filter(|(name, _)| kind.group.as_ref().is_none_or(|group| group == *name));
         let is_unsure = groups.any(|(_, versions)| versions.iter().any(|version| version.kinds.is_none()));
-        match known {
+        match served {
             Err(KubernetesError::Unserved { .. }) if is_unsure => Err(KubernetesError::Failed {
                 cluster: cluster.name.clone(),
                 status: 503,
@@ -140,7 +140,7 @@ impl DiscoveryCache {
                     "it is unknown whether it serves `{kind}`: some of its API groups do not respond"
                 ),
             }),
-            known => known,
+            served => served,
         }
     }
 }
@@ -151,8 +151,8 @@ fn resource<'a>(loaded: &'a GroupVersionKinds, kind: &str) -> Option<&'a Discove
 }
 
 impl Clusters {
-    /// Finds how a cluster serves a kind. The cache is invalid for a kind that it does not have, and for a
-    /// kind without a group until all groups were requested.
+    /// Finds the API resource of a kind. A kind that is not in the cache is requested again; a kind without a group
+    /// needs all groups to be cached.
     pub(super) async fn find_kind(
         &self,
         cluster: &Cluster,
@@ -167,15 +167,15 @@ impl Clusters {
         match catalogue.served_kind(cluster, kind) {
             // The kind may have been created since.
             Err(KubernetesError::Unserved { .. }) if is_old => {}
-            known if is_whole => return catalogue.check_complete(cluster, kind, known),
+            served if is_whole => return catalogue.check_complete(cluster, kind, served),
             _ => {}
         }
         self.load_groups(cluster, kind, &mut catalogue).await?;
-        let known = catalogue.served_kind(cluster, kind);
-        catalogue.check_complete(cluster, kind, known)
+        let served = catalogue.served_kind(cluster, kind);
+        catalogue.check_complete(cluster, kind, served)
     }
 
-    /// Requests the group of a kind, or all groups if it names none.
+    /// Requests the group of a kind, or all groups if the kind names none.
     async fn load_groups(
         &self,
         cluster: &Cluster,

@@ -1,4 +1,4 @@
-//! A page of a list. The managed fields of each item are stored as text, since they are as large as the rest.
+//! A page of a list. The managed fields of each item, which are as large as the rest, are stored unparsed.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const MAX_PAGES: usize = 10_000;
 /// Maximum size of all pages of a list, in bytes.
 const MAX_LIST_BYTES: usize = 512 << 20;
 
-/// Limits the size of one list: a server could return a next page forever.
+/// Limits the size of one list, because a server could return pages forever.
 #[derive(Default)]
 pub(super) struct ListLimit {
     pages: usize,
@@ -47,7 +47,7 @@ pub(super) struct PageMetadata {
     pub next: String,
 }
 
-/// An object, with its managed fields beside it.
+/// An object and its managed fields.
 pub(super) struct PageItem {
     pub body: Value,
     pub field_ownership: FieldOwnership,

@@ -25,22 +25,22 @@ impl Clusters {
         KindVersion { kind, api_version }: KindVersion<'_>,
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
-        let mut known = self.find_kind(cluster, kind).await?;
+        let mut served = self.find_kind(cluster, kind).await?;
         if let Some(version) =
-            api_version.filter(|version| known.resource.versions.iter().any(|one| one == version))
+            api_version.filter(|version| served.resource.versions.iter().any(|one| one == version))
         {
-            version.clone_into(&mut known.resource.api_version);
+            version.clone_into(&mut served.resource.api_version);
         }
-        let namespace = namespace.filter(|_| known.resource.is_namespaced).map(check_name).transpose()?;
+        let namespace = namespace.filter(|_| served.resource.is_namespaced).map(check_name).transpose()?;
         let subject = RequestSubject::kind(cluster, kind, namespace);
-        let path = collection_path(&known, &known.resource.api_version, namespace);
+        let path = collection_path(&served, &served.resource.api_version, namespace);
         for _ in 0..MAX_LIST_ATTEMPTS {
             if let Some(items) = self.list_pages(cluster, &subject, &path).await? {
-                let objects = items.into_iter().map(|item| object(&known, kind, item, &subject));
+                let objects = items.into_iter().map(|item| object(&served, kind, item, &subject));
                 let mut objects = objects.collect::<Result<Vec<_>, _>>()?;
                 let is_elsewhere = |object: &Object| object.address.namespace.as_deref() != namespace;
                 if namespace.is_some() && objects.iter().any(is_elsewhere) {
-                    return Err(subject.malformed("the list has an object of another namespace"));
+                    return Err(subject.malformed("the list contains an object from another namespace"));
                 }
                 objects.sort_by(|a, b| a.address.cmp(&b.address));
                 return Ok(objects);
@@ -86,7 +86,7 @@ impl Clusters {
             }
             let next = Some(page.metadata.next);
             if next == continue_token {
-                return Err(subject.malformed("the server names the same page as the next one"));
+                return Err(subject.malformed("the server returned the same continue token twice"));
             }
             continue_token = next;
         }
@@ -98,12 +98,12 @@ impl Clusters {
         cluster: &Cluster,
         address: &ObjectAddress,
     ) -> Result<Option<Object>, KubernetesError> {
-        let known = self.find_kind(cluster, &address.kind).await?;
+        let served = self.find_kind(cluster, &address.kind).await?;
         let subject = RequestSubject::object(cluster, address);
-        let Some(body) = self.fetch(cluster, address, &known, &known.resource.api_version).await? else {
+        let Some(body) = self.fetch(cluster, address, &served, &served.resource.api_version).await? else {
             return Ok(None);
         };
-        object(&known, &address.kind, PageItem::from(body), &subject).map(Some)
+        object(&served, &address.kind, PageItem::from(body), &subject).map(Some)
     }
 
     /// One object as the server returns it.
@@ -111,11 +111,11 @@ impl Clusters {
         &self,
         cluster: &Cluster,
         address: &ObjectAddress,
-        known: &ServedKind,
+        served: &ServedKind,
         api_version: &str,
     ) -> Result<Option<Value>, KubernetesError> {
         let subject = RequestSubject::object(cluster, address);
-        let path = collection_path(known, api_version, namespace(address, &known.resource)?);
+        let path = collection_path(served, api_version, namespace(address, &served.resource)?);
         let request = ApiRequest::get(&path, &address.name)?;
         let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         if answer.is_success() {
@@ -134,10 +134,10 @@ impl Clusters {
 }
 
 /// The path of the objects of a kind.
-pub(super) fn collection_path(known: &ServedKind, api_version: &str, namespace: Option<&str>) -> String {
+pub(super) fn collection_path(served: &ServedKind, api_version: &str, namespace: Option<&str>) -> String {
     let root = if api_version.contains('/') { "/apis" } else { "/api" };
     let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-    format!("{root}/{api_version}{namespace}/{}", known.resource.plural)
+    format!("{root}/{api_version}{namespace}/{}", served.resource.plural)
 }
 
 /// The version of an object: its uid and its revision.
@@ -146,14 +146,14 @@ pub(super) fn version(body: &Value) -> Option<ObjectVersion> {
     Some(ObjectVersion { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
 }
 
-/// Whether it is a valid Kubernetes name, since names are shown in plans and become parts of paths.
+/// Whether a string is a valid Kubernetes name. Names are shown in plans and become parts of paths.
 fn is_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) && !name.contains('/')
 }
 
 /// Converts a listed item. Items of lists do not contain their kind.
 fn object(
-    known: &ServedKind,
+    served: &ServedKind,
     kind: &Kind,
     item: PageItem,
     subject: &RequestSubject,
@@ -162,14 +162,13 @@ fn object(
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let name = text(&body["metadata"]["name"]).ok_or_else(|| subject.malformed("it has no name"))?;
     if !is_name(&name) {
-        return Err(
-            subject.malformed("a name in the list is longer than 253 characters or has control characters")
-        );
+        return Err(subject
+            .malformed("a name in the list has more than 253 characters or contains control characters"));
     }
     let version = version(&body).ok_or_else(|| subject.malformed("it has no version"))?;
     if !body["kind"].is_string() {
-        body["kind"] = known.kind.name.clone().into();
-        body["apiVersion"] = known.resource.api_version.clone().into();
+        body["kind"] = served.kind.name.clone().into();
+        body["apiVersion"] = served.resource.api_version.clone().into();
     }
     let address = ObjectAddress { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
     Ok(Object { address, version, field_ownership: fields, managed_fields: ownership, body })

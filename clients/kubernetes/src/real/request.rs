@@ -1,6 +1,6 @@
 //! Requests to the Kubernetes API: paths, query parameters and bodies. Pure.
 //!
-//! **Invariant:** a name becomes part of a path only if it can be a Kubernetes name, so it cannot lead to another path.
+//! **Invariant:** only a valid Kubernetes name becomes part of a path, so a name cannot change the path.
 
 use qontract_client_http::{Method, Url};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl ApiRequest {
         Ok(Self::document(&format!("{path}/{}", check_name(name)?)))
     }
 
-    /// Submits a review, which reads.
+    /// Submits an access review, which only reads.
     pub fn review(path: &str, review: &Value) -> Self {
         Self { method: Method::POST, body: Some(ApiBody::new(JSON, review)), ..Self::document(path) }
     }
@@ -103,7 +103,7 @@ impl ApiRequest {
         Ok(Self { method: Method::PATCH, query, body, ..Self::get(path, name)? })
     }
 
-    /// Deletes exactly this version of an object; what depends on it is deleted in the background.
+    /// Deletes exactly this version of an object; its dependents are deleted in the background.
     pub fn delete(
         path: &str,
         name: &str,

@@ -1,6 +1,6 @@
 //! Interprets refusals of an API server. Pure.
 //!
-//! **Invariant:** of a message about a Secret, only the reason and the names of fields are passed on.
+//! **Invariant:** only the reason and the field names of a message about a Secret are passed on.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl RequestSubject {
             cluster: cluster.name.clone(),
             object: kind.to_string(),
             namespace: namespace.map(str::to_owned),
-            // Of any group: kinds of sealed or external secrets contain the word in their names.
+            // In any group: the names of sealed or external secret kinds contain the word as well.
             is_secret: kind.name.contains("Secret"),
         }
     }
@@ -81,7 +81,8 @@ impl RequestSubject {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let (cluster, object) = (self.cluster.clone(), self.object.clone());
         let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-        let homeless = |what: String| KubernetesError::NamespaceMissing { object: object.clone(), what };
+        let namespace_missing =
+            |what: String| KubernetesError::NamespaceMissing { object: object.clone(), what };
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
             401 => {
@@ -89,14 +90,14 @@ impl RequestSubject {
                 KubernetesError::Credentials { cluster, why, transient: false }
             }
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
-                homeless(format!("the namespace `{namespace}`, which is being removed,"))
+                namespace_missing(format!("the namespace `{namespace}`, which is being removed,"))
             }
             403 => KubernetesError::Denied { cluster, why: self.message(&status) },
             404 if status.details.as_ref().is_some_and(|details| details.kind == "namespaces") => {
-                homeless(format!("the namespace `{namespace}`"))
+                namespace_missing(format!("the namespace `{namespace}`"))
             }
             404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
-                KubernetesError::Unserved { cluster, kind: object, instead: " any more".to_owned() }
+                KubernetesError::Unserved { cluster, kind: object, instead: " anymore".to_owned() }
             }
             404 => KubernetesError::Stale { object },
             409 => match self.conflicts(causes) {
@@ -183,12 +184,12 @@ impl RequestSubject {
 /// the remedy. `excerpt` is the beginning of the body.
 fn unavailable(status: u16, excerpt: &str) -> String {
     let cause = match status {
-        429 => "it gets too many requests: lower `requests_per_second` of the cluster",
+        429 => "the cluster receives too many requests: lower its `requests_per_second`",
         502 | 504 => "its load balancer gets no response from the API server: check the API server",
         503 => {
-            "the API server is starting or overloaded, or its load balancer has no healthy server: try again, and check the API server if it stays so"
+            "the API server is starting or overloaded, or its load balancer has no healthy server: retry, and check the API server if the error persists"
         }
-        _ if excerpt.is_empty() => "the response has no reason",
+        _ if excerpt.is_empty() => "the response gives no reason",
         _ => return excerpt.to_owned(),
     };
     if excerpt.is_empty() {
@@ -198,7 +199,7 @@ fn unavailable(status: u16, excerpt: &str) -> String {
     }
 }
 
-/// The error about a value, without the value: some are printed with their whole content.
+/// The error about a value, without the value, which may be large or confidential.
 fn detail(message: &str) -> &str {
     let Some(value) = message.strip_prefix("Invalid value: ") else { return message };
     let after = if let Some(rest) = value.strip_prefix('"') {

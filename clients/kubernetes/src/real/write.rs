@@ -25,7 +25,7 @@ const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A revision that no object has: the first write to a new server has a later one.
+/// A revision that no object has: even the first write to a new server gets a later one.
 const NO_REVISION: &str = "1";
 
 /// The object that is being written.
@@ -118,8 +118,8 @@ impl Clusters {
         address: &ObjectAddress,
         version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
-        let known = self.find_kind(cluster, &address.kind).await?;
-        let target = WriteTarget::new(cluster, address, known, None)?;
+        let served = self.find_kind(cluster, &address.kind).await?;
+        let target = WriteTarget::new(cluster, address, served, None)?;
         self.delete(permit, &target, version).await.map(drop)
     }
 
@@ -130,8 +130,8 @@ impl Clusters {
         restart: &WorkloadRestart,
     ) -> Result<(), KubernetesError> {
         let WorkloadRestart { address, version, cause } = restart;
-        let known = self.find_kind(cluster, &address.kind).await?;
-        let target = WriteTarget::new(cluster, address, known, None)?;
+        let served = self.find_kind(cluster, &address.kind).await?;
+        let target = WriteTarget::new(cluster, address, served, None)?;
         let Some(object) = self.get_object(cluster, address).await? else { return Err(target.stale()) };
         if object.restart_cause() == Some(cause) {
             return Ok(());
@@ -158,15 +158,15 @@ impl Clusters {
         cluster: &'a Cluster,
         draft: &'a ObjectDraft,
     ) -> Result<(WriteTarget<'a>, Value), KubernetesError> {
-        let known = self.find_kind(cluster, &draft.address.kind).await?;
-        let body = complete_body(cluster, &draft.address, &known.resource, &draft.body)?;
+        let served = self.find_kind(cluster, &draft.address.kind).await?;
+        let body = complete_body(cluster, &draft.address, &served.resource, &draft.body)?;
         let version = body["apiVersion"].as_str().map(str::to_owned);
-        let mut target = WriteTarget::new(cluster, &draft.address, known, version)?;
+        let mut target = WriteTarget::new(cluster, &draft.address, served, version)?;
         target.subject.is_secret |= draft.is_sensitive;
         Ok((target, body))
     }
 
-    /// Patches the object.
+    /// Sends a patch of the object.
     async fn patch(
         &self,
         writer: WriteContext<'_>,
@@ -178,7 +178,7 @@ impl Clusters {
         self.send_checked(writer.access, target, request).await
     }
 
-    /// Sends a request; any answer but a success is an error.
+    /// Sends a request; any response other than a success is an error.
     async fn send_checked(
         &self,
         access: AccessPermit<'_>,
@@ -284,7 +284,7 @@ impl Clusters {
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
 
-    /// Removes the object of this version; the status tells whether it existed.
+    /// Removes the object if it has this version; the returned status shows whether it existed.
     async fn delete(
         &self,
         permit: &WritePermit,
@@ -329,15 +329,15 @@ impl<'a> WriteTarget<'a> {
     fn new(
         cluster: &'a Cluster,
         address: &'a ObjectAddress,
-        known: ServedKind,
+        served: ServedKind,
         api_version: Option<String>,
     ) -> Result<Self, KubernetesError> {
-        let api_version = api_version.unwrap_or_else(|| known.resource.api_version.clone());
-        let path = collection_path(&known, &api_version, namespace(address, &known.resource)?);
+        let api_version = api_version.unwrap_or_else(|| served.resource.api_version.clone());
+        let path = collection_path(&served, &api_version, namespace(address, &served.resource)?);
         Ok(Self {
             cluster,
             address,
-            served: known,
+            served,
             subject: RequestSubject::object(cluster, address),
             path,
             api_version,

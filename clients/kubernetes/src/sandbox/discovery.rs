@@ -19,25 +19,25 @@ pub(super) struct SandboxKind {
     pub folder: String,
 }
 
-/// Finds how a cluster serves a kind.
+/// Finds the API resource of a kind.
 ///
-/// The directory is the name alone where that denotes this kind among the well-known ones; else `Kind.group`.
+/// The directory is `Kind` if that name selects this kind among the well-known ones, else `Kind.group`.
 pub(super) fn find_kind(
     folder: &ClusterDir,
     cluster: &Cluster,
     kind: &Kind,
 ) -> Result<SandboxKind, KubernetesError> {
-    let known = well_known_groups(&kind.name);
-    let mut groups = known.clone();
+    let well_known = well_known_groups(&kind.name);
+    let mut groups = well_known.clone();
     // Well-known kinds take precedence over definitions.
-    if !kind.group.as_ref().is_some_and(|group| known.contains_key(group)) {
+    if !kind.group.as_ref().is_some_and(|group| well_known.contains_key(group)) {
         for (group, served) in custom_groups(folder, &kind.name)? {
             groups.entry(group).or_insert(served);
         }
     }
     let (group, served) = choose_group(cluster, kind, &groups)?;
     let plain =
-        choose_group(cluster, &Kind::named(&kind.name), &known).is_ok_and(|(meant, _)| meant == group);
+        choose_group(cluster, &Kind::named(&kind.name), &well_known).is_ok_and(|(meant, _)| meant == group);
     let name = if plain { kind.name.clone() } else { format!("{}.{group}", kind.name) };
     Ok(SandboxKind {
         kind: Kind { name: kind.name.clone(), group: Some(group) },

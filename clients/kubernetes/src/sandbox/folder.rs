@@ -1,9 +1,9 @@
-//! The directory of one cluster: the paths of objects, and reading and writing of files.
+//! The directory of one cluster: paths of objects, and file access.
 //!
 //! **Invariant:** files are replaced atomically, and never written through a symbolic link.
 //!
 //! **Invariant:** files are readable only by their owner, because objects include Secrets: files have mode
-//! 0600, and directories below the root 0700, also those that were more permissive before.
+//! 0600, and directories below the root 0700, even if they were more permissive before.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -106,9 +106,9 @@ impl ClusterDir {
         self.create_dir(folder)?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // A temporary file that stays behind is harmless: its name begins with a dot.
-        let draft = folder.join(format!(".{name}.{}", std::process::id()));
-        write_private(&draft, text).map_err(|error| file_error("write", &draft, error))?;
-        fs::rename(&draft, file).map_err(|error| file_error("write", file, error))
+        let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+        write_private(&temporary, text).map_err(|error| file_error("write", &temporary, error))?;
+        fs::rename(&temporary, file).map_err(|error| file_error("write", file, error))
     }
 
     /// Creates a directory, and restricts it and its parents to the owner; an existing root keeps its mode.
@@ -132,7 +132,7 @@ impl ClusterDir {
         let below = path.ancestors().take_while(|part| *part != self.root);
         for part in below {
             if part.is_symlink() {
-                return Err(file_error("use", part, io::Error::other("it is a link")));
+                return Err(file_error("use", part, io::Error::other("it is a symbolic link")));
             }
         }
         Ok(())
@@ -176,7 +176,7 @@ fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     Ok(names)
 }
 
-/// Ignores that a file does not exist.
+/// Treats a missing file as removed.
 fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -37,7 +37,7 @@ fn violation(field: ImmutableField, before: &Value, after: &Value) -> Option<Str
     }
 }
 
-/// The value of a field as the server has it: an empty list equals an absent field, and a Secret without a
+/// The value of a field after server defaulting: an empty list equals an absent field, and a Secret without a
 /// type is opaque.
 fn value(body: &Value, pointer: &str) -> Option<Value> {
     match body.pointer(pointer) {

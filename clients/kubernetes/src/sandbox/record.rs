@@ -1,7 +1,7 @@
 //! The file of an object: the object and its managed fields.
 //!
 //! The file is the object in plain YAML. Managed fields follow it, in one comment per manager, so that the
-//! object stays readable. `metadata.managedFields`, as Kubernetes prints it, is read, too.
+//! object stays readable. `metadata.managedFields`, as printed by Kubernetes, is also read.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl ObjectFile {
         text
     }
 
-    /// Ownership of the fields, as far as the next write depends on it.
+    /// Ownership of the fields that affect the next write.
     pub fn field_ownership(&self) -> FieldOwnership {
         field_ownership(&self.managed())
     }

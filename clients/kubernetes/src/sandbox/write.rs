@@ -1,6 +1,6 @@
 //! Writes objects of the sandbox.
 //!
-//! **Invariant:** the lock of the cluster is held between the check of the precondition and the write.
+//! **Invariant:** the cluster lock is held from the check of the precondition until the write.
 
 use std::path::PathBuf;
 
@@ -53,19 +53,19 @@ impl Sandbox {
         version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, &address.kind)?;
-        if read_object(&folder, &known, address)?.is_none() {
+        let served = find_kind(&folder, cluster, &address.kind)?;
+        if read_object(&folder, &served, address)?.is_none() {
             return Ok(());
         }
         let _locked = folder.lock()?;
-        let Some((object, record)) = read_object(&folder, &known, address)? else { return Ok(()) };
+        let Some((object, record)) = read_object(&folder, &served, address)? else { return Ok(()) };
         check_version(&object, version)?;
-        match known.kind.name.as_str() {
-            "Namespace" if known.kind == Kind::namespace() => folder.remove_namespace(&address.name)?,
+        match served.kind.name.as_str() {
+            "Namespace" if served.kind == Kind::namespace() => folder.remove_namespace(&address.name)?,
             "CustomResourceDefinition" => remove_custom_objects(&folder, &record.body)?,
             _ => {}
         }
-        folder.remove(&folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?)
+        folder.remove(&folder.file(namespace(address, &served.resource)?, &served.folder, &address.name)?)
     }
 
     pub(super) fn restart_now(
@@ -75,9 +75,9 @@ impl Sandbox {
     ) -> Result<(), KubernetesError> {
         let WorkloadRestart { address, version, cause } = restart;
         let folder = self.folder(cluster)?;
-        let known = find_kind(&folder, cluster, &address.kind)?;
+        let served = find_kind(&folder, cluster, &address.kind)?;
         let _locked = folder.lock()?;
-        let Some((object, mut record)) = read_object(&folder, &known, address)? else {
+        let Some((object, mut record)) = read_object(&folder, &served, address)? else {
             return Err(stale(address));
         };
         if object.restart_cause() == Some(cause) {
@@ -110,7 +110,7 @@ impl Sandbox {
             fields,
         });
         record.entries.sort();
-        let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
+        let file = folder.file(namespace(address, &served.resource)?, &served.folder, &address.name)?;
         folder.write(&file, &record.print())
     }
 }
@@ -123,17 +123,17 @@ fn prepare(
     draft: &ObjectDraft,
 ) -> Result<(PathBuf, ObjectFile), KubernetesError> {
     let address = &draft.address;
-    let known = find_kind(folder, cluster, &address.kind)?;
-    let declared = complete_body(cluster, address, &known.resource, &draft.body)?;
-    let place = namespace(address, &known.resource)?;
-    let file = folder.file(place, &known.folder, &address.name)?;
+    let served = find_kind(folder, cluster, &address.kind)?;
+    let declared = complete_body(cluster, address, &served.resource, &draft.body)?;
+    let place = namespace(address, &served.resource)?;
+    let file = folder.file(place, &served.folder, &address.name)?;
     if let Some(place) = place
         && folder.read(&folder.file(None, "Namespace", place)?)?.is_none()
     {
         let what = format!("the namespace `{place}`");
         return Err(KubernetesError::NamespaceMissing { object: address.to_string(), what });
     }
-    let record = match (&draft.precondition, read_object(folder, &known, address)?) {
+    let record = match (&draft.precondition, read_object(folder, &served, address)?) {
         (WritePrecondition::Absent, None) => new_object_file(manager, declared),
         (WritePrecondition::Replace(version), Some((object, _))) => {
             check_version(&object, version)?;
@@ -146,7 +146,7 @@ fn prepare(
                 apply(&record.body, &record.entries, manager, &declared).map_err(|contenders| {
                     KubernetesError::Conflict { object: address.to_string(), conflicts: contenders }
                 })?;
-            if let Some(field) = immutable::immutable_change(&known.kind.name, &record.body, &body) {
+            if let Some(field) = immutable::immutable_change(&served.kind.name, &record.body, &body) {
                 return Err(invalid(cluster, address, format!("`{field}` is immutable")));
             }
             ObjectFile { body, entries }

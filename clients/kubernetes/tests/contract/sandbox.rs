@@ -111,7 +111,11 @@ async fn links_are_refused() {
         let (sandbox, permits) = (Sandbox::new(scratch.path().join("sandbox")), permits(Mode::Real));
         let write = permits.write.as_ref().unwrap();
         let refused = |error: KubernetesError| {
-            assert!(error.full_message().ends_with("it is a link"), "{link}: {}", error.full_message());
+            assert!(
+                error.full_message().ends_with("it is a symbolic link"),
+                "{link}: {}",
+                error.full_message()
+            );
         };
         let draft = namespace("a");
         refused(sandbox.get(&permits.read, &cluster("c1"), &draft.address).await.unwrap_err());

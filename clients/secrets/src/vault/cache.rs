@@ -1,6 +1,6 @@
 //! Cache of secrets, by path and version.
 //!
-//! **Invariant:** the cache is bounded in number and in time; concurrent reads of the same key are one
+//! **Invariant:** the number and the lifetime of entries are limited; concurrent reads of a key share one
 //! request. An entry is invalid when it expires or when its path is written. Failures are not cached.
 
 use std::fmt;
@@ -40,7 +40,7 @@ pub(super) struct CacheKey {
 
 type CacheResult = Result<Arc<FetchedSecret>, SecretsError>;
 
-/// The cache, with entries that are complete or being read.
+/// The cache. An entry is complete, or a read of it is in progress.
 pub(super) struct SecretCache {
     caching: CacheSettings,
     entries: OnceMap<CacheKey, Result<CachedSecret, SecretsError>>,

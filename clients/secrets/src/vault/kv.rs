@@ -131,8 +131,8 @@ impl Vault {
     }
 }
 
-/// Interprets a failed check-and-set: the secret was written concurrently, our own write was sent twice, or
-/// the request is invalid.
+/// Interprets a failed check-and-set: another writer changed the secret, our own write was sent twice, or the
+/// request is invalid.
 fn resolve_conflict(
     before: &CurrentSecret,
     now: &CurrentSecret,
@@ -154,7 +154,7 @@ fn version_number(response: &Response) -> u64 {
     answer["data"]["metadata"]["version"].as_u64().unwrap_or_default()
 }
 
-/// The values of a secret. Values that are not strings become JSON text.
+/// The values of a secret. Values that are not strings are serialized as JSON.
 fn parse_fields(data: &Value, what: &str) -> Result<SecretFields, SecretsError> {
     let data = data.as_object().ok_or_else(|| malformed(what, "it has no fields"))?;
     let text = |value: &Value| match value {

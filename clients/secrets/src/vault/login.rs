@@ -124,13 +124,13 @@ impl Vault {
         let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
         match response.status {
             StatusCode::FORBIDDEN => Err(self.login_error(response.status)),
-            // The server has no look-up: the token is used until it is refused.
+            // The server does not support look-ups: the token is used until it is refused.
             StatusCode::NOT_FOUND => Ok(session),
             _ => {
                 let data = &read(&response, "our own token")?["data"];
                 let lease =
                     TokenLease::new(data["ttl"].as_u64(), data["renewable"].as_bool(), Instant::now());
-                // A token that cannot be renewed is used until it is refused: there is no other.
+                // The only token cannot be renewed, so it is used until it is refused.
                 Ok(Session { lease: lease.filter(TokenLease::is_renewable), ..session })
             }
         }

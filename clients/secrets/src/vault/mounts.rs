@@ -161,8 +161,8 @@ mod tests {
             MountCache::new(BTreeMap::from([("given".to_owned(), KvVersion::V1)]), Duration::from_mins(1));
         mounts.insert(&Mount { path: "a/b/".to_owned(), kv: KvVersion::V2 }, start);
         let check = |path: &str, after: u64, expect: Option<(&str, KvVersion)>| {
-            let known = mounts.lookup(path, start + Duration::from_secs(after));
-            assert_eq!(known, expect.map(|(path, kv)| Mount { path: path.to_owned(), kv }), "{path}");
+            let mount = mounts.lookup(path, start + Duration::from_secs(after));
+            assert_eq!(mount, expect.map(|(path, kv)| Mount { path: path.to_owned(), kv }), "{path}");
         };
         check("a/b/c", 59, Some(("a/b/", KvVersion::V2)));
         check("a/b/c", 60, None);

@@ -59,7 +59,7 @@ struct SessionState {
 }
 
 impl SharedSession {
-    /// A valid session, renewed or replaced if that is due.
+    /// A valid session, renewed or replaced if necessary.
     pub async fn current(&self, vault: &Vault, access: AccessPermit<'_>) -> Result<Session, SecretsError> {
         let seen = self.attempts.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;

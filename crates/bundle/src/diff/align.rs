@@ -3,14 +3,14 @@
 /// A limit for [`align`] where comparing two items may be costly.
 pub const MAX_PAIRS: usize = 250_000;
 
-/// The fate of an item, by its positions before and after.
+/// The result for an item, with its positions before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlignStep {
-    /// It is unchanged, or replaced by another item at its position.
+    /// The item is unchanged, or replaced by another item at its position.
     Pair(usize, usize),
-    /// It is removed.
+    /// The item is removed.
     Removed(usize),
-    /// It is added.
+    /// The item is added.
     Added(usize),
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_goes_by_position() {
+    fn items_between_equal_ones_are_aligned_by_position() {
         check("axc", "ayc", "=a ~xy =c");
         check("axzc", "ayc", "=a ~xy -z =c");
         check("1a2b3", "4a5b6", "~14 =a ~25 =b ~36");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn very_long_lists_go_by_position() {
+    fn very_long_lists_are_aligned_by_position() {
         let steps = align(501, 500, MAX_PAIRS, |one, other| one == other + 1);
         assert_eq!(steps.iter().filter(|step| matches!(step, AlignStep::Removed(_))).count(), 1);
         let steps = align(502, 501, MAX_PAIRS, |_, _| false);

@@ -14,7 +14,7 @@ pub struct FieldChange<'a> {
     pub change: Change<&'a Value>,
 }
 
-/// Fields that bundling adds. They are derived from the others.
+/// Fields that bundling adds, derived from the other fields.
 const DERIVED_FIELDS: [&str; 2] = ["$file_sha256sum", "__identifier"];
 
 /// Every field that differs between two documents, in document order.
@@ -58,13 +58,13 @@ impl<'a> Comparison<'a> {
             return;
         }
         let partners = pair(old, new);
-        let mut kept = vec![false; old.len()];
+        let mut paired = vec![false; old.len()];
         for partner in partners.iter().flatten() {
-            kept[*partner] = true;
+            paired[*partner] = true;
         }
         for index in 0..old.len().max(new.len()) {
             self.with_step(&index.to_string(), |comparison| {
-                if kept.get(index) == Some(&false) {
+                if paired.get(index) == Some(&false) {
                     comparison.push(Change::Removed(&old[index]));
                 }
                 match partners.get(index) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_is_gone_changes_no_other_item() {
+    fn a_removed_item_changes_no_other_item() {
         check(
             r#"[{"$ref":"/a"},{"$ref":"/b"},{"$ref":"/c"}]"#,
             r#"[{"$ref":"/a"},{"$ref":"/c"}]"#,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_found_again_by_its_name() {
+    fn items_are_paired_by_name() {
         check(
             r#"[{"name":"a","n":1},{"name":"b","n":2}]"#,
             r#"[{"name":"new","n":0},{"name":"a","n":1},{"name":"b","n":3}]"#,
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn what_bundling_adds_is_not_a_change() {
+    fn fields_that_bundling_adds_are_not_changes() {
         check(r#"{"$file_sha256sum":"a","x":1}"#, r#"{"$file_sha256sum":"b","x":1}"#, &[]);
     }
 
     #[test]
-    fn a_whole_number_and_a_float_differ_as_written() {
+    fn an_integer_and_a_float_differ() {
         check(r#"{"x":1}"#, r#"{"x":1.0}"#, &["~ /x 1 1.0"]);
     }
 }

@@ -210,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_same_or_much_the_same_content_are_renamed() {
+    fn files_with_equal_or_similar_content_are_renames() {
         check(&["aaaaa"], &["aaaaa"], &[("aaaaa", "aaaaa")]);
         check(&["aaabb"], &["aaacc"], &[("aaabb", "aaacc")]);
         check(&["aabbb"], &["aaccc"], &[]);
         check(&[], &["aaaaa"], &[]);
-        // Equal files are paired first, each file once.
+        // Equal files are paired first, and each file only once.
         check(&["aaaab", "aaaaa"], &["aaaaa"], &[("aaaaa", "aaaaa")]);
         check(&["aaaab", "aaaaa"], &["aaaaa", "aaaac"], &[("aaaaa", "aaaaa"), ("aaaab", "aaaac")]);
     }

@@ -29,7 +29,7 @@ impl JavaScriptWriter<'_> {
             Value::Bool(true) => self.raw("true"),
             Value::Bool(false) => self.raw("false"),
             Value::Int(number) => self.int(*number),
-            // JavaScript has no whole numbers this large: it is rounded to the nearest float.
+            // JavaScript has no integers this large: the number is rounded to the nearest float.
             Value::BigInt(digits) => self.number(digits.parse().unwrap_or(f64::NAN)),
             Value::Float(number) => self.number(*number),
             Value::Str(text) => self.str(text),
@@ -108,7 +108,7 @@ impl JavaScriptWriter<'_> {
         if number.unsigned_abs() <= EXACT {
             self.raw(&number.to_string());
         } else {
-            #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other whole numbers")]
+            #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other integers")]
             self.number(number as f64);
         }
     }

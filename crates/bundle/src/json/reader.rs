@@ -1,6 +1,6 @@
 //! JSON parser: into [`Value`], or past a value without parsing it.
 //!
-//! Written by hand for two reasons: whole numbers of any size stay exact, and the bytes of each document of a
+//! Written by hand for two reasons: integers of any size stay exact, and the bytes of each document of a
 //! bundle are known before it is parsed, so that a document that is already in memory is not parsed again.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::value::{Map, Value};
 pub struct JsonError {
     /// Offset of the byte.
     pub offset: usize,
-    /// What was expected or found, as text.
+    /// The expected or unexpected token, in words.
     pub message: &'static str,
 }
 
@@ -28,7 +28,7 @@ const MAX_JSON_DEPTH: usize = 220;
 pub struct JsonParser<'a> {
     text: &'a str,
     at: usize,
-    /// Fields of the open objects, one object after the other.
+    /// Fields of the open objects, one object after another.
     fields: Vec<(Cow<'a, str>, Value)>,
     /// Values of the open lists and objects.
     items: Vec<Value>,

@@ -1,8 +1,8 @@
 //! Shape prediction for the JSON parser: most maps have the same keys as an earlier one, in the same order.
 //!
 //! The shapes form a tree of keys, in the order in which they occurred. While parsing a map, the parser
-//! follows the tree. If the next key is the one that came last time, which one byte comparison shows, it is
-//! not parsed; at the end of the map, its interned key set is known without a lookup.
+//! follows the tree. If the next key equals the one that came last time (one byte comparison), it is not
+//! parsed; at the end of the map, the tree has its interned key set without a lookup.
 
 use crate::keys::KeySet;
 
@@ -11,7 +11,7 @@ pub type ShapeId = usize;
 
 /// Maximum number of nodes. Maps with other keys are parsed without prediction.
 const MAX_SHAPES: usize = 4096;
-/// Longer keys are probably names of individual things, which no other map has.
+/// Longer keys are probably names of individual objects, which no other map has.
 const MAX_KEY_BYTES: usize = 64;
 /// Number of roots. Deeper levels share roots with outer ones.
 const LEVELS: usize = 16;
@@ -53,8 +53,8 @@ impl ShapeTree {
         level % LEVELS
     }
 
-    /// Predicts that `text` starts with the key that came last time. Returns its node and the length of the
-    /// key with its colon if that is so.
+    /// Predicts that `text` starts with the key that came last time. If it does, returns its node and the
+    /// length of the key with its colon.
     pub fn predict(&self, at: ShapeId, text: &[u8]) -> Option<(ShapeId, usize)> {
         let last = self.nodes[at].last_child;
         let written = self.nodes[last].encoded.as_bytes();

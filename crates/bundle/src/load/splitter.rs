@@ -1,4 +1,4 @@
-//! Splits the text of a bundle into the texts of its documents while it is read.
+//! Splits the JSON text of a bundle into its documents while the text is read.
 //!
 //! A bundle is a hundred megabytes of small documents. Batches of them are parsed in parallel while the next
 //! ones are read, so that the whole text is never in memory at once, and splitting and parsing overlap.
@@ -34,7 +34,7 @@ impl BundlePart {
     }
 }
 
-/// A text and the pieces in it.
+/// A part of the JSON text, and the pieces in it.
 pub struct Batch {
     pub text: String,
     pub pieces: Vec<Piece>,
@@ -76,7 +76,7 @@ pub struct DocumentSplitter<'r> {
     buffer: Vec<u8>,
     /// Buffers of finished batches, to reuse.
     spare_buffers: &'r Mutex<Vec<Vec<u8>>>,
-    /// Number of bytes handed out in batches.
+    /// Number of bytes returned in batches.
     consumed: usize,
     state: SplitState,
     has_ended: bool,
@@ -98,12 +98,12 @@ impl<'r> DocumentSplitter<'r> {
         }
     }
 
-    /// Whether the source is read to its end.
+    /// Whether the source has been read to its end.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Number of bytes handed out in batches.
+    /// Number of bytes returned in batches.
     pub fn consumed(&self) -> usize {
         self.consumed
     }
@@ -141,7 +141,7 @@ impl<'r> DocumentSplitter<'r> {
         Ok(())
     }
 
-    /// Finds the complete pieces in the buffer. Returns where they end.
+    /// Finds the complete pieces in the buffer. Returns the offset of their end.
     fn split(&mut self, pieces: &mut Vec<Piece>) -> Result<usize, LoadError> {
         let text = match str::from_utf8(&self.buffer) {
             Ok(text) => text,
@@ -170,7 +170,7 @@ impl<'r> DocumentSplitter<'r> {
         }
     }
 
-    /// Hands out the text up to `end`.
+    /// Removes the text up to `end` from the buffer, and returns it.
     fn take_text(&mut self, end: usize) -> Result<String, LoadError> {
         let mut rest = super::pop(self.spare_buffers).unwrap_or_default();
         rest.clear();
@@ -204,7 +204,7 @@ fn key(reader: &mut JsonParser<'_>) -> Result<String, JsonError> {
     decoded.map_err(|fault| JsonError { offset: place.start + fault.offset, ..fault })
 }
 
-/// Reads to the next position between tokens. Returns it, and the piece in between.
+/// Parses up to the next position between tokens. Returns that position, and the piece before it.
 fn step(reader: &mut JsonParser<'_>, place: SplitState) -> Result<(SplitState, Option<Piece>), JsonError> {
     let is_first = match place {
         SplitState::Start => {

@@ -32,9 +32,9 @@ impl DirCache {
     }
 
     /// The cached directory at `path`, if its stamp is equal.
-    pub(super) fn find(&self, path: &str, sight: FileStamp) -> Option<(Arc<str>, CachedDir)> {
-        let (path, folder) = self.dirs.get_key_value(path)?;
-        (folder.file_stamp == sight).then(|| (Arc::clone(path), folder.clone()))
+    pub(super) fn find(&self, path: &str, stamp: FileStamp) -> Option<(Arc<str>, CachedDir)> {
+        let (path, dir) = self.dirs.get_key_value(path)?;
+        (dir.file_stamp == stamp).then(|| (Arc::clone(path), dir.clone()))
     }
 
     /// Encodes all directories.
@@ -53,11 +53,11 @@ impl DirCache {
 
     /// Decodes the directories.
     pub(crate) fn decode(mut unpacker: Decoder<'_>) -> Option<Self> {
-        let known = unpacker.list(|unpacker| {
+        let dirs = unpacker.list(|unpacker| {
             let path = Arc::from(unpacker.text()?);
-            let sight = FileStamp::decode(unpacker)?;
-            Some((path, CachedDir { file_stamp: sight, entries: Arc::from(unpacker.text()?) }))
+            let file_stamp = FileStamp::decode(unpacker)?;
+            Some((path, CachedDir { file_stamp, entries: Arc::from(unpacker.text()?) }))
         });
-        known.map(|known| Self { dirs: known })
+        dirs.map(|dirs| Self { dirs })
     }
 }

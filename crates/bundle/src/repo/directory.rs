@@ -13,8 +13,8 @@ use super::{
     RepoFileContent, RootDir, has_hidden_part, is_hidden, link_broken, link_outside, too_deep, unreadable,
 };
 
-/// Lists the files below `folder`, which messages call `name`. Links may point anywhere within `root`, or
-/// within the directory itself if it is not part of a data repo.
+/// Lists the files below `folder`, which is called `name` in messages. Links may point anywhere within
+/// `root`, or within the directory itself if it is not part of a data repo.
 pub fn list(
     folder: &Path,
     root: Option<&Path>,
@@ -32,7 +32,7 @@ pub fn list(
             let place = DirLocation { disk, name: name.to_owned(), path: String::new() };
             Ok(DirListing::merge(DirWalk { root: &root, options: wanted }.list_all(place)?))
         }
-        ResolvedPath::Real(_) => refused(unreadable(name, "it is not a folder")),
+        ResolvedPath::Real(_) => refused(unreadable(name, "it is not a directory")),
     }
 }
 
@@ -180,40 +180,40 @@ impl DirWalk<'_> {
     /// Lists one directory. Also returns its subdirectories.
     fn list_dir(self, place: &DirLocation) -> Result<(DirListing, Vec<DirLocation>), RepoError> {
         let mut found = DirListing::default();
-        // The stamp is taken before the directory is read, so that a later change gives another stamp.
-        let sight = self.options.previous.and_then(|_| place.disk.file_stamp());
-        let known = sight.and_then(|sight| self.options.previous?.dirs.find(&place.path, sight));
-        let folders = if let Some((path, known)) = known {
+        // The stamp is taken before the directory is read, so that a later change results in another stamp.
+        let stamp = self.options.previous.and_then(|_| place.disk.file_stamp());
+        let cached = stamp.and_then(|stamp| self.options.previous?.dirs.find(&place.path, stamp));
+        let folders = if let Some((path, cached)) = cached {
             let mut folders = Vec::new();
-            for entry in known.entries.split_terminator('\0') {
+            for entry in cached.entries.split_terminator('\0') {
                 match entry.strip_suffix('/') {
                     Some(entry) => folders.push(place.folder(entry)),
                     None => found.listing.files.push(place.file(entry)),
                 }
             }
-            found.folder = Some((path, known));
+            found.folder = Some((path, cached));
             folders
         } else {
-            self.read_dir(place, sight, &mut found)?
+            self.read_dir(place, stamp, &mut found)?
         };
         Ok((found, folders))
     }
 
-    /// Reads a directory, and returns its subdirectories. `sight` is its stamp before the read. A directory
-    /// is cached only if the stamp is trustworthy and it has nothing but plain files and directories with
+    /// Reads a directory, and returns its subdirectories. `stamp` is its stamp before the read. A directory
+    /// is cached only if the stamp is trustworthy and it contains only plain files and directories with
     /// UTF-8 names.
     fn read_dir(
         self,
         place: &DirLocation,
-        sight: Option<FileStamp>,
+        stamp: Option<FileStamp>,
         found: &mut DirListing,
     ) -> Result<Vec<DirLocation>, RepoError> {
         let list = |source| RepoError::List { name: place.name.clone(), source };
         let DirListing { listing, folder } = found;
-        let settled = |sight: &FileStamp| {
-            self.options.previous.is_some_and(|before| sight.is_trustworthy(before.started_at))
+        let is_settled = |stamp: &FileStamp| {
+            self.options.previous.is_some_and(|before| stamp.is_trustworthy(before.started_at))
         };
-        let mut entries = sight.filter(settled).map(|sight| (sight, String::new()));
+        let mut entries = stamp.filter(is_settled).map(|stamp| (stamp, String::new()));
         let mut folders = Vec::new();
         for (file_name, kind) in place.disk.entries().map_err(list)? {
             let Some(file_name) = file_name.to_str() else {
@@ -241,8 +241,8 @@ impl DirWalk<'_> {
                 entries.push_str(if kind.is_dir() { "/\0" } else { "\0" });
             }
         }
-        *folder = entries.map(|(sight, entries)| {
-            (Arc::from(place.path.as_str()), CachedDir { file_stamp: sight, entries: entries.into() })
+        *folder = entries.map(|(file_stamp, entries)| {
+            (Arc::from(place.path.as_str()), CachedDir { file_stamp, entries: entries.into() })
         });
         Ok(folders)
     }
@@ -264,7 +264,7 @@ impl DirWalk<'_> {
             },
             ResolvedPath::Real(real) if real.is_dir() => {
                 let target = real.strip_prefix(boundary).unwrap_or(&real).to_string_lossy().into_owned();
-                link_broken(&name, &target, "which is a folder")
+                link_broken(&name, &target, "which is a directory")
             }
             ResolvedPath::Real(_) => unreadable(&name, "it is not a regular file"),
             ResolvedPath::Refused(finding) => finding,

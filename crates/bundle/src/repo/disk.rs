@@ -87,7 +87,7 @@ impl RootDir {
         Err(Errno::NOSYS)
     }
 
-    /// Opens one directory after the other, so that no component can be a link.
+    /// Opens one directory after another, so that no component can be a link.
     fn open_step_by_step(&self, relative: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut components = relative.components().peekable();
         let mut folder: Option<OwnedFd> = None;
@@ -101,7 +101,7 @@ impl RootDir {
     }
 }
 
-/// Approximate size of a text in a bundle, where a control character becomes an escape of six bytes.
+/// Approximate size of a string in a bundle, where a control character becomes an escape of six bytes.
 fn encoded_size(bytes: &[u8]) -> u64 {
     let is_control = |byte: &&u8| **byte < b' ' && !matches!(**byte, b'\t' | b'\n' | b'\r');
     bytes.len() as u64 + 5 * bytes.iter().filter(is_control).count() as u64
@@ -118,7 +118,7 @@ impl DiskPath {
         Some(Self::new(root, path.strip_prefix(root.path()).ok()?))
     }
 
-    /// An entry of this folder.
+    /// An entry of this directory.
     pub fn join(&self, name: &str) -> Self {
         Self { root: Arc::clone(&self.root), relative: self.relative.join(name) }
     }

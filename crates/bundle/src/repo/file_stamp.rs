@@ -1,4 +1,4 @@
-//! File stamp: the metadata by which a file is taken as unchanged without reading it.
+//! File stamp: the metadata that shows, without reading a file, that it is unchanged.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,9 +13,9 @@ pub struct FileStamp {
     pub inode: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// When its content was modified (mtime), in nanoseconds since 1970.
+    /// The modification time of its content (mtime), in nanoseconds since 1970.
     pub modified: i64,
-    /// When its metadata changed (ctime), in nanoseconds since 1970.
+    /// The change time of its metadata (ctime), in nanoseconds since 1970.
     pub changed: i64,
 }
 

@@ -9,7 +9,7 @@ pub struct Layout {
     pub resources: String,
     /// Directory of JSON Schemas.
     pub schemas: String,
-    /// File that describes the GraphQL types.
+    /// File that defines the GraphQL types.
     pub graphql: String,
 }
 
@@ -40,7 +40,7 @@ impl Layout {
             graphql: normal(graphql),
         }
     }
-    /// The name in messages of the datafile at `path` of the bundle.
+    /// The name, in messages, of the datafile at `path` of the bundle.
     pub fn datafile(&self, path: &str) -> String {
         joined(&self.data, path)
     }

@@ -11,7 +11,7 @@ use crate::digest::Sha256;
 /// The names and file stamps of all files below some directories, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepoStamp {
-    /// Equal as long as nothing changed.
+    /// Digest of all names and stamps; equal as long as nothing changed.
     pub digest: Sha256,
     /// Number of files.
     pub files: usize,
@@ -32,8 +32,8 @@ impl RepoStamp {
                     folders.push(path);
                     continue;
                 }
-                // The target of a link counts. A link to a directory is not followed: its target is walked if
-                // it is in the data repo.
+                // The stamp of a link is that of its target. A link to a directory is not followed: its target
+                // is walked if it is in the data repo.
                 let about = if about.is_symlink() { fs::metadata(&path).unwrap_or(about) } else { about };
                 let signature = FileStamp::of(&about);
                 text.push_str(&format!("{} {signature:?}\n", path.display()));
@@ -55,7 +55,7 @@ mod tests {
     use super::RepoStamp;
 
     #[test]
-    fn stamps_differ_when_a_file_comes_goes_or_changes() {
+    fn stamps_differ_when_a_file_is_added_removed_or_changed() {
         let folder = tempfile::tempdir().unwrap();
         // Later than any file here is written, so that all stamps are trustworthy.
         let later = SystemTime::now() + Duration::from_mins(1);

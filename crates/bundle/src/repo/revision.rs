@@ -211,8 +211,9 @@ impl TreeIndex {
                 return ResolvedEntry::Refused(link_outside(shown, &first));
             };
             let Some(found) = self.files.get(&next) else {
-                let why = if self.has_folder(&next) { "which is a folder" } else { "which does not exist" };
-                let target = if self.has_folder(&next) { next } else { first };
+                let is_dir = self.has_folder(&next);
+                let why = if is_dir { "which is a directory" } else { "which does not exist" };
+                let target = if is_dir { next } else { first };
                 return ResolvedEntry::Refused(link_broken(shown, &target, why));
             };
             (at, entry) = (next, found);
@@ -246,7 +247,7 @@ fn join(link: &str, target: &str) -> Option<String> {
 /// Reports a link whose target is too long.
 fn link_too_long(name: &str, entry: &TreeEntry) -> Diagnostic {
     let message =
-        format!("the target of the link has {} bytes, and {MAX_LINK_BYTES} are allowed", entry.size);
+        format!("the target of the link has {} bytes; at most {MAX_LINK_BYTES} are allowed", entry.size);
     Diagnostic::new(code::LINK_BROKEN, message).in_file(name)
 }
 

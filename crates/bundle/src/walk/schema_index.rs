@@ -51,12 +51,12 @@ impl<T> Copy for SchemaPosition<'_, T> {}
 impl<'t, T: Tree<'t>> SchemaIndex<'t, T> {
     /// Indexes the schemas, each with its path.
     pub fn new(schemas: impl IntoIterator<Item = (&'t str, T)>) -> Self {
-        let mut guide = Self { roots: HashMap::default(), entries: Vec::new() };
+        let mut index = Self { roots: HashMap::default(), entries: Vec::new() };
         for (path, tree) in schemas {
-            let number = guide.read(tree);
-            guide.roots.insert(path, number);
+            let number = index.read(tree);
+            index.roots.insert(path, number);
         }
-        guide
+        index
     }
 
     fn read(&mut self, tree: T) -> EntryIndex {
@@ -84,7 +84,7 @@ impl<'t, T: Tree<'t>> SchemaIndex<'t, T> {
 }
 
 impl<'g, T: Copy> SchemaIndex<'g, T> {
-    /// The schema of datafiles that name `path`.
+    /// The schema at `path`.
     pub fn schema(&'g self, path: &str) -> Option<SchemaPosition<'g, T>> {
         Some(SchemaPosition { index: self, entry_index: *self.roots.get(path)? })
     }

@@ -1,4 +1,5 @@
-//! The S3 buckets that templates may read: do they exist, and are the credentials of their accounts accepted.
+//! Checks that the S3 buckets that templates may read exist, and that the credentials of their accounts are
+//! accepted.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub struct BucketCheck<'a> {
     pub secrets: &'a dyn SecretReader,
     /// The accounts of the data.
     pub accounts: &'a [DataAccount],
-    /// An S3 server other than the vendor's.
+    /// An S3 server other than AWS.
     pub endpoint: Option<S3Endpoint>,
 }
 
@@ -40,7 +41,7 @@ impl BucketCheck<'_> {
     async fn list(&self, name: &str) -> anyhow::Result<()> {
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let (account, bucket) = name.split_once('/').context("not `account/bucket`")?;
-        let account = self.accounts.iter().find(|known| known.name == account);
+        let account = self.accounts.iter().find(|candidate| candidate.name == account);
         let account = account.with_context(|| format!("the data has no AWS account for `{name}`"))?;
         let fields = self.secrets.read_all(&permit, &account.secret, account.version).await?;
         let field = |field: &str| {

@@ -18,7 +18,8 @@ use super::request_limits;
 /// Maximum clock skew: the validity of tokens and leases depends on the clocks.
 const MAX_SKEW: Duration = Duration::from_secs(30);
 
-/// Number of namespaces that are checked one by one where a cluster does not grant access to all namespaces.
+/// Maximum number of namespaces that are checked individually if a cluster does not grant access to all
+/// namespaces.
 const MAX_NAMESPACES: usize = 5;
 
 /// Checks clusters.
@@ -57,7 +58,7 @@ impl<'a> ClusterCheck<'a> {
                 if let Some((skew, direction)) = answer.date.and_then(|date| skew(date, SystemTime::now())) {
                     report.failed(
                         &title,
-                        format!("its clock is {} s {direction} ours", skew.as_secs()),
+                        format!("its clock is {} s {direction} the local clock", skew.as_secs()),
                         "synchronise the clocks (NTP)",
                     );
                 }
@@ -138,8 +139,8 @@ impl<'a> ClusterCheck<'a> {
         }
     }
 
-    /// The verbs that the cluster does not allow for a kind: for all namespaces, or else for one of the first
-    /// few of the data.
+    /// The verbs that the cluster does not allow for a kind, neither for all namespaces nor for each of the
+    /// first namespaces of the data.
     async fn denied(
         &self,
         cluster: &Cluster,
@@ -175,7 +176,7 @@ impl<'a> ClusterCheck<'a> {
     }
 }
 
-/// The hint for an error of a cluster.
+/// The hint for a cluster error.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
         KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_may_be_apart_a_little() {
+    fn small_clock_skew_is_accepted() {
         let ours = SystemTime::UNIX_EPOCH + Duration::from_hours(1);
         for (theirs, expect) in [
             (ours + MAX_SKEW, None),

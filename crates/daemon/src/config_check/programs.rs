@@ -1,7 +1,7 @@
-//! The programs of `[integrations.*]`: whether each can be started, describes itself, and is defined in the
-//! data.
+//! Checks the programs of `[integrations.*]`: each can be started, responds to `describe`, and is defined in
+//! the data.
 //!
-//! `describe` is the only phase that runs: it reads and changes nothing.
+//! Only `describe` runs, which reads and changes nothing.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckRepo
         match checked {
             Ok(checked) => report.extend(checked),
             Err(_) => {
-                report.failed(&title, "the check itself failed: this is a defect".to_owned(), "report it");
+                report.failed(&title, "the check panicked: this is a bug".to_owned(), "report it");
             }
         }
         if defined.is_some_and(|defined| !defined.contains(name)) {
@@ -69,13 +69,13 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
         Ok(process) if is_sandbox && !process.supports_sandbox() => report.failed(
             &title,
             "its program does not support a sandbox, and `[sandbox]` is set".to_owned(),
-            "a program that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`",
+            "a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`",
         ),
-        Ok(_) => report.ok(&title, format!("`{}` answers `describe`", registered.command.join(" "))),
+        Ok(_) => report.ok(&title, format!("`{}` responds to `describe`", registered.command.join(" "))),
         Err(fault) => {
             let Fault { text, hint, .. } = fault;
-            let usual = "run it by hand: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
-            report.failed(&title, text, hint.as_deref().unwrap_or(usual));
+            let default_hint = "run it by hand: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
+            report.failed(&title, text, hint.as_deref().unwrap_or(default_hint));
         }
     }
     let lists = [
@@ -96,8 +96,8 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
     report
 }
 
-/// The executable of a command: the first word itself if it is a path, else the first program of this name on
-/// the `PATH`.
+/// The executable of a command: the first word if it is a path, else the first program of this name on the
+/// `PATH`.
 fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str> {
     if executable.contains('/') {
         let file = Path::new(executable);
@@ -115,7 +115,7 @@ fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str>
 #[cfg(unix)]
 fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    file.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]

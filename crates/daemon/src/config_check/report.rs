@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum CheckStatus {
     /// It works.
     Ok,
-    /// It works, but perhaps not as intended.
+    /// It works, but possibly not as intended.
     Warning,
     /// It does not work.
     Failed,
@@ -33,9 +33,9 @@ pub struct CheckResult {
     pub name: String,
     /// The result.
     pub status: CheckStatus,
-    /// The observation.
+    /// The details of the result.
     pub detail: String,
-    /// How to fix it.
+    /// The hint for fixing it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

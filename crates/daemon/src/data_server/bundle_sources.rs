@@ -1,4 +1,4 @@
-//! The origins of bundles for `serve`, as the command line and the environment name them: a file, a folder, a
+//! The bundle sources of `serve` that the command line and the environment name: a file, a directory, or a
 //! bucket.
 
 use std::path::PathBuf;
@@ -26,21 +26,21 @@ pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn BundleSource>> {
         return s3_blob(bucket, key).await;
     }
     let file = PathBuf::from(place.strip_prefix("fs://").unwrap_or(place));
-    // A pipe is a file, too.
+    // A pipe is accepted as well.
     if !file.exists() || file.is_dir() {
         return Err(UsageError(format!("`{place}` is not a file")).into());
     }
     Ok(Arc::new(FileSource(file)))
 }
 
-/// A store of bundles by sha: a folder, `fs://PATH`, or `s3://BUCKET/PREFIX`.
+/// A store of bundles by sha: a directory, `fs://PATH`, or `s3://BUCKET/PREFIX`.
 pub async fn store(place: &str) -> anyhow::Result<BundleStore> {
     let Some(path) = place.strip_prefix("s3://") else {
         let folder = place.strip_prefix("fs://").unwrap_or(place);
         return Ok(BundleStore::Folder(PathBuf::from(folder)));
     };
     let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
-    // A prefix names a folder, with or without the slash.
+    // A prefix is a directory, with or without the trailing slash.
     let slash = if prefix.is_empty() || prefix.ends_with('/') { "" } else { "/" };
     Ok(BundleStore::Blobs { blobs: s3(bucket).await?, prefix: format!("{prefix}{slash}") })
 }
@@ -101,9 +101,7 @@ impl BundleSource for RepoSource {
         };
         async {
             let polled = tokio::task::spawn_blocking(poll).await;
-            polled.unwrap_or_else(|_| {
-                Err(SourceError::Other("bundling it failed: this is a defect".to_owned()))
-            })
+            polled.unwrap_or_else(|_| Err(SourceError::Other("bundling panicked: this is a bug".to_owned())))
         }
         .boxed()
     }

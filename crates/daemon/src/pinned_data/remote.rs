@@ -28,12 +28,12 @@ pub struct ServerConnection {
     server: ServerClient,
     url: Url,
     runtime: Handle,
-    /// Whether requests have a token. Only then the server grants leases.
+    /// Whether requests have a token, without which the server does not grant leases.
     has_token: bool,
 }
 
-/// Duration of a lease: the maximum that a server grants, and that a run of a loop may take. It is released
-/// when the run ends.
+/// Duration of a lease, which is the maximum that a server grants, and the maximum duration of a loop run.
+/// The lease is released when the run ends.
 const LEASE_DURATION: Duration = Duration::from_hours(1);
 
 /// A lease on a bundle of the server, released when this is dropped.
@@ -88,7 +88,7 @@ impl ServerConnection {
             .with_context(|| format!("cannot read the data of `{}`", self.url))
     }
 
-    /// The latest bundle. Unless it is pinned, each query uses the bundle that is the latest at that time.
+    /// The latest bundle. Unless it is pinned, each query uses the latest bundle at that time.
     pub fn head(&self, pinned: bool) -> anyhow::Result<RemoteBundle> {
         let sha = self.latest_sha()?;
         let address = if pinned { BundleSelector::Sha(sha.clone()) } else { BundleSelector::Latest };
@@ -112,7 +112,7 @@ impl ServerConnection {
         })
     }
 
-    /// The bundle of a sha.
+    /// The bundle with a sha.
     pub fn base(&self, sha: &str) -> anyhow::Result<RemoteBundle> {
         let sha = Sha::parse(sha).ok_or_else(|| {
             UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
@@ -149,9 +149,9 @@ pub struct RemoteBundle {
     endpoint: String,
     sha: String,
     info: Option<CommitInfo>,
-    /// Answers of a pinned bundle, which do not change.
+    /// Response cache of a pinned bundle, whose responses do not change.
     cache: Option<AnswerCache>,
-    #[expect(dead_code, reason = "dropped, the bundle need not stay any longer")]
+    #[expect(dead_code, reason = "releases the lease when it is dropped")]
     lease: Option<BundleLease>,
 }
 
@@ -161,11 +161,11 @@ impl RemoteBundle {
         &self.endpoint
     }
 
-    /// The answer to a request, from the cache if the bundle is pinned and answered it before.
+    /// Sends a request, or returns the cached response of a pinned bundle.
     fn request(&self, ask: QueryRequest<'_>) -> Result<Arc<QueryAnswer>, DataError> {
         let QueryRequest { text, operation, variables, places: _, only } = ask;
         if only.is_some() {
-            return Err(refused_query(&ask, "a server cannot be queried for a part".to_owned()));
+            return Err(refused_query(&ask, "a server does not support partial queries".to_owned()));
         }
         let variables = variables.map(json).transpose().map_err(|why| refused_query(&ask, why))?;
         let key = format!("{operation:?} {variables:?} {text}");

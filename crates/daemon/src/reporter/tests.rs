@@ -1,4 +1,4 @@
-//! The log lines of a loop.
+//! Tests of the log lines of a loop.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -98,7 +98,7 @@ async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
         lines.take(),
         "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
     );
-    // A run that stalled or panicked has no record, and shows nothing of the previous one.
+    // A run that stalled or panicked has no record, and its line contains nothing of the previous run.
     run(&reporter, None, RunEnd::Transient);
     assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
     let reporter = reporter.with_run_level(Level::Debug);

@@ -32,7 +32,7 @@ fn a_finished_run_is_not_reported() {
     drop(start(&runs, "idle"));
     let file = start(&runs, "a");
     file.begin("s".to_owned(), &[change("one")]).unwrap();
-    assert_eq!(reported(&runs), Vec::<String>::new(), "it goes on");
+    assert_eq!(reported(&runs), Vec::<String>::new(), "the run is still in progress");
     file.end("s".to_owned(), &[change("one")]).unwrap();
     drop(file);
     assert_eq!(reported(&runs), Vec::<String>::new());
@@ -54,15 +54,17 @@ fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
     assert_eq!(report(&runs, "y", jiff::Timestamp::UNIX_EPOCH), Vec::<String>::new());
     assert_eq!(
         reported(&runs),
-        ["run a did not finish: it was killed or stalled; may be done in part: + write card `two` (app=a); \
-          + write card `three` (app=a); see `qontract runs show a`"]
+        [
+            "run a did not finish: it was killed or stalled; may be partially applied: + write card `two` (app=a); \
+          + write card `three` (app=a); see `qontract runs show a`"
+        ]
     );
     assert_eq!(reported(&runs), Vec::<String>::new());
     let record = runs.read("a").unwrap();
     let shard = &record.shards["s"];
     assert_eq!((record.ended, record.exit, shard.changes.len()), (RunEnd::Interrupted, KILLED_EXIT_CODE, 2));
     assert_eq!(shard.changes[0].result, StepResult::Interrupted);
-    assert_eq!(shard.faults[1].text, "interrupted: + write card `three` (app=a) may be done in part");
+    assert_eq!(shard.faults[1].text, "interrupted: + write card `three` (app=a) may be partially applied");
     assert_eq!(scratch.read("trail.jsonl").lines().count(), 2);
 }
 
@@ -76,11 +78,11 @@ fn warnings_name_a_few_changes() {
         assert!(warning.contains(expect), "{warning}");
     };
     check(0, "stalled; no step was in progress; see");
-    check(1, "stalled; may be done in part: + write card `0` (app=a); see");
+    check(1, "stalled; may be partially applied: + write card `0` (app=a); see");
     check(MAX_NAMED_STEPS, "; + write card `2` (app=a); see");
     check(
         MAX_NAMED_STEPS + 1,
-        "4 changes may be done in part: + write card `0` (app=a); + write card `1` (app=a); + write card `2` (app=a); …; see",
+        "4 changes may be partially applied: + write card `0` (app=a); + write card `1` (app=a); + write card `2` (app=a); …; see",
     );
 }
 

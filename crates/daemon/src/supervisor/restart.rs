@@ -37,7 +37,7 @@ pub async fn supervise<F: Future<Output = LoopExit>>(
     SuperviseResult::GaveUp
 }
 
-/// The reason for which the supervisor checks the list of integrations again, or ends.
+/// An event after which the supervisor checks the list of integrations again, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SupervisorEvent {
     /// There is new data.
@@ -50,16 +50,16 @@ pub enum SupervisorEvent {
     LoopGaveUp,
 }
 
-/// Waits for the next reason to act. `retry` is the time after which missing integrations are retried; `None`
+/// Waits for the next event. `retry` is the time after which missing integrations are retried; `None`
 /// if none is missing.
 pub async fn wait(
-    news: &mut watch::Receiver<u64>,
+    generation: &mut watch::Receiver<u64>,
     retry: Option<Duration>,
     stop: &ShutdownSignal,
     gave_up: &Notify,
 ) -> anyhow::Result<SupervisorEvent> {
     tokio::select! {
-        changed = news.changed() => {
+        changed = generation.changed() => {
             changed?;
             Ok(SupervisorEvent::NewData)
         }
@@ -78,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// The times in seconds at which a loop is started if each start ends as given after a second, its end,
-    /// and the reports.
+    /// The times in seconds at which a loop is started, its result, and the reports, if each start ends
+    /// after a second as given in `finishes`.
     async fn starts(finishes: &[Option<LoopExit>]) -> (Vec<u64>, SuperviseResult, Vec<String>) {
         let (begun, starts, reports) = (Instant::now(), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let start = || {
@@ -117,24 +117,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn missing_integrations_are_retried_and_a_loop_that_gave_up_ends_the_process() {
-        let (sender, mut news) = watch::channel(0);
+        let (sender, mut generation) = watch::channel(0);
         let ((stopper, stop), gave_up) = (ShutdownSignal::pair(), Arc::new(Notify::new()));
         let begun = Instant::now();
         let retry = Some(Duration::from_mins(10));
-        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::Retry);
+        assert_eq!(wait(&mut generation, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::Retry);
         assert_eq!(begun.elapsed(), Duration::from_mins(10));
-        sender.send_modify(|generation| *generation += 1);
-        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::NewData);
+        sender.send_modify(|count| *count += 1);
+        assert_eq!(wait(&mut generation, retry, &stop, &gave_up).await.unwrap(), SupervisorEvent::NewData);
         // Without missing integrations there is no retry.
         let nothing =
-            tokio::time::timeout(Duration::from_hours(1), wait(&mut news, None, &stop, &gave_up)).await;
+            tokio::time::timeout(Duration::from_hours(1), wait(&mut generation, None, &stop, &gave_up)).await;
         assert!(nothing.is_err());
         gave_up.notify_one();
-        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::LoopGaveUp);
+        assert_eq!(wait(&mut generation, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::LoopGaveUp);
         stopper.request();
-        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::Stop);
+        assert_eq!(wait(&mut generation, None, &stop, &gave_up).await.unwrap(), SupervisorEvent::Stop);
         drop(sender);
         let (_stopper, stop) = ShutdownSignal::pair();
-        assert!(wait(&mut news, None, &stop, &gave_up).await.is_err());
+        assert!(wait(&mut generation, None, &stop, &gave_up).await.is_err());
     }
 }

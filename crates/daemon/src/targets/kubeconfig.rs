@@ -1,4 +1,4 @@
-//! The kubeconfig that a cluster of the configuration names.
+//! Reads the kubeconfig that a cluster of the configuration names.
 
 use std::path::{Path, PathBuf};
 

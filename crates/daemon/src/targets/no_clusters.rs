@@ -8,7 +8,7 @@ use qontract_client_kubernetes::{
     ObjectVersion, ObjectWriter, Rehearsal, WorkloadRestart,
 };
 
-/// Answers every request with an error.
+/// Fails every request.
 pub struct NoClusters;
 
 fn unsupported<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {

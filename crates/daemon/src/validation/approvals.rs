@@ -1,5 +1,5 @@
-//! Removal approvals without effect: expired, or for an unknown integration. Only a run knows whether the
-//! others match anything.
+//! Warns about removal approvals without effect: expired, or for an unknown integration. Only a run can
+//! determine whether the others match any removal.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn expired(last: &str, today: Date) -> Option<Diagnostic> {
     let message = match last.parse::<Date>() {
         Ok(day) if day >= today => return None,
         Ok(_) => format!("the approval expired on {last}"),
-        Err(_) => format!("the approval never holds: `{last}` is not a date"),
+        Err(_) => format!("the approval is never valid: `{last}` is not a date"),
     };
     let hint = "delete the file if the removals are done; `qontract approve RUN` writes a new approval";
     Some(Diagnostic::new(code::APPROVAL_EXPIRED, message).hint(hint))
@@ -72,7 +72,7 @@ mod tests {
         check("2026-11-18", None);
         check("2026-11-17", None);
         check("2026-11-16", Some("the approval expired on 2026-11-16"));
-        check("2026-02-30", Some("the approval never holds: `2026-02-30` is not a date"));
+        check("2026-02-30", Some("the approval is never valid: `2026-02-30` is not a date"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Namespaces that are declared more than once, and clusters with the same server.
+//! Reports namespaces that are declared more than once, and clusters with the same server.
 //!
-//! `plan` and runs report them for every integration, and process neither of the two; here an author sees
+//! `plan` and runs report them for every integration, and process neither of the two; this check reports
 //! them without a target system. The check is one pass over the clusters and one over the namespaces of a
 //! bundle.
 
@@ -39,7 +39,7 @@ fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for file in datafiles_of(bundle, CLUSTER_SCHEMA) {
         let address =
-            text(&file.document.value, "serverUrl").map(IndependentList::normalise_key).unwrap_or_default();
+            text(&file.document.value, "serverUrl").map(IndependentList::normalize_key).unwrap_or_default();
         if address.is_empty() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The subject of `validate`, from its arguments: a data repo, files of one, a Git revision, or a bundle.
+//! Parses the arguments of `validate`: a data repo, files of a data repo, a Git revision, or a bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::input::DEFAULT_REVISIONS;
 pub enum ValidationSubject {
     /// A data repo.
     Folder(PathBuf),
-    /// A data repo, of which only the findings of some files are shown.
+    /// Some files of a data repo, whose findings are shown.
     Files(FileSelection),
-    /// A file that holds a bundle.
+    /// A bundle file.
     BundleFile(PathBuf),
     /// A Git revision of the data repo in a directory.
     Revision {
@@ -33,12 +33,12 @@ pub struct FileSelection {
     pub root: PathBuf,
     /// Their paths below it.
     paths: Vec<String>,
-    /// Arguments inside the data repo, but outside of all its parts.
+    /// Arguments that are inside the data repo but not part of the data.
     pub outside: Vec<String>,
 }
 
 impl FileSelection {
-    /// Whether a file of the data repo is selected, by itself or with its directory.
+    /// Whether a file of the data repo is selected, directly or with its directory.
     pub fn contains(&self, file: &str) -> bool {
         self.paths.iter().any(|path| {
             file.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -102,7 +102,7 @@ impl ValidationSubject {
     }
 }
 
-/// Whether a path of a data repo is one of its parts, or in one.
+/// Whether a path of a data repo is part of the data.
 fn is_part(path: &str, layout: &Layout) -> bool {
     let Layout { data, resources, schemas, graphql } = layout;
     let within = |part: &&String| {

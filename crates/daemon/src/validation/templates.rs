@@ -1,6 +1,7 @@
-//! Templates and files of namespaces that do not produce a Kubernetes object, as far as the data alone shows.
+//! Reports templates and files of namespaces that do not produce a Kubernetes object, as far as the data
+//! alone shows.
 //!
-//! `plan` finds them as well, one object at a time; here an author sees them without a target system. Runs do
+//! `plan` finds them as well, one object at a time; this check reports them without a target system. Runs do
 //! not depend on this check: an object that cannot be rendered is reported, and the others are processed.
 
 use std::collections::BTreeSet;
@@ -31,8 +32,8 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
     for (error, entries) in errors {
         let entries: Vec<DiagnosticLocation> = entries.iter().map(|place| located(place, layout)).collect();
         let file = layout.resource(&error.resource);
-        let is_known = |file: &str| wrong.contains(file);
-        if is_known(&file) || entries.iter().any(|entry| is_known(&entry.file)) {
+        let is_invalid = |file: &str| wrong.contains(file);
+        if is_invalid(&file) || entries.iter().any(|entry| is_invalid(&entry.file)) {
             continue;
         }
         let text = bundle.resource(&error.resource).map(|resource| &*resource.content);
@@ -41,7 +42,7 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
     findings
 }
 
-/// The place of a finding for a place in the data.
+/// The diagnostic location of a place in the data.
 fn located(place: &DataPlace, layout: &Layout) -> DiagnosticLocation {
     let file = if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) };
     DiagnosticLocation { file, span: None, pointer: Some(place.pointer.to_string()) }
@@ -87,7 +88,7 @@ fn finding(
     diagnostic.note_in(used, first)
 }
 
-/// A line of a text, counted from 1, without the blanks around it.
+/// The span of a line, counted from 1, without the surrounding blanks.
 fn line_span(text: &str, line: usize) -> Span {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let whole = text[start..].lines().next().unwrap_or_default();

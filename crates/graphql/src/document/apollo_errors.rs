@@ -1,7 +1,7 @@
-//! Errors that only apollo-compiler finds in a request, in its own words.
+//! Converts errors of apollo-compiler, with its own messages.
 //!
-//! It validates again what our rules validated before: only requests that it rejects and graphql-js accepts
-//! get here.
+//! apollo-compiler validates a request again after the rules in this crate. Its errors are only reported for
+//! requests that graphql-js accepts and apollo-compiler rejects.
 
 use apollo_compiler::diagnostic::ToCliReport as _;
 use apollo_compiler::validation::DiagnosticList;
@@ -9,12 +9,12 @@ use apollo_compiler::validation::DiagnosticList;
 use crate::failure::{Code, Failure};
 use crate::location::RequestLines;
 
-/// The first syntax error of a text.
+/// The first syntax error of a document.
 pub fn syntax(lines: &RequestLines, errors: &DiagnosticList) -> Vec<Failure> {
     failures(lines, Code::ParseFailed, errors).take(1).collect()
 }
 
-/// All errors of a text that does not fit the schema.
+/// All validation errors of a document.
 pub fn validation(lines: &RequestLines, errors: &DiagnosticList) -> Vec<Failure> {
     failures(lines, Code::ValidationFailed, errors).collect()
 }

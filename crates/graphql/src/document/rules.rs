@@ -1,8 +1,8 @@
-//! Validation of a request as graphql-js 16 does it: the same rules, in the same order, with the same
+//! Validates a request in the same way as graphql-js 16: the same rules, in the same order, with the same
 //! messages and locations.
 //!
-//! The request is walked once, in the order of its text. Checks of an operation's variables need all
-//! fragments; their errors are inserted afterwards, where the operation ends.
+//! The request is walked once, in source order. The checks of an operation's variables need all fragments, so
+//! their errors are inserted afterwards, at the end of the operation.
 
 mod directives;
 mod fragments;
@@ -33,7 +33,7 @@ const MAX_FRAGMENT_DEPTH: usize = 400;
 
 type Fragments<'c, 't> = HashMap<&'t str, &'c Fragment<'t>>;
 
-/// The request is nested too deep to be validated.
+/// The request is nested too deeply to be validated.
 #[derive(Debug)]
 pub struct TooDeep;
 
@@ -46,7 +46,7 @@ pub fn check(
     let mut fragments = Fragments::new();
     for definition in &document.definitions {
         if let Definition::Fragment(fragment) = definition {
-            // The last one of that name.
+            // The last fragment of a name counts.
             fragments.insert(fragment.name.text, fragment);
         }
     }
@@ -86,18 +86,18 @@ pub fn check(
     }
     let mut report = ErrorReport { list: Vec::new(), lines };
     let end = DeferredChecks { schema, document, recursion: FragmentUsages::new(&fragments), usages };
-    // That the limit was reached is in the report as an error of its own.
+    // Reaching the limit is reported as a separate error.
     let _ = end.report(entries, &mut report);
     Ok(report.list)
 }
 
-/// A result of the walk, in order.
+/// A result of the walk, in source order.
 enum WalkEntry {
     /// An error and its locations.
     Mistake(String, Vec<usize>),
     /// The end of an operation: the index of its definition.
     Operation(usize),
-    /// The end of the text.
+    /// The end of the document.
     End,
     /// Validation would take too long.
     Aborted,
@@ -107,7 +107,7 @@ enum WalkEntry {
 struct Usage<'t> {
     name: &'t str,
     at: usize,
-    /// The expected type of value, and whether there is a default.
+    /// The expected type, and whether the position has a default.
     expected: Option<(InputType, bool)>,
 }
 
@@ -129,7 +129,7 @@ struct Checker<'c, 't> {
     fragment_names: HashMap<&'t str, usize>,
     /// Fragments that were searched for cycles.
     visited: HashSet<&'t str>,
-    /// Directives by the schema type that they were seen on; the schema itself has no name.
+    /// Directives by the name of the schema type on which they occur; the schema itself has no name.
     seen_on_types: HashMap<&'t str, HashMap<&'t str, usize>>,
     introspection: introspection::IntrospectionState<'t>,
     overlap: Overlap<'c, 't>,
@@ -137,7 +137,7 @@ struct Checker<'c, 't> {
 
 impl Checker<'_, '_> {
     fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
-        // One more than the limit, so that it is known that there are more.
+        // One more than the limit, so that the report can state that there are more.
         if !self.aborted && self.reported <= MAX_ERRORS {
             self.reported += 1;
             self.entries.push(WalkEntry::Mistake(message, places.into()));
@@ -156,7 +156,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// The errors as they are reported.
+/// The reported errors.
 struct ErrorReport<'t> {
     list: Vec<Failure>,
     lines: &'t RequestLines,
@@ -184,7 +184,7 @@ impl ErrorReport<'_> {
     }
 }
 
-/// The checks that run when the walk has ended.
+/// The checks that run after the walk.
 struct DeferredChecks<'c, 't> {
     schema: &'c Schema,
     document: &'c Document<'t>,

@@ -1,7 +1,7 @@
-//! The GraphQL grammar as graphql-js reads it: the same texts are rejected, at the same location, with the
+//! Parses GraphQL in the same way as graphql-js: the same documents are rejected, at the same location, with the
 //! same messages.
 //!
-//! Independent of any schema. One pass turns a text into a tree that borrows from it, or into its first
+//! Independent of any schema. One pass parses a string into a tree that borrows from it, or returns the first
 //! syntax error.
 
 mod cursor;
@@ -14,17 +14,17 @@ pub mod tree;
 pub use literals::{block_text, string_text};
 pub use parser::parse;
 
-/// Why a text is not a document.
+/// The reason why a string is not a GraphQL document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuerySyntaxError {
-    /// It violates the grammar.
+    /// A syntax error.
     Mistake {
         /// The message.
         message: String,
-        /// The byte offset.
+        /// The byte offset of the error.
         at: usize,
     },
-    /// It is nested too deep.
+    /// The document is nested too deeply.
     TooDeep,
 }
 

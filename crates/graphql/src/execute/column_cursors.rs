@@ -1,4 +1,4 @@
-//! The columns that an execution reads from, by selection.
+//! The columns that an execution reads, by selection.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::source::{DataView, Source};
 /// Minimum length of a list that uses columns.
 const MIN_LIST_LEN: usize = 256;
 
-/// For each selection the columns of its fields, once a long list of it was written.
+/// For each selection, the columns of its fields; set when a long list of the selection is written.
 pub struct ColumnCursors(Vec<Option<OpenColumns>>);
 
 struct OpenColumns {
@@ -20,16 +20,16 @@ struct OpenColumns {
     fields: FieldColumns,
 }
 
-/// For each field of a selection its column, if there is one.
+/// For each field of a selection, its column, if it exists.
 pub type FieldColumns = Rc<[Option<Arc<Column>>]>;
 
 impl ColumnCursors {
-    /// No columns yet.
+    /// Creates cursors without columns.
     pub fn new(plan: &Plan) -> Self {
         Self(plan.selections.iter().map(|_| None).collect())
     }
 
-    /// Opens the columns of a selection that is about to be written for all of these datafiles.
+    /// Opens the columns of a selection before a list of these datafiles is written.
     pub fn open(&mut self, plan: &Plan, selection: SelectionId, view: DataView<'_>, files: &[FileId]) {
         let schema = files.first().and_then(|file| view.index.schema_of(*file));
         let Some(schema) = schema.filter(|_| files.len() >= MIN_LIST_LEN) else { return };
@@ -48,7 +48,7 @@ impl ColumnCursors {
         self.0[selection] = Some(OpenColumns { schema, fields: fields.collect() });
     }
 
-    /// The columns of a selection, and the row of the datafile in them.
+    /// The columns of a selection, and the row of a datafile in them.
     pub fn of(
         &self,
         selection: SelectionId,

@@ -18,27 +18,27 @@ impl<'a, S: Sink> Executor<'a, S> {
         type_: TypeId,
         field: &'a FieldPlan,
         resolved: ResolvedValue<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
         match resolved {
-            ResolvedValue::Null if field.shape.required => Err(self.null(type_, field, place)),
+            ResolvedValue::Null if field.shape.required => Err(self.null(type_, field, position)),
             ResolvedValue::Null => {
                 self.out.null();
                 Ok(WrittenValue::Value)
             }
-            ResolvedValue::Many(many) if field.shape.list => self.list(type_, field, &many, place),
+            ResolvedValue::Many(many) if field.shape.list => self.list(type_, field, &many, position),
             _ if field.shape.list => {
                 let name = self.name(type_, field);
                 let message = format!("Expected Iterable, but did not find one for field \"{name}\".");
-                Err(self.fail_at(message, field, place))
+                Err(self.fail_at(message, field, position))
             }
-            ResolvedValue::One(source) => self.single_value(type_, field, source, place),
+            ResolvedValue::One(source) => self.single_value(type_, field, source, position),
             ResolvedValue::Many(many) => match field.form {
                 ValueForm::Scalar(scalar) => {
-                    self.scalar_field(field, scalar, &ResolvedValue::Many(many), place)
+                    self.scalar_field(field, scalar, &ResolvedValue::Many(many), position)
                 }
                 ValueForm::Enum | ValueForm::Object(_) | ValueForm::Abstract(_) => {
-                    self.single_value(type_, field, Source::Opaque, place)
+                    self.single_value(type_, field, Source::Opaque, position)
                 }
             },
         }
@@ -49,7 +49,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         type_: TypeId,
         field: &'a FieldPlan,
         many: &ListSource<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
         self.out.begin_list();
         if let (ValueForm::Object(selection), ListSource::Files(files), Some(_)) =
@@ -61,13 +61,13 @@ impl<'a, S: Sink> Executor<'a, S> {
         if let Some(lists) = self.record.elements.as_mut().filter(|_| has_entities) {
             lists.push((field.key.as_ref().into(), Vec::new()));
         }
-        let mut kept = 0;
+        let mut written = 0;
         for index in 0..many.len() {
             let (mark, start) = (self.out.mark(), self.out.offset());
             let recorded = self.recorded();
-            let path = place.path.map(|path| path.index(index, kept));
+            let path = position.path.map(|path| path.index(index, written));
             let element =
-                ExecutionPosition { path: path.as_ref(), origin: DataOrigin::Index(&place.origin, index) };
+                ExecutionPosition { path: path.as_ref(), origin: DataOrigin::Index(&position.origin, index) };
             let Some(source) = many.element(index) else {
                 return Err(self.null(type_, field, element));
             };
@@ -75,7 +75,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             if self.single_value(type_, field, source, element)? == WrittenValue::EmptyObject {
                 self.rewind(mark, recorded);
             } else {
-                kept += 1;
+                written += 1;
                 if let (true, Source::File(file), Some(start), Some(end)) =
                     (has_entities, source, start, self.out.offset())
                     && let Some((_, parts)) = self.record.elements.as_mut().and_then(|lists| lists.last_mut())
@@ -88,24 +88,24 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(WrittenValue::Value)
     }
 
-    /// Writes a single value: that of a field, or an element of it.
+    /// Writes a single value: the value of a field, or an element of its list.
     fn single_value(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
         source: Source<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
-        let place = match source {
-            Source::File(file) => ExecutionPosition { origin: DataOrigin::File(file), ..place },
+        let position = match source {
+            Source::File(file) => ExecutionPosition { origin: DataOrigin::File(file), ..position },
             Source::Resource(resource) => {
-                ExecutionPosition { origin: DataOrigin::Resource(resource), ..place }
+                ExecutionPosition { origin: DataOrigin::Resource(resource), ..position }
             }
-            _ => place,
+            _ => position,
         };
         match &field.form {
             ValueForm::Scalar(scalar) => {
-                self.scalar_field(field, *scalar, &ResolvedValue::One(source), place)
+                self.scalar_field(field, *scalar, &ResolvedValue::One(source), position)
             }
             ValueForm::Enum => {
                 if let Source::Text(text) = source {
@@ -113,26 +113,26 @@ impl<'a, S: Sink> Executor<'a, S> {
                 }
                 Ok(WrittenValue::Value)
             }
-            ValueForm::Object(selection) => self.object(*selection, source, place),
+            ValueForm::Object(selection) => self.object(*selection, source, position),
             ValueForm::Abstract(selections) => {
                 let found = self.concrete(field.shape.named, source, &|| self.name(type_, field));
                 let found = match found {
                     Ok(id) => id,
-                    Err(message) => return Err(self.fail_at(message, field, place)),
+                    Err(message) => return Err(self.fail_at(message, field, position)),
                 };
                 if let Ok(index) = selections.binary_search_by_key(&found, |(id, _)| *id) {
-                    return self.object(selections[index].1, source, place);
+                    return self.object(selections[index].1, source, position);
                 }
                 let schema = self.task.schema;
                 let (found, wanted) = (&schema.type_(found).name, &schema.type_(field.shape.named).name);
                 let message =
                     format!("Runtime Object type \"{found}\" is not a possible type for \"{wanted}\".");
-                Err(self.fail_at(message, field, place))
+                Err(self.fail_at(message, field, position))
             }
         }
     }
 
-    /// The object type of a value whose field promises an interface.
+    /// Resolves the object type of a value whose field has an interface type.
     fn concrete(
         &self,
         interface: TypeId,
@@ -150,15 +150,16 @@ impl<'a, S: Sink> Executor<'a, S> {
             )
         };
         let mut at = interface;
-        // An interface resolved by schema may resolve its types by a key; a chain is never longer.
+        // An interface that is resolved by schema may yield an interface that is resolved by key; a chain is never
+        // longer.
         for _ in 0..2 {
             let Kind::Interface(dispatch) = &schema.type_(at).kind else { break };
             at = match dispatch {
                 Dispatch::None => return Err(unknown()),
                 Dispatch::Schema => {
                     let raw = self.task.view.raw(source, "$schema");
-                    let known = text_of(raw).and_then(|text| schema.datafile_type(&text));
-                    known.ok_or_else(unknown)?
+                    let resolved = text_of(raw).and_then(|text| schema.datafile_type(&text));
+                    resolved.ok_or_else(unknown)?
                 }
                 Dispatch::Key { key, types } => {
                     let value = text_of(self.task.view.raw(source, key));
@@ -180,24 +181,24 @@ impl<'a, S: Sink> Executor<'a, S> {
         Err(format!("Abstract type \"{name}\" was resolved to a non-object type \"{found}\"."))
     }
 
-    fn null(&mut self, type_: TypeId, field: &FieldPlan, place: ExecutionPosition<'_>) -> WriteAbort {
+    fn null(&mut self, type_: TypeId, field: &FieldPlan, position: ExecutionPosition<'_>) -> WriteAbort {
         let name = self.name(type_, field);
-        self.fail_at(format!("Cannot return null for non-nullable field {name}."), field, place)
+        self.fail_at(format!("Cannot return null for non-nullable field {name}."), field, position)
     }
 
     pub(super) fn fail_at(
         &mut self,
         message: String,
         field: &FieldPlan,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> WriteAbort {
-        match place.path {
+        match position.path {
             Some(path) => self.fail(Failure::new(Code::Internal, message), field, path),
             None => WriteAbort::NullPropagation,
         }
     }
 
-    /// The name of a field in messages: `Type.field`.
+    /// The name of a field in messages, as `Type.field`.
     fn name(&self, type_: TypeId, field: &FieldPlan) -> String {
         let type_ = self.task.schema.type_(type_);
         let name = match field.target {
@@ -210,7 +211,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 }
 
-/// A value as the name of a key.
+/// The string form of a value, for the look-up of a type.
 fn text_of(raw: RawValue<'_>) -> Option<Cow<'_, str>> {
     match raw {
         RawValue::Text(text) => Some(text.into()),

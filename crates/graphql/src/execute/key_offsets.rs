@@ -1,6 +1,6 @@
-//! An inline cache: the offsets of the keys that a selection reads, by the key set of a map.
+//! An inline cache of the offsets of the keys that a selection reads, by the key set of a map.
 //!
-//! Maps of one kind have few different key sets: a selection looks its keys up once per key set.
+//! Maps of the same type have few different key sets, so a selection looks up its keys once per key set.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,8 +9,7 @@ use qontract_bundle::KeySet;
 
 use crate::plan::{Plan, ReadKey, SelectionId};
 
-/// Maximum number of key sets cached per selection. Then the cache is cleared, as the maps have too many
-/// different key sets.
+/// Maximum number of key sets cached per selection. When it is reached, the cache is cleared.
 const MAX_CACHED_KEY_SETS: usize = 4096;
 
 /// The cache of one execution, by selection.
@@ -19,42 +18,42 @@ pub struct KeyOffsetCache(Vec<SelectionOffsets>);
 #[derive(Default)]
 struct SelectionOffsets {
     last: Option<(KeySet, KeyOffsets)>,
-    /// By the identity of the key set, which is unique as long as it is held here.
+    /// Offsets by the identity of the key set, which is unique while the entry holds the key set.
     offsets: HashMap<usize, (KeySet, KeyOffsets), foldhash::fast::RandomState>,
 }
 
-/// For each field of a selection the offset of its key; out of range if the key is missing.
+/// For each field of a selection, the offset of its key; out of range if the key is missing.
 type KeyOffsets = Rc<[usize]>;
 
 impl KeyOffsetCache {
-    /// An empty cache for a plan.
+    /// Creates an empty cache for a plan.
     pub fn new(plan: &Plan) -> Self {
         Self(plan.selections.iter().map(|_| SelectionOffsets::default()).collect())
     }
 
     /// The offsets of a selection's keys in `keys`.
     pub fn of(&mut self, plan: &Plan, selection: SelectionId, keys: &KeySet) -> KeyOffsets {
-        let known = &mut self.0[selection];
-        if let Some((last, found)) = &known.last
+        let cache = &mut self.0[selection];
+        if let Some((last, offsets)) = &cache.last
             && last.is_same(keys)
         {
-            return Rc::clone(found);
+            return Rc::clone(offsets);
         }
-        if known.offsets.len() >= MAX_CACHED_KEY_SETS {
-            known.offsets.clear();
+        if cache.offsets.len() >= MAX_CACHED_KEY_SETS {
+            cache.offsets.clear();
         }
-        let entry = known.offsets.entry(keys.id());
-        let (keys, found) = entry.or_insert_with(|| (keys.clone(), find_offsets(plan, selection, keys)));
-        let found = Rc::clone(found);
-        known.last = Some((keys.clone(), Rc::clone(&found)));
-        found
+        let entry = cache.offsets.entry(keys.id());
+        let (keys, offsets) = entry.or_insert_with(|| (keys.clone(), find_offsets(plan, selection, keys)));
+        let offsets = Rc::clone(offsets);
+        cache.last = Some((keys.clone(), Rc::clone(&offsets)));
+        offsets
     }
 }
 
 fn find_offsets(plan: &Plan, selection: SelectionId, keys: &KeySet) -> KeyOffsets {
-    let place = |read: &ReadKey| match read {
+    let offset = |read: &ReadKey| match read {
         ReadKey::Key(key) => keys.index_of(key).unwrap_or(usize::MAX),
         ReadKey::Path | ReadKey::Schema | ReadKey::Nothing => usize::MAX,
     };
-    plan.selections[selection].fields.iter().map(|field| place(&field.read)).collect()
+    plan.selections[selection].fields.iter().map(|field| offset(&field.read)).collect()
 }

@@ -1,4 +1,4 @@
-//! Lists that arguments filter.
+//! Resolves lists of datafiles and resources, filtered by arguments.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         plan.selections[plan.root].type_ == type_
     }
 
-    /// The datafiles of a schema that the arguments and the request's selection of elements let through.
+    /// The datafiles of a schema that match the arguments and the element selection of the request.
     pub(super) fn datafiles(
         &mut self,
         type_: TypeId,
@@ -87,17 +87,17 @@ impl<'a, S: Sink> Executor<'a, S> {
                 touched.note(Source::File(file));
             }
             let source = Source::File(file);
-            let found = arguments.texts.iter().all(|(name, text)| match view.raw(source, name) {
+            let matches = arguments.texts.iter().all(|(name, text)| match view.raw(source, name) {
                 RawValue::Text(raw) => raw == &**text,
                 RawValue::Value(Value::Str(raw)) => raw == text,
                 _ => false,
             });
-            if found && arguments.filter().map_or(Ok(true), |filter| filter.passes(view, source))? {
+            if matches && arguments.filter().map_or(Ok(true), |filter| filter.passes(view, source))? {
                 chosen.push(file);
             }
             Ok(())
         };
-        // The path is in the tables; everything else is a scan.
+        // A path is looked up in the index; all other arguments need a scan.
         let named = arguments.text("path").map(|path| {
             let file = view.file(path).filter(|file| files.binary_search(file).is_ok());
             file.into_iter().collect::<Vec<_>>()
@@ -105,7 +105,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         let mut considered = Ok(());
         for files in named.as_deref().unwrap_or(files).chunks(CANCEL_CHECK_INTERVAL) {
             if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
-                let text = "The request was cancelled before its answer was complete.";
+                let text = "The request was cancelled before the response was complete.";
                 return Err(Failure::new(Code::Cancelled, text));
             }
             considered = considered.and_then(|()| files.iter().copied().try_for_each(&mut consider));
@@ -114,8 +114,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(ListSource::Chosen(chosen))
     }
 
-    /// The resources that the arguments let through; a requested path that does not exist is a missing
-    /// element.
+    /// The resources that match the arguments. A requested path that does not exist results in a missing element.
     pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> ListSource<'a> {
         let view = self.task.view;
         let arguments = self.arguments(type_, field);

@@ -1,8 +1,8 @@
-//! Memoizes objects that occur more than once in an answer: the same selection of the same datafile is
-//! executed once and copied afterwards.
+//! Memoizes objects that occur more than once in a response: the same selection of the same datafile is executed
+//! once and copied afterwards.
 //!
-//! Many namespaces are in one cluster, and many users have the same roles: most of a large answer consists of
-//! such copies.
+//! Most of a large response consists of such copies, because many namespaces share a cluster and many users have
+//! the same roles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use crate::plan::{Plan, SelectionId};
 /// Number of look-ups after which the hit rate of a selection decides whether it stays memoized.
 const TRIAL_LOOKUPS: u32 = 8192;
 
-/// Positions of the objects in one answer.
+/// Byte ranges of the objects in one response.
 ///
-/// **Invariant:** an entry points to an object that is in the answer, complete and without errors.
+/// **Invariant:** an entry refers to an object in the response that is complete and has no errors.
 pub struct ObjectMemo {
     selections: Vec<SelectionMemo>,
     /// The end of the last entry.
@@ -30,14 +30,14 @@ struct SelectionMemo {
 }
 
 impl SelectionMemo {
-    /// Whether memoizing is worthwhile: at least one of sixteen look-ups is a hit.
+    /// Whether memoizing is worthwhile, that is, at least one in sixteen look-ups is a hit.
     fn is_worthwhile(&self) -> bool {
         self.lookups < TRIAL_LOOKUPS || self.hits >= self.lookups / 16
     }
 }
 
 impl ObjectMemo {
-    /// An empty memo for a plan.
+    /// Creates an empty memo for a plan.
     pub fn new(plan: &Plan) -> Self {
         Self { selections: plan.selections.iter().map(|_| SelectionMemo::default()).collect(), end: 0 }
     }
@@ -45,33 +45,33 @@ impl ObjectMemo {
     /// The range where a selection of this datafile was written. The caller writes its copy at `offset`,
     /// which replaces the entry: the last copy is most likely in the CPU cache.
     pub fn find(&mut self, selection: SelectionId, file: FileId, offset: usize) -> Option<Range<usize>> {
-        let known = &mut self.selections[selection];
-        if !known.is_worthwhile() {
+        let memo = &mut self.selections[selection];
+        if !memo.is_worthwhile() {
             return None;
         }
-        known.lookups = known.lookups.saturating_add(1);
-        let written = known.ranges.get_mut(&file)?;
-        known.hits = known.hits.saturating_add(1);
+        memo.lookups = memo.lookups.saturating_add(1);
+        let written = memo.ranges.get_mut(&file)?;
+        memo.hits = memo.hits.saturating_add(1);
         let copy = offset..offset + written.len();
         self.end = copy.end;
         Some(std::mem::replace(written, copy))
     }
 
-    /// Memoizes where an object was written.
+    /// Memoizes the byte range of an object.
     pub fn put(&mut self, selection: SelectionId, file: FileId, written: Range<usize>) {
-        let known = &mut self.selections[selection];
-        if known.is_worthwhile() {
+        let memo = &mut self.selections[selection];
+        if memo.is_worthwhile() {
             self.end = self.end.max(written.end);
-            known.ranges.insert(file, written);
-        } else if !known.ranges.is_empty() {
-            known.ranges = HashMap::default();
+            memo.ranges.insert(file, written);
+        } else if !memo.ranges.is_empty() {
+            memo.ranges = HashMap::default();
         }
     }
 
-    /// Drops all entries if the answer was truncated at `end` before some of them.
+    /// Drops all entries if truncating the response at `end` removed one of them.
     pub fn truncate(&mut self, end: usize) {
         if self.end > end {
-            self.selections.iter_mut().for_each(|known| known.ranges = HashMap::default());
+            self.selections.iter_mut().for_each(|memo| memo.ranges = HashMap::default());
             self.end = 0;
         }
     }

@@ -1,12 +1,12 @@
-//! The position of the executor: in the answer, and in the data. Both are linked lists on the stack, read
-//! only when needed.
+//! The position of the executor in the response and in the data. Both are linked lists on the stack, which are
+//! read only when needed.
 
 use crate::failure::ErrorPathSegment;
 use crate::index::{FileId, ResourceId};
 use crate::provenance::Provenance;
 use crate::source::DataView;
 
-/// A path in the answer.
+/// A path in the response.
 #[derive(Clone, Copy)]
 pub struct AnswerPath<'p> {
     parent: Option<&'p AnswerPath<'p>>,
@@ -16,7 +16,7 @@ pub struct AnswerPath<'p> {
 #[derive(Clone, Copy)]
 enum PathStep<'p> {
     Key(&'p str),
-    /// The index in the data, and in the answer once empty objects are left out.
+    /// The index in the data, and the index in the response, which omits empty objects.
     Index(usize, usize),
 }
 
@@ -27,11 +27,11 @@ impl<'p> AnswerPath<'p> {
     }
 
     /// An element of the list at `self`.
-    pub fn index(&'p self, index: usize, kept: usize) -> Self {
-        Self { parent: Some(self), step: PathStep::Index(index, kept) }
+    pub fn index(&'p self, index: usize, written: usize) -> Self {
+        Self { parent: Some(self), step: PathStep::Index(index, written) }
     }
 
-    /// The segments from the root, as errors report them: with the indices of the data.
+    /// The path from the root for an error, with the indices in the data.
     pub fn steps(&self) -> Vec<ErrorPathSegment> {
         let mut steps = Vec::new();
         let mut at = Some(self);
@@ -46,13 +46,13 @@ impl<'p> AnswerPath<'p> {
         steps
     }
 
-    /// The path as a JSON pointer into the answer's `data`.
+    /// The path as a JSON pointer into the `data` of the response.
     fn pointer(&self) -> String {
         let mut pointer = self.parent.map(AnswerPath::pointer).unwrap_or_default();
         pointer.push('/');
         match self.step {
             PathStep::Key(key) => pointer.push_str(key),
-            PathStep::Index(_, kept) => pointer.push_str(&kept.to_string()),
+            PathStep::Index(_, written) => pointer.push_str(&written.to_string()),
         }
         pointer
     }
@@ -61,7 +61,7 @@ impl<'p> AnswerPath<'p> {
 /// A position in the data.
 #[derive(Clone, Copy)]
 pub enum DataOrigin<'p> {
-    /// None: the schema, or the root of a request.
+    /// Not in the data: the schema, or the root of a request.
     Nowhere,
     /// A datafile.
     File(FileId),
@@ -77,7 +77,7 @@ impl DataOrigin<'_> {
     /// The path of the file and the JSON pointer into it.
     fn locate(&self, view: DataView<'_>) -> Option<(Box<str>, String)> {
         match self {
-            // Resources are in another tree than datafiles.
+            // Resources are not in the tree of datafiles.
             DataOrigin::Nowhere | DataOrigin::Resource(_) => None,
             DataOrigin::File(file) => {
                 Some(((*view.bundle.datafiles()[*file as usize].path).into(), String::new()))
@@ -97,12 +97,12 @@ impl DataOrigin<'_> {
     }
 }
 
-/// A position in the answer and the position in the data it is written from.
+/// A position in the response, and the position in the data from which it is written.
 #[derive(Clone, Copy)]
 pub struct ExecutionPosition<'p> {
-    /// In the answer; the root has none.
+    /// The path in the response; `None` at the root.
     pub path: Option<&'p AnswerPath<'p>>,
-    /// In the data.
+    /// The position in the data.
     pub origin: DataOrigin<'p>,
 }
 

@@ -1,4 +1,4 @@
-//! Serializes values as scalars, by the rules of graphql-js.
+//! Serializes values as scalars, in the same way as graphql-js.
 
 use super::position::ExecutionPosition;
 use super::{Executor, WriteAbort, WrittenValue};
@@ -10,17 +10,17 @@ use crate::source::{ResolvedValue, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes a scalar, or records why the value is not one.
+    /// Writes a scalar, or records the error if the value has another type.
     pub(super) fn scalar_field(
         &mut self,
         field: &FieldPlan,
         scalar: Scalar,
         resolved: &ResolvedValue<'a>,
-        place: ExecutionPosition<'_>,
+        position: ExecutionPosition<'_>,
     ) -> Result<WrittenValue, WriteAbort> {
         match self.scalar(scalar, resolved) {
             Ok(()) => Ok(WrittenValue::Value),
-            Err(message) => Err(self.fail_at(message, field, place)),
+            Err(message) => Err(self.fail_at(message, field, position)),
         }
     }
 
@@ -35,7 +35,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.clear();
             view.write_json(resolved, &mut scratch);
-            // The bytes are valid UTF-8: they are JSON of strings.
+            // The bytes are the JSON form of strings, so they are valid UTF-8.
             self.out.text(str::from_utf8(&scratch).unwrap_or_default());
             self.scratch = scratch;
             return Ok(());
@@ -59,7 +59,7 @@ impl<'a, S: Sink> Executor<'a, S> {
                 None => return Err(format!("Float cannot represent non numeric value: {}", shown())),
             },
             Scalar::Int => match plain.to_number().filter(|number| number.fract() == 0.0) {
-                #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+                #[expect(clippy::cast_possible_truncation, reason = "it is an integer and in range")]
                 Some(number) if number >= f64::from(i32::MIN) && number <= f64::from(i32::MAX) => {
                     self.out.int(number as i32);
                 }
@@ -97,7 +97,7 @@ impl<'a> LeafValue<'a> {
         }
     }
 
-    /// As a number: flags are 0 and 1, texts are parsed, except for the empty text.
+    /// Converts to a number: Booleans are 0 and 1, strings are parsed, except for the empty string.
     fn to_number(self) -> Option<f64> {
         match self {
             LeafValue::Number(number) => Some(number),
@@ -108,9 +108,9 @@ impl<'a> LeafValue<'a> {
     }
 }
 
-/// Parses a text like JavaScript's `Number`.
+/// Parses a string like JavaScript's `Number`.
 fn read_number(text: &str) -> Option<f64> {
-    // White space in JavaScript but not in Rust, and the other way round.
+    // U+FEFF is white space in JavaScript but not in Rust; U+0085 is in Rust but not in JavaScript.
     let text = text.trim_matches(|one: char| one == '\u{feff}' || one.is_whitespace() && one != '\u{85}');
     if text.is_empty() {
         return Some(0.0);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_parsed_as_numbers_like_in_javascript() {
+    fn strings_are_parsed_as_numbers_as_in_javascript() {
         check("12", Some(12.0));
         check(" 12\n", Some(12.0));
         check("  ", Some(0.0));

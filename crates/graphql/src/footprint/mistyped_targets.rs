@@ -1,20 +1,20 @@
-//! Datafiles that some reference reads as another type.
+//! Datafiles that a reference reads as another type.
 
 use std::collections::BTreeSet;
 
-/// Paths of datafiles that are the target of a reference to another type than that of their schema.
+/// Paths of datafiles that are the target of a reference whose type differs from the type of their schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MistypedTargets {
     paths: BTreeSet<Box<str>>,
 }
 
 impl MistypedTargets {
-    /// Whether the datafile at `path` is such a target.
+    /// Whether the datafile at `path` is a mistyped target.
     pub fn contains(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
-    /// Their paths, in order.
+    /// The paths, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(|path| &**path)
     }

@@ -1,4 +1,4 @@
-//! Plan → footprint.
+//! Computes the footprint of a plan.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
 use crate::variables::Variables;
 use qontract_bundle::types::Type;
 
-/// The footprint of a plan with these variables.
+/// Computes the footprint of a plan with these variables.
 pub fn trace(schema: &Schema, plan: &Plan, variables: &Variables) -> Footprint {
     let mut trace = FootprintBuilder {
         schema,
@@ -33,10 +33,10 @@ struct FootprintBuilder<'a> {
 }
 
 impl FootprintBuilder<'_> {
-    /// The keys that are read of an object, whatever its position.
+    /// The keys of an object that a selection reads, regardless of its position.
     fn selection(&mut self, id: SelectionId) -> Keys {
-        if let Some(known) = self.keys_by_selection.get(&id) {
-            return known.clone();
+        if let Some(keys) = self.keys_by_selection.get(&id) {
+            return keys.clone();
         }
         let selection = &self.plan.selections[id];
         let mut keys = Keys::default();
@@ -97,7 +97,7 @@ impl FootprintBuilder<'_> {
         }
     }
 
-    /// Adds a key that holds an object or refers to one.
+    /// Adds a key that contains an object or a reference to one.
     fn refer(&mut self, way: FieldRef<'_>, type_: TypeId, inner: &Keys, keys: &mut Keys) {
         let mut here = inner.clone();
         here.key("$ref", &Keys::All);
@@ -116,7 +116,7 @@ impl FootprintBuilder<'_> {
                 keys.key("$schema", &Keys::All);
                 for (type_, selection) in selections {
                     keys.add(&self.selection(*selection));
-                    // The key that the type is resolved by.
+                    // The key by which the type is resolved.
                     for interface in &self.schema.type_(*type_).interfaces {
                         if let Kind::Interface(Dispatch::Key { key, .. }) =
                             &self.schema.type_(*interface).kind

@@ -1,4 +1,4 @@
-//! The Rust types of interfaces.
+//! Generates the Rust types of interfaces.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ use crate::failure::Failure;
 use crate::schema::TypeId;
 
 impl<'d> Generator<'d> {
-    /// The union of the selections on the types of an interface; fields that are not selected on all of them
-    /// are optional.
+    /// Merges the selections on the types of an interface; fields that are not selected on all of them are
+    /// optional.
     fn merged(&self, all: Vec<SelectedFields<'d>>) -> Result<SelectedFields<'d>, Failure> {
         let count = all.len();
         let mut merged: Vec<(RequestedField<'d>, usize)> = Vec::new();
         for field in all.into_iter().flat_map(|selected| selected.fields) {
-            match merged.iter_mut().find(|(known, _)| known.key == field.key) {
+            match merged.iter_mut().find(|(other, _)| other.key == field.key) {
                 None => merged.push((field, 1)),
-                Some((known, times)) if self.below(known) == self.below(&field) => {
-                    known.conditional |= field.conditional;
+                Some((other, times)) if self.below(other) == self.below(&field) => {
+                    other.conditional |= field.conditional;
                     *times += 1;
                 }
                 Some(_) => {
                     let text =
-                        format!("`{}` is selected differently per type: select `__typename` too", field.key);
+                        format!("`{}` has different selections per type; select `__typename` too", field.key);
                     return Err(failure(text));
                 }
             }
@@ -36,7 +36,7 @@ impl<'d> Generator<'d> {
         Ok(SelectedFields { fields: fields.collect(), ..SelectedFields::default() })
     }
 
-    /// The selection on the type of a field as text, down to the leaf fields.
+    /// The selection on the type of a field as a string, down to the leaf fields.
     pub(super) fn below(&self, field: &RequestedField<'d>) -> String {
         let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
         let sets: Vec<&'d SelectionSet> = field.nodes.iter().map(|node| &node.selection_set).collect();
@@ -47,8 +47,8 @@ impl<'d> Generator<'d> {
         }
     }
 
-    /// Writes an enum if `__typename` and different fields are selected on the types of an interface, else
-    /// one struct in which fields that are not selected on all of them are optional.
+    /// Writes an enum if `__typename` and different fields are selected on the types of an interface; otherwise one
+    /// struct, in which fields that are not selected on all types are optional.
     pub(super) fn interface(
         &mut self,
         name: &str,
@@ -56,7 +56,7 @@ impl<'d> Generator<'d> {
         sets: &[&'d SelectionSet],
     ) -> Result<(), Failure> {
         let schema = self.schema;
-        let doc = format!("A `{}`.", schema.type_(id).name);
+        let doc = format!("The type `{}`.", schema.type_(id).name);
         let keys = |selected: &SelectedFields<'_>| {
             selected.fields.iter().map(|field| field.key.clone()).collect::<Vec<_>>()
         };
@@ -90,13 +90,13 @@ impl<'d> Generator<'d> {
             let variant =
                 variant.strip_prefix(name).filter(|rest| !rest.is_empty()).unwrap_or(&variant).to_owned();
             let inner = self.name(type_name, format!("{name}{variant}"));
-            self.structure(&inner, &format!("A `{type_name}`."), &fields)?;
+            self.structure(&inner, &format!("The type `{type_name}`."), &fields)?;
             let _ = write!(
                 variants,
                 "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n"
             );
         }
-        variants.push_str("    /// A type that is not known here.\n    #[serde(other)]\n    Other,\n");
+        variants.push_str("    /// Any other type.\n    #[serde(other)]\n    Other,\n");
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
         self.types[index] = format!("\n/// {doc}\n{derive}\npub enum {name} {{\n{variants}}}\n");
         Ok(())

@@ -1,4 +1,4 @@
-//! Shared fragments: which of them a request needs, and how their types are imported.
+//! Shared fragments: finds those that a request needs, and imports their types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,16 +10,16 @@ use super::failure;
 use crate::failure::Failure;
 use crate::schema::Schema;
 
-/// A fragment in a file of its own.
+/// A fragment in its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFragment {
     /// Its name, which is also the name of its Rust type.
     pub name: String,
-    /// The text of its file.
+    /// The content of its file.
     pub text: String,
-    /// The name of its file: `cluster_access.graphql`.
+    /// The name of its file, such as `cluster_access.graphql`.
     pub file: String,
-    /// The crate that has its type, in the module `fragments`.
+    /// The crate that defines its type, in the module `fragments`.
     pub package: String,
 }
 
@@ -76,7 +76,7 @@ impl SharedFragments {
     }
 }
 
-/// `use` for the types of these fragments.
+/// The `use` declarations for the types of these fragments.
 pub fn imports(fragments: &[&SharedFragment], package: &str) -> String {
     let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for SharedFragment { name, package: owner, .. } in fragments {
@@ -90,7 +90,7 @@ pub fn imports(fragments: &[&SharedFragment], package: &str) -> String {
     lines
 }
 
-/// The texts of these fragments, as elements of an array.
+/// The sources of these fragments, as elements of a Rust array.
 pub fn texts(fragments: &[&SharedFragment]) -> String {
     let texts: Vec<String> =
         fragments.iter().map(|fragment| format!("{}::FRAGMENTS", fragment.name)).collect();
@@ -101,7 +101,7 @@ fn parse(text: &str) -> Result<ast::Document, String> {
     ast::Document::parse(text, "request").map_err(|error| error.errors.to_string())
 }
 
-/// The names of all fragments that a text spreads.
+/// The names of all fragments that a document spreads.
 fn spreads(document: &ast::Document) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for definition in &document.definitions {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_needs_what_it_spreads_and_what_that_spreads() {
+    fn a_request_needs_direct_and_indirect_fragments() {
         check("query Q { t { ...A } }", &["A", "B", "C"]);
         check("query Q { t { ...Own } } fragment Own on T { x { ...C } }", &["C"]);
         check("query Q { t { ...D c { ... { ...C } } } }", &["C", "D"]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_one_fragment_of_a_name_of_its_own() {
+    fn a_file_contains_one_fragment_with_a_unique_name() {
         let mut shared = shared();
         let mut add = |text: &str| shared.add(text.to_owned(), "x.graphql".to_owned(), "objects".to_owned());
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_imported_from_the_crate_that_has_them() {
+    fn types_are_imported_from_the_crate_that_defines_them() {
         let shared = shared();
         let spread = shared.spread_by("query Q { t { ...D ...A } }").expect("a request");
         assert_eq!(names(&spread), ["A", "D"]);

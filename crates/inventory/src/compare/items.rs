@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-/// Lists whose items have names and run in sequence: their order is compared, too.
+/// Lists of named items that run in sequence, so their order is compared as well.
 pub const ORDERED_LISTS: [&str; 2] = ["initContainers", "steps"];
 
 /// The identity of list items.
@@ -18,7 +18,7 @@ enum ItemIdentity {
 
 /// A declared item with its name, and the live items of that name.
 pub struct ItemPair<'a> {
-    /// Its name.
+    /// The name of the item.
     pub name: String,
     /// The item as declared.
     pub desired: &'a Value,
@@ -65,7 +65,7 @@ pub fn item_labels(list: &str, items: &[Value]) -> Vec<String> {
 pub struct ItemNames(HashMap<String, usize>);
 
 impl ItemNames {
-    /// Indexes a list.
+    /// Builds the index of a list.
     pub fn new(items: &[Value]) -> Self {
         const IDENTITIES: [ItemIdentity; 5] = [
             ItemIdentity::Field("name"),

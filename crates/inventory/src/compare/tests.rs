@@ -1,4 +1,4 @@
-//! Tests which objects are equal.
+//! Tests the comparison of declared and live objects.
 
 use serde_json::{Value, json};
 

@@ -69,13 +69,13 @@ impl<'a> CompareWalk<'a> {
     }
 
     fn check_order(&mut self, declared: &[ItemPair<'_>]) {
-        let mut found: Vec<(usize, &str)> =
+        let mut live_order: Vec<(usize, &str)> =
             declared.iter().filter_map(|pair| Some((pair.live.first()?.0, pair.name.as_str()))).collect();
-        if found.is_sorted() {
+        if live_order.is_sorted() {
             return;
         }
-        found.sort_unstable();
-        let before = Value::from(found.into_iter().map(|(_, name)| name).collect::<Vec<_>>());
+        live_order.sort_unstable();
+        let before = Value::from(live_order.into_iter().map(|(_, name)| name).collect::<Vec<_>>());
         let after = Value::from(declared.iter().map(|pair| pair.name.as_str()).collect::<Vec<_>>());
         self.report(Some(&before), &after);
     }

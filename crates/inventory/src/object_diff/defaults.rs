@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::path::{PathSegment, last_key};
 
-/// Fields with a text as default.
+/// Fields with a string default.
 const TEXT_DEFAULTS: [(&str, &str); 17] = [
     ("apiGroup", ""),
     ("apiGroup", "rbac.authorization.k8s.io"),
@@ -32,7 +32,7 @@ const TEXT_DEFAULTS: [(&str, &str); 17] = [
     ("whenScaled", "Retain"),
 ];
 
-/// Fields with a number as default.
+/// Fields with a numeric default.
 const NUMBER_DEFAULTS: [(&str, i64); 8] = [
     ("defaultMode", 420),
     ("failedJobsHistoryLimit", 1),
@@ -44,7 +44,7 @@ const NUMBER_DEFAULTS: [(&str, i64); 8] = [
     ("successfulJobsHistoryLimit", 3),
 ];
 
-/// Probe fields with a number as default. Webhooks and session affinity have other defaults for fields of
+/// Probe fields with a numeric default. Webhooks and session affinity have other defaults for fields of
 /// these names.
 const PROBE_DEFAULTS: [(&str, i64); 4] =
     [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
@@ -123,7 +123,8 @@ impl RemovedField<'_> {
         }
     }
 
-    /// Whether the server chose the value, and keeps it. A headless service is declared, never chosen.
+    /// Whether the server assigned the value and keeps it. `None` for a headless service is declared, never
+    /// assigned.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
         if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;

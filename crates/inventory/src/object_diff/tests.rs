@@ -1,4 +1,4 @@
-//! Tests the effect of writes, and which parts of it are shown.
+//! Tests the diff of a write and the parts of it that are shown.
 
 use qontract_testkit::SeededRng;
 use serde_json::{Value, json};
@@ -293,7 +293,7 @@ fn removed_values_are_shown_only_if_nobody_else_owns_them() {
         json!({"m": {"b": 2}}),
         &["spec.m.a: 1 → absent", "spec.m.b: removed"],
     );
-    // Positions do not tell which of these items is owned by whom.
+    // Positions do not identify the owner of each of these items.
     check(
         json!({"x": 1, "l": ["a", "b"]}),
         json!({"l": ["b"]}),

@@ -15,10 +15,10 @@ use super::fault::cluster_fault;
 use super::recycle::PENDING;
 use crate::scope::{DesiredObject, ManagedScope};
 
-/// Maximum number of checks whether a new kind is served.
+/// Maximum number of polls until a new kind is served.
 const MAX_KIND_CHECKS: u32 = 40;
 
-/// Time between two of these checks.
+/// Interval between these polls.
 const KIND_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The action of a step. It is complete: execution makes no decisions.
@@ -26,7 +26,7 @@ const KIND_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub enum ObjectAction {
     /// Write an object.
     Put(Box<ObjectPut>),
-    /// Remove the object of this version.
+    /// Remove an object if it still has this version.
     Remove(Arc<ManagedScope>, ObjectAddress, ObjectVersion),
     /// Restart a workload.
     Restart(Arc<ManagedScope>, WorkloadRestart),
@@ -43,9 +43,9 @@ pub struct ObjectPut {
     pub live: Option<LiveBody>,
     /// The precondition of the write.
     pub precondition: WritePrecondition,
-    /// The cause for which its users still have to be restarted, if any.
+    /// The cause of a pending restart of the workloads that use it, if any.
     pub pending: Option<String>,
-    /// Whether the same plan creates its kind (a CRD), which takes a moment to be served.
+    /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
     pub awaits_kind: bool,
 }
 
@@ -106,8 +106,8 @@ impl ObjectReconciler {
         apply_result(done)
     }
 
-    /// Waits until a kind that was just created is served, up to a limit. If it is still not served then, the
-    /// write that follows fails.
+    /// Waits until a kind that was just created is served, up to a limit. If the limit is reached, the
+    /// subsequent write fails.
     async fn await_kind(&self, write: &WriteContext<'_>, cluster: &Cluster, kind: &Kind) {
         for _ in 0..MAX_KIND_CHECKS {
             match self.kubernetes.api_resource(write.read, cluster, kind).await {

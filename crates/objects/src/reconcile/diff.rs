@@ -29,7 +29,7 @@ pub struct ObjectUpdate<'a> {
     writer: ValueWriter,
 }
 
-/// The writer of the live object's values.
+/// The origin of the live object's values.
 enum ValueWriter {
     Us,
     /// We wrote them, and the write also removes fields that others own. Holds the live object without the

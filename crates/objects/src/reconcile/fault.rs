@@ -3,13 +3,14 @@
 use qontract_client_kubernetes::KubernetesError;
 use qontract_runtime::Fault;
 
-/// The fault for a cluster error: it names who has to act.
+/// Converts a cluster error into a fault that names who has to act.
 pub fn cluster_fault(error: &KubernetesError) -> Fault {
     let text = error.full_message();
     match error {
         _ if error.is_transient() => Fault::remote(text),
-        KubernetesError::Conflict { .. } => Fault::operator(text)
-            .hint("leave these fields out of the data, or let the other manager give them up"),
+        KubernetesError::Conflict { .. } => {
+            Fault::operator(text).hint("remove these fields from the data, or from the other manager")
+        }
         // Another integration creates the namespace; a later run succeeds.
         KubernetesError::NamespaceMissing { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {

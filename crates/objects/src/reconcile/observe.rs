@@ -31,7 +31,7 @@ pub struct LiveObject {
     pub address: ObjectAddress,
     /// The version that was read.
     pub version: ObjectVersion,
-    /// Ownership of its fields, as far as the next write depends on it.
+    /// Ownership of the fields that affect the next write.
     pub field_ownership: FieldOwnership,
     /// Ownership of each field.
     pub managed_fields: ManagedFields,
@@ -99,8 +99,8 @@ impl ObjectReconciler {
         world
     }
 
-    /// Checks whether the cluster answers at all. The result is cached for the round, so that an unreachable
-    /// cluster costs its deadline only once.
+    /// Checks whether the cluster responds. The result is cached for the round, so that only one request waits
+    /// for the deadline of an unreachable cluster.
     async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
         let ask = async {
@@ -119,15 +119,15 @@ impl ObjectReconciler {
         Result::clone(&answer)
     }
 
-    /// Kinds that cannot be managed here: listed twice, cluster-scoped where the scope has a namespace, or
-    /// the reverse.
+    /// Kinds that cannot be managed in this scope: listed twice, cluster-scoped although the scope has a
+    /// namespace, or namespaced although it has none.
     async fn unmanageable_kinds(
         &self,
         read: &ReadContext,
         managed_scope: &ManagedScope,
     ) -> BTreeMap<Kind, Fault> {
         let mut wrong = BTreeMap::new();
-        let mut known: BTreeMap<(String, String), Kind> = BTreeMap::new();
+        let mut kinds_by_name: BTreeMap<(String, String), Kind> = BTreeMap::new();
         for ManagedKind { kind, names } in &managed_scope.kinds {
             // Other errors of a kind are reported when it is listed.
             let Ok(served) = self.kubernetes.api_resource(&read.permit, &managed_scope.cluster, kind).await
@@ -135,7 +135,7 @@ impl ObjectReconciler {
                 continue;
             };
             let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
-            if let Some(other) = known.insert((group, kind.name.clone()), kind.clone()) {
+            if let Some(other) = kinds_by_name.insert((group, kind.name.clone()), kind.clone()) {
                 let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: list it once"));
                 wrong.insert(other, why.clone());
                 wrong.insert(kind.clone(), why);
@@ -211,7 +211,7 @@ impl ObjectReconciler {
         });
         match listed {
             Ok(objects) => Ok(objects),
-            // The kind may be created by this very change; until then it has no objects.
+            // The same change may create the kind; until then it has no objects.
             Err(KubernetesError::Unserved { .. }) => Ok(Vec::new()),
             Err(error) => Err(cluster_fault(&error)),
         }

@@ -25,7 +25,7 @@ use crate::scope::DesiredObject;
 type LiveIndex<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 
 impl ObjectReconciler {
-    /// Plans the changes from desired to current state.
+    /// Plans the changes that turn the current state into the desired one.
     pub fn plan(
         &self,
         wanted: &[DesiredItem<DesiredObject>],
@@ -57,20 +57,21 @@ impl ObjectReconciler {
 
 /// Marks the writes whose kind the same plan creates: they wait until it is served.
 fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
-    let mut made: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut created_kinds: BTreeSet<(String, String)> = BTreeSet::new();
     for step in plan.groups.iter().flat_map(|group| &group.steps) {
         if let ObjectAction::Put(put) = &step.action
             && put.item.desired.kind() == "CustomResourceDefinition"
         {
             let spec = &put.item.desired.body()["spec"];
             let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-            made.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+            created_kinds.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
         }
     }
     for step in plan.groups.iter_mut().flat_map(|group| &mut group.steps) {
         if let ObjectAction::Put(put) = &mut step.action {
             let desired = &put.item.desired;
-            put.awaits_kind = made.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
+            put.awaits_kind =
+                created_kinds.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
         }
     }
 }
@@ -182,7 +183,7 @@ fn object_change(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
                     format!("from the caller `{caller}`, which no longer exists")
                 }
                 PreviousOwner::Integration(name) => {
-                    format!("from the integration `{name}`, as the data says")
+                    format!("from the integration `{name}`, as declared in the data")
                 }
             };
             (ChangeKind::Change, "take over", vec![from.into()], differences)
@@ -236,7 +237,7 @@ fn plan_deletion(
 
 /// Plans for a live object that is not declared.
 fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObject) {
-    // Where we are the only owner, an unmarked object is removed like an explicit deletion; but it is not
+    // If we are the only owner, an unmarked object is removed like an explicit deletion, but it is not
     // declared, so the guards check it.
     let intent = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
         ObjectIntent::Delete
@@ -246,11 +247,11 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
     match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, intent, Some(&seen.live)) {
         Verdict::Remove => {
             let (kind, name) = (&seen.address.kind, seen.address.name.clone());
-            let thing = qontract_runtime::ObjectKey { scope: scope.clone(), kind: kind.to_string(), name };
-            remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
+            let key = qontract_runtime::ObjectKey { scope: scope.clone(), kind: kind.to_string(), name };
+            remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // The owner keeps it. No other verdict is acted upon: an undeclared object is never written.
+        // Its owner keeps the object. All other verdicts are ignored: an undeclared object is never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep
@@ -264,10 +265,10 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
 
 fn remove(plan: &mut Plan<ObjectAction>, change: Change, seen: &LiveObject) {
     let Kind { name, group } = &seen.address.kind;
-    let turn = ApplyOrder::removal(ApplyPhase::of(name, group.as_deref().unwrap_or_default()));
+    let order = ApplyOrder::removal(ApplyPhase::of(name, group.as_deref().unwrap_or_default()));
     let action =
         ObjectAction::Remove(Arc::clone(&seen.managed_scope), seen.address.clone(), seen.version.clone());
-    plan.add_step_in(plan_stage(turn), change, action);
+    plan.add_step_in(plan_stage(order), change, action);
 }
 
 /// The marks that differ, without the hash, which differs whenever the declaration does.
@@ -281,8 +282,8 @@ fn is_mark(path: &str) -> bool {
 }
 
 /// The plan stage for an apply order of the inventory.
-fn plan_stage(turn: ApplyOrder) -> PlanStage {
-    match turn {
+fn plan_stage(order: ApplyOrder) -> PlanStage {
+    match order {
         ApplyOrder::Write(stage) => PlanStage::Write(stage as u32),
         ApplyOrder::Remove(Reverse(stage)) => PlanStage::Remove(Reverse(stage as u32)),
     }

@@ -1,8 +1,8 @@
 //! Restarts the workloads that use a changed ConfigMap or Secret.
 //!
 //! A ConfigMap or Secret with the annotation `qontract.recycle: "true"` is written together with a note that
-//! its users have to be restarted. The restarts are planned when that note is observed, in the next round or
-//! the next run. The note is removed once every user is observed to be restarted for it.
+//! the workloads that use it have to be restarted. The restarts are planned once that note is observed, in the
+//! next round or run. The note is removed when every such workload has restarted.
 //!
 //! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/recycle.rs`).
 
@@ -24,7 +24,7 @@ use crate::scope::{DesiredObject, ManagedScope};
 /// The annotation with the pending-restart note. Its value distinguishes one change from the next.
 pub const PENDING: &str = RECYCLE_PENDING;
 
-/// Prefix of the note's value if the object was created: only older workloads are restarted.
+/// Prefix of the note's value for a created object: only older workloads are restarted.
 const CREATED: &str = "created-";
 
 /// An object to be recycled: its desired item, and the desired and the live object.
@@ -51,9 +51,10 @@ pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
     ])
 }
 
-/// The note with which an object is written: the cause for restarting its users.
+/// The restart note that is written with an object: the cause for restarting the workloads that use it.
 ///
-/// A created object gets one, too: its users may run with the object that it replaces, or without one.
+/// A created object gets a note as well: workloads may still run with the object that it replaces, or without
+/// one.
 pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
         return None;
@@ -145,24 +146,25 @@ pub fn plan(
     }
 }
 
-/// Restarts a workload once for all used objects that it was not restarted for.
+/// Restarts a workload once for all changed objects that it uses.
 fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleCandidate<'_>]) {
-    let known = restart_causes(workload);
+    let handled = restart_causes(workload);
     let is_new = |(_, _, seen): &&RecycleCandidate<'_>| {
-        is_due(workload, seen) && !known.contains(&*restart_cause(seen))
+        is_due(workload, seen) && !handled.contains(&*restart_cause(seen))
     };
     let new: Vec<&RecycleCandidate<'_>> = due.iter().filter(is_new).collect();
     let Some((first, item, _)) = new.first() else { return };
-    // Causes that were already handled and are still noted stay in the annotation, so that a crash in between
+    // The annotation keeps causes that were already handled but are still noted, so that a crash in between
     // does not restart the workload again.
-    let kept =
-        due.iter().map(|(_, _, seen)| restart_cause(seen)).filter(|cause| known.contains(cause.as_str()));
-    let causes: BTreeSet<String> = new.iter().map(|(_, _, seen)| restart_cause(seen)).chain(kept).collect();
+    let retained =
+        due.iter().map(|(_, _, seen)| restart_cause(seen)).filter(|cause| handled.contains(cause.as_str()));
+    let causes: BTreeSet<String> =
+        new.iter().map(|(_, _, seen)| restart_cause(seen)).chain(retained).collect();
     let cause = causes.into_iter().collect::<Vec<_>>().join(" ");
     let kind = &workload.address.kind;
-    let thing = item.managed_scope.thing(kind, workload.address.name.clone());
+    let key = item.managed_scope.object_key(kind, workload.address.name.clone());
     let diff = new.iter().map(|(_, _, seen)| format!("it uses {}, which changed", seen.address));
-    let change = Change::new(ChangeKind::Change, thing, format!("restart {}", kind.name))
+    let change = Change::new(ChangeKind::Change, key, format!("restart {}", kind.name))
         .with_diff(diff)
         .at(first.place.clone());
     let (address, version) = (workload.address.clone(), workload.version.clone());
@@ -174,7 +176,7 @@ fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleC
     );
 }
 
-/// Removes the note from an object whose users are all restarted.
+/// Removes the note from an object once all workloads that use it have restarted.
 fn clear_note(
     plan: &mut Plan<ObjectAction>,
     want: &DesiredItem<DesiredObject>,
@@ -213,11 +215,12 @@ fn is_user(workload: &LiveObject, used: &LiveObject) -> bool {
 /// Whether a workload is to be restarted for an object's note. For a created object, only older workloads
 /// are.
 fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
-    let made =
+    let creation_time =
         |seen: &LiveObject| seen.live.body()["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
     let is_created = pending(used).is_some_and(|note| note.starts_with(CREATED));
     is_user(workload, used)
-        && (!is_created || matches!((made(workload), made(used)), (Some(one), Some(other)) if one < other))
+        && (!is_created
+            || matches!((creation_time(workload), creation_time(used)), (Some(one), Some(other)) if one < other))
 }
 
 /// The causes of a workload's last restart.

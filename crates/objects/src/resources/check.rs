@@ -1,5 +1,4 @@
-//! Finds errors in the templates and files of namespaces that the data alone shows, for validation before a
-//! run. Pure.
+//! Validates the templates and files of namespaces before a run, from the data alone. Pure.
 //!
 //! Nothing is looked up: a template that needs a secret or another external value is not checked, since its
 //! text may depend on the value.
@@ -12,10 +11,10 @@ use super::declare::declare;
 use super::entry::{InvalidCause, InvalidEntry, ResourceEntry};
 use super::provider_group::ProviderGroup;
 
-/// The provider groups whose entries name texts.
+/// The provider groups whose entries refer to resources.
 const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes, ProviderGroup::Rules];
 
-/// A text that does not produce an object.
+/// A resource that does not produce an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceTextError {
     /// The path of the resource.
@@ -28,7 +27,7 @@ pub struct ResourceTextError {
     pub message: String,
 }
 
-/// Kinds of errors in a text.
+/// Kinds of errors in a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextErrorKind {
     /// A template that cannot be rendered, for example because a variable is not defined.
@@ -39,7 +38,7 @@ pub enum TextErrorKind {
     FileNotAnObject,
 }
 
-/// All errors, each with the provenance of the entries that name the text.
+/// All errors, each with the provenance of the entries that refer to the resource.
 pub fn text_errors(data: &Data) -> Result<BTreeMap<ResourceTextError, Vec<SourceLocation>>, Fault> {
     let mut errors: BTreeMap<ResourceTextError, Vec<SourceLocation>> = BTreeMap::new();
     for providers in GROUPS {

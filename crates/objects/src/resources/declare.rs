@@ -116,23 +116,23 @@ fn kinds(
     {
         let kind = overrides.get(kind).copied().unwrap_or(kind);
         if kind.parse::<Kind>().is_err() {
-            return Err(format!("`{kind}` cannot be a kind"));
+            return Err(format!("`{kind}` is not a valid kind"));
         }
         kinds.insert(kind.to_owned(), None);
     }
     for names in namespace.managed_resource_names.iter().flatten() {
         let kind = overrides.get(names.resource.as_str()).copied().unwrap_or(&names.resource);
-        let meant = kind.parse::<Kind>().map_err(|_| format!("`{kind}` cannot be a kind"))?;
-        let mut is_known = false;
-        for (known, listed) in &mut kinds {
-            if known.parse::<Kind>().is_ok_and(|known| is_same(&known, &meant)) {
+        let named = kind.parse::<Kind>().map_err(|_| format!("`{kind}` is not a valid kind"))?;
+        let mut is_managed = false;
+        for (managed, listed) in &mut kinds {
+            if managed.parse::<Kind>().is_ok_and(|managed| is_same(&managed, &named)) {
                 listed.get_or_insert_default().extend(names.resource_names.iter().cloned());
-                is_known = true;
+                is_managed = true;
             }
         }
-        if !is_known && providers == ProviderGroup::Files {
+        if !is_managed && providers == ProviderGroup::Files {
             return Err(format!(
-                "`managedResourceNames` is about {kind}, which `managedResourceTypes` does not list"
+                "`managedResourceNames` names {kind}, which is not in `managedResourceTypes`"
             ));
         }
     }
@@ -185,9 +185,10 @@ impl EntryContext<'_> {
             (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
                 (path(entry.path.as_ref()), self.rule(entry))
             }
-            // Reported once, by the integration that handles files.
+            // Only the integration that handles files reports this.
             (ProviderGroup::Files, Entry::Other) => {
-                let text = "its `provider` is not supported: RHCS certificates need a service for which there is no client";
+                let text =
+                    "its `provider` is not supported: there is no client for the RHCS certificate service";
                 ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
             }
             (_, _) => return None,
@@ -201,7 +202,8 @@ impl EntryContext<'_> {
     fn text(&self, resource: Option<Resource>) -> Result<ResourceFile, Fault> {
         let path = resource.ok_or_else(|| Fault::author("the resource that it names does not exist"))?.path;
         let content = self.texts.get(&path)?;
-        let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
+        let content =
+            content.ok_or_else(|| Fault::author(format!("the resource `{path}` does not exist")))?;
         Ok(ResourceFile { path, content })
     }
 
@@ -258,7 +260,7 @@ impl EntryContext<'_> {
         }
     }
 
-    /// The object of a text, which is a template if it has a dialect.
+    /// The object in a resource; a resource with a dialect is rendered as a template first.
     fn render(
         &self,
         file: ResourceFile,
@@ -316,8 +318,8 @@ fn path(resource: Option<&Resource>) -> String {
 fn reject_alertmanager_check(is_requested: Option<bool>) -> Result<(), Fault> {
     match is_requested {
         Some(true) => {
-            Err(Fault::author("`validate_alertmanager_config` is not supported: it takes `amtool`")
-                .hint("remove it, and check the configuration where it is written"))
+            Err(Fault::author("`validate_alertmanager_config` is not supported: it needs `amtool`")
+                .hint("remove it, and run `amtool` where the configuration is written"))
         }
         Some(false) | None => Ok(()),
     }

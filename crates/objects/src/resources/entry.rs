@@ -46,11 +46,11 @@ pub enum ResourceEntry {
 pub struct DeferredTemplate {
     /// Its path.
     pub path: String,
-    /// Its text.
+    /// Its source text.
     pub text: String,
     /// Its variables, and the results of its queries.
     pub inputs: String,
-    /// The inputs of rendering.
+    /// The inputs for rendering it.
     #[serde(skip)]
     pub source: TemplateSource,
 }
@@ -58,7 +58,7 @@ pub struct DeferredTemplate {
 /// The inputs for rendering a template.
 #[derive(Clone)]
 pub struct TemplateSource {
-    /// Its text.
+    /// Its source text.
     pub text: String,
     /// Its template dialect.
     pub dialect: Dialect,
@@ -69,7 +69,7 @@ pub struct TemplateSource {
     pub answers: BTreeMap<TemplateLookup, LookupAnswer>,
     /// The AWS accounts that it accesses.
     pub(crate) accounts: BTreeMap<String, AwsAccount>,
-    /// The look-ups that it makes regardless of the values of secrets.
+    /// The look-ups that do not depend on the values of secrets.
     pub lookups: BTreeSet<TemplateLookup>,
     /// The object that it renders to with addresses in place of external values, if it renders to one.
     pub declared: Option<Value>,
@@ -102,14 +102,14 @@ impl ResourceEntry {
     }
 }
 
-/// The secret at an address, if it is the address of a secret.
+/// The secret look-up for an address; `None` if it is not the address of a secret.
 pub fn secret_lookup(address: &TemplateLookup) -> Option<SecretLookup> {
     let TemplateLookup::Secret { path, key, version, .. } = address else { return None };
     Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })
 }
 
 impl SecretAddress {
-    /// All fields of the secret.
+    /// The look-up of all fields of the secret.
     pub fn lookup(&self) -> SecretLookup {
         SecretLookup::all(&self.path, self.version.map(|version| version.to_string()))
     }
@@ -130,7 +130,7 @@ pub struct SecretAddress {
     pub version: Option<i32>,
     /// The name of the object.
     pub name: String,
-    /// Its type.
+    /// Its Secret type.
     pub r#type: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
@@ -141,7 +141,7 @@ pub struct SecretAddress {
 /// An invalid entry.
 #[derive(Clone, Debug)]
 pub struct InvalidEntry {
-    /// Its subject: the path of a file, or of a secret.
+    /// The path of the file or secret that the entry refers to.
     pub subject: String,
     /// The reason.
     pub fault: Fault,
@@ -149,14 +149,14 @@ pub struct InvalidEntry {
     pub cause: InvalidCause,
 }
 
-/// The error in the text that an entry names.
+/// The cause of an invalid entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidCause {
     /// The template cannot be rendered from the data.
     Template {
         /// The line in the template, counted from 1.
         line: Option<usize>,
-        /// The error there.
+        /// The error message.
         message: String,
     },
     /// The template does not render to an object.

@@ -1,11 +1,11 @@
-//! Parses texts into objects.
+//! Parses YAML documents into objects.
 
 use qontract_inventory::DesiredBody;
 use qontract_runtime::Fault;
 use serde_json::Value;
 
-/// Parses an object: a text with one document, without its `$schema`. Errors do not quote a text that holds a
-/// secret.
+/// Parses one YAML document into an object, without its `$schema`. If the document contains secrets, errors do
+/// not quote it.
 pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
     let read = qontract_yaml::json::read(text.as_bytes());
     let mut body = read.map_err(|error| {
@@ -23,7 +23,7 @@ pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault
     check_object(path, body, is_sensitive)
 }
 
-/// The line of a text, counted from 1, at which it is not YAML.
+/// The line, counted from 1, of the first YAML syntax error.
 pub fn error_line(text: &str) -> Option<usize> {
     let parsed = qontract_yaml::parse(text.as_bytes(), &qontract_yaml::Limits::default());
     if parsed.document.is_some() {
@@ -33,7 +33,7 @@ pub fn error_line(text: &str) -> Option<usize> {
     Some(text.get(..at)?.matches('\n').count() + 1)
 }
 
-/// Checks that an object has a valid kind and name. Errors do not quote an object that holds a secret.
+/// Checks that an object has a valid kind and name. If it contains secrets, errors do not quote it.
 pub fn check_object(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fault> {
     match DesiredBody::new(body.clone()) {
         Ok(_) => Ok(body),

@@ -51,20 +51,20 @@ impl ProviderGroup {
         }
     }
 
-    /// Metadata of the integration: name, queries, flags and promises.
+    /// Metadata of the integration: name, queries, flags and guarantees.
     pub fn meta(self, description: &str) -> IntegrationMeta {
         namespace_integration::<query::Resources>(self.name(), description)
             .reads_ad_hoc_during_declare()
             .triggers_ad_hoc_reads(self.query_predicate())
-            // Restarts are planned from what was written in an earlier round.
+            // Restarts are planned from the notes that an earlier round wrote.
             .rounds(3)
     }
 
-    /// Returns the predicate that decides whether a resource text may query the data.
+    /// Returns the predicate for resources that may query the data.
     fn query_predicate(self) -> fn(&str) -> bool {
         match self {
             ProviderGroup::Files | ProviderGroup::Rules => may_query,
-            // These do not render templates.
+            // This group does not render templates.
             ProviderGroup::Secrets | ProviderGroup::Routes => |_| false,
         }
     }

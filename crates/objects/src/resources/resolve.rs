@@ -1,5 +1,5 @@
-//! Resolves the desired objects of a namespace: looks up external values, and detects objects that two
-//! entries name.
+//! Resolves the desired objects of a namespace: looks up external values, and detects objects that several
+//! entries declare.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ async fn resolve_entry(
     }
 }
 
-/// The fault for an error of the secret store: it names who has to act.
+/// Converts an error of the secret store into a fault that names who has to act.
 pub fn secret_fault(error: &SecretsError) -> Fault {
     let text = error.to_string();
     match error {
@@ -112,12 +112,12 @@ fn unresolved(
     fault: &Fault,
     place: Option<&SourceLocation>,
 ) -> UnresolvedItem {
-    let want = |thing| DesiredItem {
-        object: thing,
+    let want = |object| DesiredItem {
+        object,
         place: place.cloned(),
         state: DesiredState::Unresolved(fault.clone()),
     };
-    let known = match item {
+    let identity = match item {
         ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => managed_name(scope, body),
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
@@ -129,8 +129,8 @@ fn unresolved(
         }
         ResourceEntry::Template(_) | ResourceEntry::Invalid(_) => None,
     };
-    if let Some((kind, name)) = known {
-        return UnresolvedItem::Object(Box::new(want(scope.thing(&kind, name))));
+    if let Some((kind, name)) = identity {
+        return UnresolvedItem::Object(Box::new(want(scope.object_key(&kind, name))));
     }
     let what = match item {
         ResourceEntry::Template(template) => &template.path,
@@ -138,10 +138,10 @@ fn unresolved(
         ResourceEntry::Object(_) | ResourceEntry::Route { .. } | ResourceEntry::Secret(_) => "something",
     };
     if scope.kinds.is_empty() {
-        return UnresolvedItem::Anything(vec![want(scope.thing(&Kind::named("object"), what))]);
+        return UnresolvedItem::Anything(vec![want(scope.object_key(&Kind::named("object"), what))]);
     }
     UnresolvedItem::Anything(
-        scope.kinds.iter().map(|managed| want(scope.thing(&managed.kind, what))).collect(),
+        scope.kinds.iter().map(|managed| want(scope.object_key(&managed.kind, what))).collect(),
     )
 }
 
@@ -151,24 +151,24 @@ fn managed_name(scope: &ManagedScope, body: &Value) -> Option<(Kind, String)> {
     scope.kind_of(body).map(|kind| (kind.clone(), name))
 }
 
-/// An object that several entries name becomes unresolved: it is unknown which of them is meant.
+/// Marks objects that several entries declare as unresolved: it is unknown which entry is meant.
 fn reject_duplicates(wants: Vec<DesiredItem<DesiredObject>>) -> Vec<DesiredItem<DesiredObject>> {
     let mut places: BTreeMap<ObjectKey, Vec<Option<SourceLocation>>> = BTreeMap::new();
     for want in &wants {
         places.entry(want.object.clone()).or_default().push(want.place.clone());
     }
-    let mut kept: Vec<DesiredItem<DesiredObject>> = Vec::new();
+    let mut unique: Vec<DesiredItem<DesiredObject>> = Vec::new();
     for mut want in wants {
         let named = places.get(&want.object).map_or(&[][..], Vec::as_slice);
         if named.len() > 1 {
-            if kept.iter().any(|known| known.object == want.object) {
+            if unique.iter().any(|other| other.object == want.object) {
                 continue;
             }
-            let fault = Fault::author(format!("{} entries name the same object", named.len()));
+            let fault = Fault::author(format!("{} entries declare the same object", named.len()));
             let fault = named.iter().fold(fault, |fault, place| fault.at(place.clone()));
             want.state = DesiredState::Unresolved(fault);
         }
-        kept.push(want);
+        unique.push(want);
     }
-    kept
+    unique
 }

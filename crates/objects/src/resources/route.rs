@@ -53,7 +53,7 @@ pub fn with_every_field(mut body: Value) -> Value {
     body
 }
 
-/// The names that a certificate covers: its alternative names, or its common name if it has none.
+/// The names that a certificate covers: its subject alternative names, or its common name if it has none.
 fn names(pem: &str) -> Result<Vec<String>, &'static str> {
     let pem =
         Pem::iter_from_buffer(pem.as_bytes()).next().and_then(Result::ok).ok_or("is not a certificate")?;

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::entry::SecretAddress;
 
-/// A field that secret rotation writes and that is not part of the secret.
+/// A field that secret rotation writes; it is not part of the secret.
 const ROTATION_FIELD: &str = "external-resources/updated_at";
 
-/// Suffix of the names of fields whose values are already base64.
+/// Suffix of field names whose values are already base64-encoded.
 const BASE64_SUFFIX: &str = "_qb64";
 
 /// The Kubernetes Secret of a Vault secret. Field names are confidential, too: no fault quotes them.
@@ -24,7 +24,7 @@ pub fn kubernetes_secret(address: &SecretAddress, fields: &SecretFields) -> Resu
         };
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '.' | '_');
         if key.is_empty() || !key.chars().all(fine) {
-            let text = format!("`{}` has a field whose name cannot be a key of a Secret", address.path);
+            let text = format!("`{}` has a field whose name is not a valid Secret key", address.path);
             return Err(Fault::author(text));
         }
         if data.insert(key.to_owned(), text.into()).is_some() {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_field_that_cannot_be_a_key_is_not_quoted() {
-        check(&[("a b", "hush")], Err("`a/b` has a field whose name cannot be a key of a Secret"));
+        check(&[("a b", "hush")], Err("`a/b` has a field whose name is not a valid Secret key"));
         check(&[("a", "x"), ("a_qb64", "eA==")], Err("`a/b` has a field with and without `_qb64`"));
     }
 }

@@ -81,8 +81,8 @@ impl ExternalLookups {
         Ok(fields)
     }
 
-    /// Looks up one field of a secret. A failed read may be transient, so it is a fault: the object is
-    /// unknown, and the template is not to blame.
+    /// Looks up one field of a secret. A failed read may be transient, so it is a fault and not an error of the
+    /// template: the object is unknown.
     pub(crate) async fn secret(
         &self,
         read: &ReadContext,
@@ -190,7 +190,7 @@ impl HttpLookups {
     }
 }
 
-/// The setting that allows an address.
+/// The name of the setting that allows an address.
 fn setting(address: &TemplateLookup) -> &'static str {
     match address {
         TemplateLookup::GithubFile { .. } => "allow_github",

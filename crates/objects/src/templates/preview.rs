@@ -61,8 +61,7 @@ pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Te
     Ok(variables)
 }
 
-/// A namespace as templates see it: without its resources, and with the parameters of its environment as a
-/// map.
+/// The variable `namespace` of templates: without its resources, and with the environment parameters as a map.
 fn namespace_value(namespace: &Node) -> Result<Data, String> {
     let mut all = fields(namespace);
     all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");

@@ -49,7 +49,7 @@ impl LookupSource for TemplateQueries<'_> {
 /// Runs the query in a resource and returns the first field of the result. The resource is itself a template.
 fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<Data, String> {
     let text = data.resource(path).map_err(|error| error.to_string())?;
-    let text = text.ok_or_else(|| format!("there is no resource `{path}`"))?;
+    let text = text.ok_or_else(|| format!("the resource `{path}` does not exist"))?;
     let given: Result<Vec<(String, Data)>, String> =
         given.iter().map(|(name, json)| Ok((name.clone(), variables::json(Some(json))?))).collect();
     let given = given?;
@@ -109,7 +109,7 @@ impl LookupSource for MaskedLookups<'_> {
     }
 }
 
-/// Like [`WithoutSecrets`], with addresses also for look-ups that were not made because a secret decided
+/// Like [`MaskedLookups`], with addresses also for look-ups that were not made because a secret decided
 /// against them.
 struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupAnswer>);
 
@@ -130,7 +130,7 @@ impl LookupSource for AddressLookups<'_> {
 pub enum Rendering {
     /// The rendered text.
     Text(String),
-    /// The template makes external look-ups: its result is not known yet.
+    /// The template needs external look-ups and is rendered later.
     Deferred(Box<DeferredTemplate>),
 }
 
@@ -152,9 +152,9 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
                 Err(fault) => return Err(entry_error(&fault)),
             };
-            let mut asked = lookups.addresses.into_inner();
-            asked.extend(needs);
-            let accounts = lookups::accounts(data, &asked)?;
+            let mut requested = lookups.addresses.into_inner();
+            requested.extend(needs);
+            let accounts = lookups::accounts(data, &requested)?;
             let answers = lookups.lookups.0.answers.into_inner();
             let parts = answers.iter().map(|(address, answer)| match answer {
                 LookupAnswer::Known(data) => format!("{address} {}", comparison_text(data)),
@@ -164,7 +164,7 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
             let parts: Vec<String> = parts.collect();
             let variables = comparison_text(&Data::Map(source.variables.clone()));
             let inputs = format!("{:?} {variables} {}", source.dialect, parts.join(" "));
-            let source = TemplateSource { answers, accounts, lookups: asked, declared: object, ..source };
+            let source = TemplateSource { answers, accounts, lookups: requested, declared: object, ..source };
             let (path, text) = (path.to_owned(), source.text.clone());
             Ok(Rendering::Deferred(Box::new(DeferredTemplate { path, text, inputs, source })))
         }
@@ -201,7 +201,7 @@ pub async fn resolve_template(
                 });
             }
             Ok(RenderOutcome::Needs(mut needs)) => {
-                // All external requests are made before a secret is read, from a rendering without secrets:
+                // All external requests are sent before a secret is read, from a rendering without secrets:
                 // so a secret cannot influence a request.
                 let is_first_secret = !answers.keys().any(TemplateLookup::is_secret);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
@@ -289,8 +289,8 @@ fn secret_dependent_needs(
     let lookups = RecordingLookups::new(MaskedLookups(answers));
     // The result is ignored: addresses requested until then do not depend on a secret.
     let _ = render_once(&template.path, &template.source, &lookups);
-    let asked = lookups.addresses.into_inner();
-    needs.iter().filter(|address| address.is_external() || !asked.contains(address)).cloned().collect()
+    let requested = lookups.addresses.into_inner();
+    needs.iter().filter(|address| address.is_external() || !requested.contains(address)).cloned().collect()
 }
 
 /// The pending external look-ups of a rendering with addresses in place of secrets.
@@ -301,9 +301,9 @@ fn external_needs(
     let lookups = RecordingLookups::new(AddressLookups(answers));
     // The result is ignored: a look-up that this rendering does not reach is refused once a secret is read.
     let _ = render_once(&template.path, &template.source, &lookups);
-    let asked = lookups.addresses.into_inner();
+    let requested = lookups.addresses.into_inner();
     let secrets: Vec<String> =
-        asked.iter().filter(|address| address.is_secret()).map(ToString::to_string).collect();
+        requested.iter().filter(|address| address.is_secret()).map(ToString::to_string).collect();
     // An address that would contain a secret is skipped; it is refused once the secret is read.
     let has_secret = |address: &TemplateLookup| {
         let text = address.to_string();
@@ -312,7 +312,7 @@ fn external_needs(
     let is_new = |address: &&TemplateLookup| {
         address.is_external() && !answers.contains_key(*address) && !has_secret(address)
     };
-    asked.iter().filter(is_new).cloned().collect()
+    requested.iter().filter(is_new).cloned().collect()
 }
 
 /// One round of look-ups for a template.
@@ -417,7 +417,7 @@ fn author_fault(fault: &qontract_template::TemplateFault) -> Fault {
     Fault::author(format!("cannot render `{path}`{line}: {message}")).at(SourceLocation::resource(path))
 }
 
-/// A value as text, for comparison only.
+/// A value as a string, for comparison only.
 fn comparison_text(data: &Data) -> String {
     match data {
         Data::Null => "null".to_owned(),

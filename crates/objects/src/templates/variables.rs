@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for OrderedValueVisitor {
     }
 }
 
-/// Parses JSON in a text of a query result.
+/// Parses a JSON string from a query result.
 pub fn json(text: Option<&str>) -> Result<Data, String> {
     let text = text.unwrap_or("null");
     serde_json::from_str::<OrderedValue>(text)
@@ -114,7 +114,7 @@ pub fn entry_variables(
     Ok(variables)
 }
 
-/// A namespace as templates see it.
+/// The variable `namespace` of templates.
 fn namespace_value(namespace: &Namespace) -> Result<Data, String> {
     let TemplateNamespace { path, name, labels, description, cluster_admin, app, environment, .. } =
         &namespace.template_namespace;

@@ -107,7 +107,7 @@ async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response 
     if let Some(refusal) = refusal {
         return refusal;
     }
-    let answer = inner.ask(request).await;
+    let answer = inner.forward(request).await;
     if loses {
         return refused(StatusCode::BAD_GATEWAY, "", "the response was lost");
     }
@@ -115,17 +115,17 @@ async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response 
 }
 
 impl Inner {
-    async fn ask(&self, request: Request) -> Result<Response, reqwest::Error> {
+    async fn forward(&self, request: Request) -> Result<Response, reqwest::Error> {
         let (parts, body) = request.into_parts();
         let body: Bytes = to_bytes(body, 64 << 20).await.unwrap_or_default();
         let url = format!("{}{}", self.server, parts.uri);
-        let mut asked = self.client.request(parts.method, url).body(body);
+        let mut forwarded = self.client.request(parts.method, url).body(body);
         for name in ["authorization", "content-type", "accept"] {
             if let Some(value) = parts.headers.get(name) {
-                asked = asked.header(name, value);
+                forwarded = forwarded.header(name, value);
             }
         }
-        let answer = asked.send().await?;
+        let answer = forwarded.send().await?;
         let (status, kind) = (answer.status(), answer.headers().get("content-type").cloned());
         let mut response = Response::new(Body::from(answer.bytes().await?));
         *response.status_mut() = status;

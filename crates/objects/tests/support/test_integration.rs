@@ -190,7 +190,7 @@ impl StagedIntegration for TestIntegration {
                 TestIntent::Delete => DesiredState::Delete,
                 TestIntent::Unresolved => DesiredState::Unresolved(Fault::remote("the store is away")),
             };
-            DesiredItem { object: managed_scope.thing(&kind, name), place: None, state: wanted }
+            DesiredItem { object: managed_scope.object_key(&kind, name), place: None, state: wanted }
         };
         Ok(self.namespaces[view.shard.state].objects.iter().map(want).collect())
     }

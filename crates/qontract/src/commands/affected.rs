@@ -1,4 +1,4 @@
-//! `qontract affected`: the integrations and shards that a change can affect, with the rules and causes.
+//! `qontract affected`: lists the integrations and shards that a change can affect, with the causes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let base = open(&base, None)?;
     let head = open(&head, Some(&base))?;
     // The process ends with this command: freeing two bundles, document by document, would take a tenth of
-    // its time. Only the bundles are leaked; the temporary folder for Git is removed.
+    // its time. Only the bundles are leaked; the temporary directory for Git is removed.
     std::mem::forget([Arc::clone(&base.source), Arc::clone(&head.source)]);
     let integrations = REGISTRY.all(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
@@ -44,7 +44,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let defined = affected::defined_integrations(chosen.iter().copied(), &*base.source, &*head.source)?;
     let is_defined =
         |integration: &Integration| defined.iter().any(|known| known.meta().name == integration.meta().name);
-    // Normally, integrations that the data does not declare are left out. Data that declares none, or not the
+    // Integrations that the data does not declare are usually omitted. Data that declares none, or not the
     // requested one, may be incomplete: they are listed as undeclared.
     let undeclared: Vec<&&Integration> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
@@ -53,7 +53,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     };
     let pair = |integration| BundlePair::new(integration, Arc::clone(&base.source), Arc::clone(&head.source));
     let sides = ComparedData::new(&base, &head);
-    // In text, file names are relative to the working directory.
+    // In text output, file names are relative to the working directory.
     let file_name = |file: &str| match output {
         ReportFormat::Text => head.display(file),
         ReportFormat::Md | ReportFormat::Json => file.to_owned(),
@@ -66,7 +66,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
             undeclared.iter().map(|integration| format!("`{}`", integration.meta().name)).collect();
         let names = if requested.is_empty() { "any integration".to_owned() } else { names.join(", ") };
         printer.note(&format!(
-            "warning: neither base nor head declares {names}\nhint: declare it by a datafile of `/app-sre/integration-1.yml`"
+            "warning: neither base nor head declares {names}\nhint: declare it with a datafile of schema `/app-sre/integration-1.yml`"
         ));
         rows.extend(undeclared.iter().map(|integration| AffectedRow::undeclared(&integration.meta().name)));
     }
@@ -85,20 +85,20 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
 /// The exit code for an integration that the data does not declare, as for a run.
 pub const UNDECLARED_EXIT_CODE: u8 = 4;
 
-/// Names of places in the output.
+/// Formats source locations for the output.
 struct PlaceNames<'a> {
     sides: &'a ComparedData<'a>,
     file_name: FileName<'a>,
 }
 
 impl PlaceNames<'_> {
-    /// `file:line` of the difference at a place; `causes` are all changes that affect the integration.
+    /// `file:line` of the difference at a location; `causes` are all changes that affect the integration.
     fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
         let at = Location::parse(&self.sides.line(place, causes));
         Location { file: (self.file_name)(&at.file), ..at }.to_string()
     }
 
-    /// The name that a renamed file had before.
+    /// The previous name of a renamed file.
     fn old_file(&self, place: &SourceLocation, old: &str) -> String {
         (self.file_name)(&self.sides.file(&SourceLocation { path: old.into(), ..place.clone() }))
     }
@@ -142,7 +142,7 @@ fn row(integration: &Integration, pair: &BundlePair, names: &PlaceNames<'_>) -> 
     }
 }
 
-/// The causes, each line once.
+/// The causes, without duplicate lines.
 fn causes(
     found: &affected::Impact,
     line: &dyn Fn(&SourceLocation) -> String,
@@ -163,7 +163,7 @@ fn causes(
     deduplicated(causes)
 }
 
-/// The affected shards, with each differing line once; `None` if all are affected.
+/// The affected shards, without duplicate lines; `None` if all shards are affected.
 fn shards(found: &affected::Impact, line: &dyn Fn(&SourceLocation) -> String) -> Option<Vec<AffectedShard>> {
     let comparison = found.comparison.as_ref().filter(|_| !found.all)?;
     let differing = comparison.shards.iter().map(|(key, differences)| AffectedShard {

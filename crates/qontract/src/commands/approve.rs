@@ -46,15 +46,15 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
         }
     }
     if reason.is_none() {
-        printer.note("note: the description is only a template: pass `--reason TEXT`, or edit it, to say why the removals are allowed");
+        printer.note("note: the description is only a template: pass `--reason TEXT`, or edit it, to explain why the removals are allowed");
     }
     Ok(Exit::Ok)
 }
 
-/// The note about the run that was found by its integration.
+/// The note about the run that an integration name selected.
 fn found_run_note(record: &RunRecord, newer: usize) -> String {
     let RunRecord { run, began, mode, .. } = record;
-    let text = format!("run {run} ({mode} of {}) is the last that held something", human::time(*began));
+    let text = format!("run {run} ({mode} of {}) is the last that held changes", human::time(*began));
     match newer {
         0 => text,
         _ => format!("{text}; {} held nothing", pluralize(newer, "newer run")),
@@ -65,12 +65,12 @@ fn found_run_note(record: &RunRecord, newer: usize) -> String {
 fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
-        let not_made: usize = record.shards.values().map(|shard| shard.held.len()).sum();
+        let undecided: usize = record.shards.values().map(|shard| shard.held.len()).sum();
         let run = &record.run;
-        if held == 0 && not_made > 0 {
-            let changes = pluralize(not_made, "change");
+        if held == 0 && undecided > 0 {
+            let changes = pluralize(undecided, "change");
             bail!(
-                "run {run} held nothing: {changes} could not be decided, which no approval releases; `qontract explain run {run}` shows why"
+                "run {run} held nothing: {changes} could not be decided, and no approval can release them; `qontract explain run {run}` shows why"
             );
         }
         if held == 0 {
@@ -78,7 +78,7 @@ fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
         }
         let held = pluralize(held, "change");
         bail!(
-            "run {run} held {held}, but none that an approval releases; `qontract explain run {run}` shows why"
+            "run {run} held {held}, but none that an approval can release; `qontract explain run {run}` shows why"
         );
     };
     let wrong = || format!("the record of run {} has an approval that cannot be read", record.run);
@@ -104,16 +104,16 @@ fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
     };
     match day {
         None => Err(UsageError(format!(
-            "`{text}` is not a day: use a date such as `2026-12-01`, or days such as `14d`"
+            "`{text}` is not a date: use a date such as `2026-12-01`, or days such as `14d`"
         ))),
         Some(day) if day < today => {
-            Err(UsageError(format!("{day} is in the past: the approval would never hold")))
+            Err(UsageError(format!("{day} is in the past: the approval would never apply")))
         }
         Some(day) => Ok(day),
     }
 }
 
-/// The file to write: the named file, or a file in the named directory. It has to have the extension of a
+/// The file to write: the named file, or a file in the named directory. It must have the extension of a
 /// datafile, or bundles would not include it.
 fn destination(out: &Path, name: &str) -> Result<PathBuf, UsageError> {
     let ending = out.extension().and_then(|ending| ending.to_str());
@@ -136,7 +136,7 @@ fn create(path: &Path, text: &str) -> anyhow::Result<()> {
     }
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(UsageError(format!("`{}` exists already", path.display())).into());
+            return Err(UsageError(format!("`{}` already exists", path.display())).into());
         }
         opened => opened.with_context(writing)?,
     };

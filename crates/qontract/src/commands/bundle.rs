@@ -36,7 +36,7 @@ pub fn run(arguments: BundleArgs, printer: &Printer) -> anyhow::Result<Exit> {
         }
     };
     if stamp.commit.is_empty() {
-        printer.note("note: not a Git work tree, so the bundle names no commit; `--commit` sets one");
+        printer.note("note: not a Git work tree, so the bundle has no commit; set one with `--commit`");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
     build_and_write(
@@ -53,7 +53,7 @@ pub struct BundleOptions<'a> {
     pub strict: bool,
     /// Whether the data is validated.
     pub validate: bool,
-    /// The file to write; stdout without one.
+    /// The file to write; `None` for stdout.
     pub output: Option<&'a Path>,
 }
 
@@ -61,26 +61,26 @@ pub struct BundleOptions<'a> {
 pub fn build_and_write(
     repo: &Repo,
     stamp: CommitStamp,
-    order: &BundleOptions<'_>,
+    options: &BundleOptions<'_>,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
-    let BundleOptions { strict, validate, output } = *order;
+    let BundleOptions { strict, validate, output } = *options;
     let pool = Pool::default();
-    let mut remembered =
+    let mut cache =
         if validate { RepoCache::with_validation(repo, &pool) } else { RepoCache::load(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
-    // Written to a temporary file during the build, and renamed once it is valid.
-    let mut draft = match output {
+    // Written to a temporary file during the build, and renamed once the bundle is valid.
+    let mut file = match output {
         Some(path) => Some(AtomicFile::create(path).with_context(|| cannot_write(path))?),
         None => None,
     };
-    let options = BuildOptions { output: draft.as_mut(), ..remembered.build_options() };
+    let options = BuildOptions { output: file.as_mut(), ..cache.build_options() };
     let progress = Progress::start("bundling", Activities::default());
     let mut outcome = input::bundle_repo(repo, stamp, &pool, options)?;
     let report = if validate {
-        // Warnings are left to `validate`, unless they fail the build: here they would hide the errors.
+        // `validate` reports warnings; here they would hide the errors, unless they fail the build.
         let depth = if strict { ValidationDepth::All(Formats::Ignored) } else { ValidationDepth::Errors };
-        let found = validation::validate_outcome(repo, &outcome, depth, remembered.validation.results())?;
+        let found = validation::validate_outcome(repo, &outcome, depth, cache.validation.results())?;
         Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)
@@ -93,16 +93,16 @@ pub fn build_and_write(
     let Some(built) = outcome.built.filter(|_| !strict || report.count(Severity::Warning) == 0) else {
         return Ok(Exit::Failure);
     };
-    if let (Some(path), Some(draft)) = (output, draft) {
-        draft.finish(&built).with_context(|| cannot_write(path))?;
+    if let (Some(path), Some(file)) = (output, file) {
+        file.finish(&built).with_context(|| cannot_write(path))?;
         print_summary(&built, path, printer)?;
     } else {
         let mut out = printer.bundle_out();
         ignore_broken_pipe(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
-    remembered.save(output.filter(|path| path.is_file()));
-    // The process ends: freeing everything piece by piece would take longer than parts of the build.
-    std::mem::forget((built, remembered, pool));
+    cache.save(output.filter(|path| path.is_file()));
+    // The process ends here: freeing everything piece by piece would take longer than parts of the build.
+    std::mem::forget((built, cache, pool));
     Ok(Exit::Ok)
 }
 

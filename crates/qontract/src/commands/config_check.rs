@@ -1,5 +1,5 @@
-//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It
-//! reads only.
+//! `qontract config check`: checks the configuration, the tools, the data, and access to every target system.
+//! It only reads.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `qontract config init`: writes a configuration to start from, in which every line is a comment.
+//! `qontract config init`: writes a configuration template in which every line is a comment.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -9,14 +9,14 @@ use qontract_config::ConfigLocation;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::private_files;
 
-/// The text of the file. `#key` is a key that can be uncommented, `# text` explains.
-const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front of what you need.
+/// The content of the file. `#key` is a key that can be uncommented; `# text` is an explanation.
+const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front of the keys that you need.
 # All keys: `qontract config reference`. Check the file: `qontract config check --config FILE`.
 
 # Clusters that integrations reconcile. Without this table they need `--sandbox DIR`.
 #[kubernetes]
 #ca = "ca.pem"                  # PEM file of the CA that signed the certificates of the API servers
-#validate_in_dry_run = true     # dry runs ask the API server whether it would accept the objects
+#validate_in_dry_run = true     # dry runs let the API server validate the objects
 
 # A cluster by its name in the data: log in with a kubeconfig instead of the token that the data names.
 #[kubernetes.clusters.NAME]
@@ -33,7 +33,7 @@ const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front o
 #[creds.NAME]
 #token = "TOKEN"
 
-# Read the data from a server instead of a folder.
+# Read the data from a server instead of a directory.
 #[graphql]
 #server = "http://127.0.0.1:4000/graphql"
 
@@ -47,7 +47,7 @@ pub fn init(file: &Path, printer: &Printer) -> anyhow::Result<Exit> {
     let written = private_files::options().write(true).create_new(true).open(file);
     match written.and_then(|mut file| file.write_all(TEMPLATE.as_bytes())) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(UsageError(format!("`{}` exists already", file.display())).into());
+            return Err(UsageError(format!("`{}` already exists", file.display())).into());
         }
         result => result.with_context(|| format!("cannot write `{}`", file.display()))?,
     }

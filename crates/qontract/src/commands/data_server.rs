@@ -1,4 +1,4 @@
-//! `serve`: GraphQL over HTTP, for many bundles.
+//! `qontract serve`: serves many bundles as GraphQL over HTTP.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use crate::allocator::{self, PurgeDelay};
 pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Before the token is read, which may come from a pipe.
     allocator::reexec_with_purge_delay(PurgeDelay::Short);
-    let talk = arguments.log.with_environment()?;
+    let log_options = arguments.log.with_environment()?;
     let log = Arc::new(
-        Log::new(talk.level().into()).with_output(talk.line_format(&std::io::stderr()), std::io::stderr()),
+        Log::new(log_options.level().into())
+            .with_output(log_options.line_format(&std::io::stderr()), std::io::stderr()),
     );
     let settings = Settings {
         token: read_token(arguments.token_file)?,
@@ -30,8 +31,8 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         write_timeout: arguments.limits.write_timeout,
         ..Settings::default()
     };
-    let at_a_time = arguments.limits.concurrency.unwrap_or(settings.max_concurrent_queries);
-    let settings = Settings { max_concurrent_queries: at_a_time, ..settings };
+    let max_concurrent_queries = arguments.limits.concurrency.unwrap_or(settings.max_concurrent_queries);
+    let settings = Settings { max_concurrent_queries, ..settings };
     start(async {
         let store = match &arguments.store {
             Some(place) => Some(bundle_sources::store(place).await?),
@@ -41,7 +42,7 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         for place in &arguments.bundle {
             first.push(bundle_sources::bundle(place).await?);
         }
-        let mut followed = None;
+        let mut watched = None;
         if first.is_empty() {
             let layout = Layout::from(arguments.layout);
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
@@ -50,19 +51,19 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
                 return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
             }
             let folder = Arc::new(WatchedRepo::new(folder, layout));
-            followed = arguments.watch.then(|| Arc::clone(&folder));
+            watched = arguments.watch.then(|| Arc::clone(&folder));
             first.push(bundle_sources::repo(folder, &log));
         }
-        let again = first.last().cloned();
+        let reload_source = first.last().cloned();
         serve(ServeOptions {
             initial_bundles: first,
-            reload_source: again,
+            reload_source,
             store,
             ttl: arguments.ttl,
             listen: arguments.listen,
             allow_host: arguments.allow_host,
             settings,
-            watched_repo: followed,
+            watched_repo: watched,
             log,
             release_hook: allocator::purge_when_released,
         })

@@ -1,5 +1,5 @@
-//! `qontract get`: lists and shows objects of the data, driven by the GraphQL schema; no kind has its own
-//! code.
+//! `qontract get`: lists and shows objects of the data. It is driven by the GraphQL schema and has no code
+//! for single kinds.
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
@@ -16,7 +16,7 @@ use super::query::QueryableData;
 
 pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let GetArgs { kind, name, output, filter, sort, data } = arguments;
-    // The query is generated, and as long as the types make it: its size is not limited.
+    // The query is generated from the types, so its size is not limited.
     let limits = QueryLimits {
         aliases: usize::MAX,
         query_bytes: usize::MAX,
@@ -41,11 +41,11 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let name = name.map(|name| asked.data.path_of(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
     let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
-    let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
+    let body: Value = serde_json::from_slice(&answer.body).context("the response is not JSON")?;
     let found = body["data"][ROWS_KEY].as_array().cloned().unwrap_or_default();
-    // An unknown path may be an error of the answer; a better message is printed below.
-    let nowhere = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
-    for error in body["errors"].as_array().into_iter().flatten().filter(|_| !nowhere) {
+    // An unknown path may cause an error in the response; a better message is printed below.
+    let is_unknown_path = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
+    for error in body["errors"].as_array().into_iter().flatten().filter(|_| !is_unknown_path) {
         printer.note(&format!("error: {}", sanitize(error["message"].as_str().unwrap_or_default())));
     }
     let file = |index: usize| {
@@ -63,7 +63,7 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     }
     if let Some(name) = &name
         && rows.is_empty()
-        && (nowhere || !answer.has_errors)
+        && (is_unknown_path || !answer.has_errors)
     {
         let near = near.map_or(String::new(), |near| format!("; {}", sanitize(&near)));
         printer.note(&format!("error: no `{}` in `{}`{near}", sanitize(name), kind.name()));
@@ -94,6 +94,6 @@ fn suggestion(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Opti
 }
 
 fn split(text: &str) -> anyhow::Result<(&str, &str)> {
-    let usage = || UsageError(format!("`--filter {text}` is not of the form FIELD=VALUE")).into();
+    let usage = || UsageError(format!("`--filter {text}` does not have the form FIELD=VALUE")).into();
     text.split_once('=').ok_or_else(usage)
 }

@@ -1,4 +1,4 @@
-//! `qontract integrations`: lists the integrations, and the schemas that one of them reads.
+//! `qontract integrations`: lists the integrations, or the schemas that one integration reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ fn object(meta: &IntegrationMeta, is_program: bool) -> Value {
     })
 }
 
-/// The list of schemas for the integration's datafile: schemas that its queries can read by the types,
-/// schemas that they read in this data, and schemas that every integration lists.
+/// Prints the schemas for the integration's datafile: schemas that its queries can read according to the
+/// types, schemas that they read in this data, and schemas that every integration lists.
 fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemasArgs { name, data } = arguments;
     let integration = REGISTRY.integration(&name, config, &Targets::none())?;
@@ -90,7 +90,7 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     }
     if integration.meta().ad_hoc_reads != AdHocReads::Never {
         printer.note(
-            "note: it also runs queries from the data; the schemas that they read have to be listed, too",
+            "note: the integration also runs queries from the data; list the schemas that they read as well",
         );
     }
     if let Some(listing) = definition::of(&*asked.data.source, &name)? {
@@ -106,8 +106,8 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     Ok(Exit::Ok)
 }
 
-/// The schemas that an integration reads in this data: references may lead to schemas that the types do not
-/// show.
+/// The schemas that an integration reads in this data. References may lead to schemas that the types do not
+/// name.
 fn read(integration: &Integration, asked: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
     let meta = integration.meta();
     let data = Data::new(Arc::clone(&asked.data.source), QueryPolicy::of(meta));

@@ -1,4 +1,4 @@
-//! `qontract inventory`: Kubernetes objects in their canonical form.
+//! `qontract inventory`: prints Kubernetes objects in their canonical form.
 
 use std::io::Read as _;
 use std::path::Path;

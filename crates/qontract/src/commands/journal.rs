@@ -1,4 +1,4 @@
-//! `qontract journal`: the state that all processes share.
+//! `qontract journal`: initialises the state that all processes share.
 
 use std::path::PathBuf;
 

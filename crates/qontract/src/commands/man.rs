@@ -1,4 +1,4 @@
-//! `qontract man`: the manual pages, one for each command.
+//! `qontract man`: writes the manual pages, one for each command.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub fn run(arguments: &ManArgs, printer: &Printer) -> anyhow::Result<Exit> {
         fs::create_dir_all(folder)?;
         clap_mangen::generate_to(Cli::command().long_version(crate::VERSION), folder)
     };
-    write().with_context(|| format!("cannot write into `{}`", folder.display()))?;
+    write().with_context(|| format!("cannot write to `{}`", folder.display()))?;
     printer.note(&format!("see `man -l {}`", folder.join("qontract.1").display()));
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! `qontract peer bundler`: the arguments of qontract-bundler, its bytes on stdout.
+//! `qontract peer bundler`: takes the arguments of qontract-bundler and writes the same bytes to stdout.
 
 use qontract_bundle::{CommitStamp, Layout, Repo};
 use qontract_cli::PeerBundlerArgs;
@@ -30,6 +30,6 @@ pub fn run(arguments: PeerBundlerArgs, printer: &Printer) -> anyhow::Result<Exit
         graphql: graphql_schema_file,
     };
     let stamp = CommitStamp { commit: git_commit, timestamp: git_commit_timestamp };
-    let order = bundle::BundleOptions { strict: false, validate: false, output: None };
-    bundle::build_and_write(&Repo::with_separate_parts(layout), stamp, &order, printer)
+    let options = bundle::BundleOptions { strict: false, validate: false, output: None };
+    bundle::build_and_write(&Repo::with_separate_parts(layout), stamp, &options, printer)
 }

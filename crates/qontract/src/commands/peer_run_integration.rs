@@ -20,7 +20,7 @@ use crate::commands::reconcile::run_in_loop;
 use crate::integrations;
 
 pub fn run() -> anyhow::Result<Exit> {
-    // Variables that are not UTF-8 are not ours.
+    // No variable of `run-integration` has a value that is not UTF-8.
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables: BTreeMap<String, String> = texts.collect();
@@ -39,12 +39,12 @@ pub fn run() -> anyhow::Result<Exit> {
     {
         log.write(&LogLine::new(
             Level::Warning,
-            format!("`{name}` is ignored: it concerns the Python implementation"),
+            format!("`{name}` is ignored: it applies only to the Python implementation"),
         ));
     }
-    let pace = Schedule { interval: settings.interval, initial_backoff: settings.retry, jitter: 0.1 };
-    let keeping = LoopOptions {
-        pace,
+    let schedule = Schedule { interval: settings.interval, initial_backoff: settings.retry, jitter: 0.1 };
+    let loop_options = LoopOptions {
+        pace: schedule,
         once: settings.once,
         log: Arc::clone(&log),
         listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
@@ -53,7 +53,7 @@ pub fn run() -> anyhow::Result<Exit> {
     };
     let mut failures = 0;
     loop {
-        let error = match start(&settings.arguments, &keeping) {
+        let error = match start(&settings.arguments, &loop_options) {
             Ok(exit) => return Ok(exit),
             Err(error) => error,
         };
@@ -70,19 +70,19 @@ pub fn run() -> anyhow::Result<Exit> {
             return Ok(if error.is::<ConfigError>() { Exit::Failure } else { Exit::of(&error) });
         }
         failures += 1;
-        std::thread::sleep(pace.pause(failures, fastrand::f64()));
+        std::thread::sleep(schedule.pause(failures, fastrand::f64()));
     }
 }
 
-fn start(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
+fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration may define further integrations, and may have appeared since the last attempt.
     qontract_cli::register_integrations(integrations::metas(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;
-    let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
-    let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
+    let Command::Peer(peer) = cli.command else { unreachable!("the arguments begin with `peer`") };
+    let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("`peer` is followed by `reconcile`") };
     let options = RunOptions { command_line: CommandLine::Peer, ..arguments.options.with_environment()? };
-    run_in_loop(&options, &arguments.integration, keeping)
+    run_in_loop(&options, &arguments.integration, loop_options)
 }

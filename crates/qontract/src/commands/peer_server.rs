@@ -14,7 +14,7 @@ use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, ser
 
 use crate::allocator::{self, PurgeDelay};
 
-/// Default of `BUNDLE_SHA_TTL`: milliseconds that a bundle stays loaded after its last request.
+/// Default of `BUNDLE_SHA_TTL`: milliseconds for which a bundle stays loaded after its last request.
 const DEFAULT_TTL_MS: u64 = 1_200_000;
 
 /// Serves until a shutdown.
@@ -51,7 +51,7 @@ pub fn run(arguments: &PeerServerArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The origin that `LOAD_METHOD` selects.
+/// The bundle source that `LOAD_METHOD` selects.
 async fn load_method_source() -> anyhow::Result<Option<Arc<dyn BundleSource>>> {
     let needed = |name: &str| variable(name).ok_or_else(|| UsageError(format!("`{name}` is not set")));
     match variable("LOAD_METHOD").as_deref() {
@@ -64,7 +64,7 @@ async fn load_method_source() -> anyhow::Result<Option<Arc<dyn BundleSource>>> {
     }
 }
 
-/// The origins in `INIT_BUNDLES`: `fs://PATH` and `s3://KEY`, separated by commas.
+/// The bundle sources in `INIT_BUNDLES`: `fs://PATH` and `s3://KEY`, separated by commas.
 async fn initial_bundles(places: &str) -> anyhow::Result<Vec<Arc<dyn BundleSource>>> {
     let mut origins: Vec<Arc<dyn BundleSource>> = Vec::new();
     for place in places.split(',').map(str::trim).filter(|place| !place.is_empty()) {

@@ -59,9 +59,10 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let repo = discovery::repo_of(&head_spec, &arguments.repo);
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxLocation { folder: sandbox.as_deref(), repo: repo.as_deref() };
-    let talk = LogOptions::default().with_environment()?;
+    let log_options = LogOptions::default().with_environment()?;
     let log = Arc::new(
-        Log::new(talk.level().into()).with_output(talk.line_format(&std::io::stderr()), std::io::stderr()),
+        Log::new(log_options.level().into())
+            .with_output(log_options.line_format(&std::io::stderr()), std::io::stderr()),
     );
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
@@ -82,7 +83,7 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     for name in names {
         match REGISTRY.integration(&name, &planner.config, &targets) {
             Ok(integration) => {
-                // An integration that is named on the command line has to run: if it cannot, that is an
+                // An integration that the command line names has to run: if it cannot, that is an
                 // error.
                 if let Err(fault) = integration.ready()
                     && planner.arguments.integration.is_empty()
@@ -102,7 +103,7 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     }
     if integrations.is_empty() && report.integrations.is_empty() && report.unchecked.is_empty() {
         printer.note(
-            "warning: the data declares no integration that this binary has: nothing is planned\nhint: declare integrations by datafiles of `/app-sre/integration-1.yml`, or name one with `-i NAME`",
+            "warning: the data declares no integration of this binary: nothing is planned\nhint: declare integrations with datafiles of schema `/app-sre/integration-1.yml`, or name one with `-i NAME`",
         );
         let format = planner.arguments.output;
         plan_output::print(&report, format, plan_output::detail(false), &str::to_owned, printer)?;
@@ -113,11 +114,11 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         signals::listen(stopper.clone(), Vec::new, log)?;
         anyhow::Ok(planner.clone().plan_all(integrations).await)
     })?;
-    // The process ends soon. Does not wait for blocked threads, and keeps handling signals until then.
+    // The process ends soon: does not wait for blocked threads, and handles signals until then.
     std::mem::forget(runtime);
     for (name, planned) in all {
         match planned {
-            // Not stored, because it had nothing to do and would displace other records.
+            // Not stored, because the run had nothing to do and its record would displace others.
             Ok(record) if record.ended == RunEnd::EarlyExit => plan_report::add(&mut report, &record),
             Ok(_) if unready.contains_key(&name) => {
                 let reason = unready.get(&name).map(describe_missing).unwrap_or_default();
@@ -139,13 +140,13 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
 }
 
-/// The ledger that a plan is judged against. A machine that only plans, such as a CI runner, has no ledger:
-/// there, the plan is judged as if nothing was removed before, and a warning says so.
+/// The ledger that the removal budgets of a plan are checked against. A machine that only plans, such as a CI
+/// runner, has no ledger: the plan then assumes that nothing was removed before, and a warning is printed.
 async fn ledger_of(journal: Arc<Journal>, printer: &Printer) -> Arc<dyn Ledger> {
     match journal.check(&ReadPermit::for_data()).await {
         Err(LedgerError::NotInitialised { place, .. }) => {
             printer.note(&format!(
-                "warning: no removal ledger in `{place}`: the plan assumes that nothing was removed in the last 24 hours\nhint: pass the `--runs` folder of the processes that reconcile, if this machine can read it"
+                "warning: no removal ledger in `{place}`: the plan assumes that nothing was removed in the last 24 hours\nhint: pass the `--runs` directory of the processes that reconcile, if this machine can read it"
             ));
             Arc::new(MemoryLedger::default())
         }
@@ -162,8 +163,8 @@ pub fn exit(report: &PlanReport) -> Exit {
     }
 }
 
-/// The data of the base or the head. If it is invalid, a report is printed in the formats for programs and
-/// merge requests; in text, the findings are on stderr.
+/// The data of the base or the head. If it is invalid, JSON and Markdown output contain a report; in text
+/// output, the findings are on stderr.
 fn opened(
     data: anyhow::Result<PinnedData>,
     word: &str,
@@ -206,8 +207,8 @@ fn revision(side: &PinnedData) -> RevisionInfo {
     }
 }
 
-/// The sandbox folder: the named one, or, without any target in the configuration, the one that `up` created
-/// for the data repo.
+/// The sandbox directory: the one from the command line, or, if the configuration has no targets, the one
+/// that `up` created for the data repo.
 fn sandbox(arguments: &PlanArgs, config: &Config, printer: &Printer) -> Option<PathBuf> {
     if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
         return arguments.sandbox.clone();
@@ -219,14 +220,15 @@ fn sandbox(arguments: &PlanArgs, config: &Config, printer: &Printer) -> Option<P
     Some(folder)
 }
 
-/// The integrations to plan: the named ones, or those that the data defines and that are available.
+/// The integrations to plan: those from the command line, or those that the data defines and that are
+/// available.
 fn names(arguments: &PlanArgs, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
-    let is_here = |name: &String| REGISTRY.has(name, config);
-    if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
+    let is_available = |name: &String| REGISTRY.has(name, config);
+    if let Some(unknown) = arguments.integration.iter().find(|name| !is_available(name)) {
         return Err(REGISTRY.unknown(unknown, config));
     }
     let mut names: Vec<String> = if arguments.integration.is_empty() {
-        definition::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()
+        definition::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_available).collect()
     } else {
         arguments.integration.clone()
     };

@@ -39,7 +39,7 @@ pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
 }
 
-/// Data that can be queried.
+/// Data with its GraphQL engine.
 pub struct QueryableData {
     /// The engine.
     pub engine: Arc<Engine>,
@@ -48,7 +48,7 @@ pub struct QueryableData {
 }
 
 impl QueryableData {
-    /// Opens the data that the options name, to be queried within limits.
+    /// Opens the data that the options name, with query limits.
     pub fn open(options: DataOptions, limits: QueryLimits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
         let resolver = InputResolver::new(&repo, layout.into(), printer);
@@ -71,6 +71,6 @@ fn read_variables(text: &str) -> anyhow::Result<Value> {
     let value = JsonParser::new(text).parse().map_err(|fault| usage(fault.to_string()))?;
     match value {
         Value::Map(_) => Ok(value),
-        _ => Err(usage("it is another JSON value".to_owned()).into()),
+        _ => Err(usage("it is a JSON value of another type".to_owned()).into()),
     }
 }

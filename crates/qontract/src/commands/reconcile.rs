@@ -91,7 +91,7 @@ pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> an
     let request = &mut begun.request;
     request.set_options(selected.options.clone(), &integration.meta().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
-    // If a flag selects nothing, a person has mistyped it; for a peer's job, the selected object may have
+    // A flag that selects nothing is a person's typing error; in a peer's job, the selected object may have
     // been removed.
     request.strict_selectors = line == CommandLine::Own;
     request.only_affected = match line {
@@ -113,8 +113,8 @@ pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> an
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
     job.report(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now. Does not wait for blocked threads, keeps handling signals, and lets the release
-    // of a lease finish.
+    // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
+    // lease finish.
     std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
@@ -135,7 +135,7 @@ fn start_loop(
         return Err(UsageError(text.to_owned()).into());
     }
     allocator::reexec_with_purge_delay(PurgeDelay::Zero);
-    let keeping = LoopOptions {
+    let loop_options = LoopOptions {
         pace: Schedule { interval: every, initial_backoff: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
         log: Arc::new(
@@ -146,10 +146,10 @@ fn start_loop(
         shard_label: None,
         pushgateway: None,
     };
-    run_in_loop(options, integration, &keeping)
+    run_in_loop(options, integration, &loop_options)
 }
 
-/// The share of the work that this process does.
+/// The shard slot of this process.
 fn slot(options: &RunOptions) -> ProcessSlot {
     ProcessSlot { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
 }
@@ -164,7 +164,7 @@ fn sandbox_at(options: &RunOptions) -> SandboxLocation<'_> {
 pub fn run_in_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
-    keeping: &LoopOptions,
+    loop_options: &LoopOptions,
 ) -> anyhow::Result<Exit> {
     let config = options.configuration()?;
     let input = LoopInput {
@@ -186,7 +186,7 @@ pub fn run_in_loop(
         messages: Arc::new(Printer::default()),
         build: BUILD,
     };
-    run_loop(&input, keeping)
+    run_loop(&input, loop_options)
 }
 
 /// Context of a single run.
@@ -208,7 +208,7 @@ impl RunContext<'_> {
         let compare = options.early_exit_compare_sha.as_deref();
         if let Some(graphql) = config.server(options.data.as_deref()) {
             if options.base.is_some() {
-                let text = "`--base` goes with `--data`; on a server, use `--early-exit-compare-sha`";
+                let text = "`--base` requires `--data`; for a server, use `--early-exit-compare-sha`";
                 return Err(UsageError(text.to_owned()).into());
             }
             let connection = ServerConnection::new(&graphql, runtime.clone())?;
@@ -243,9 +243,9 @@ impl RunContext<'_> {
         head: &Arc<PinnedData>,
     ) -> anyhow::Result<StartedRun> {
         let Self { options, config, runs, ledger, .. } = self;
-        let heard = Arc::new(WarnOnly);
+        let observer = Arc::new(WarnOnly);
         let mut begun =
-            RunSetup { integration: &integration.name, mode, head, runs, ledger, observer: heard }.start()?;
+            RunSetup { integration: &integration.name, mode, head, runs, ledger, observer }.start()?;
         let request = &mut begun.request;
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
@@ -266,13 +266,13 @@ impl RunContext<'_> {
     ) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
         // The record is stored first, even if printing fails.
-        let kept = runs.store(record);
+        let stored = runs.store(record);
         if let Some(file) = &options.dump_schemas {
             write_schemas(outcome, file)?;
         }
-        let talk = run_text::messages(record, options.log.level().into(), file_name);
-        if !talk.is_empty() {
-            printer.note(talk.trim_end());
+        let messages = run_text::messages(record, options.log.level().into(), file_name);
+        if !messages.is_empty() {
+            printer.note(messages.trim_end());
         }
         match options.output {
             RunFormat::Text => {
@@ -293,7 +293,7 @@ impl RunContext<'_> {
             let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);
             warnings.lines().for_each(|line| printer.note(line));
         }
-        match kept {
+        match stored {
             Ok(()) if options.log.level() <= LogLevel::Info => {
                 printer.note(&format!("`qontract explain run {}` shows more", record.run));
             }
@@ -304,7 +304,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Reports audit log errors at once. The writes of a single run are reported at its end.
+/// Observer that reports audit log errors immediately. The writes of a single run are reported at its end.
 pub struct WarnOnly;
 
 impl WriteObserver for WarnOnly {
@@ -319,8 +319,8 @@ impl WriteObserver for WarnOnly {
     }
 }
 
-/// The record of a run. Lines are those of the differences from the base; in the base for what only the base
-/// has.
+/// The record of a run. Its source lines are those of the differences between base and head; objects that
+/// exist only in the base have lines of the base.
 pub fn record(
     outcome: &RunOutcome,
     clock: RunTiming,

@@ -18,7 +18,7 @@ use qontract_report::table;
 
 use qontract_daemon::run_text::explain;
 
-/// Interval at which `--follow` looks for new records.
+/// Interval at which `--follow` polls for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The run store in `folder`, else in `$QONTRACT_RUNS`, else in the default folder.
+/// The run store in `folder`, else in `$QONTRACT_RUNS`, else in the default directory.
 pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
     RunStore::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
 }
@@ -143,7 +143,7 @@ fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Lines about loop runs that had nothing to do, which have no record.
+/// Lines about loop runs that had nothing to do and therefore have no record.
 fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
     let mut text = String::new();
     for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {

@@ -1,4 +1,4 @@
-//! `qontract schema`: the JSON schemas of a data repo for other tools.
+//! `qontract schema`: exports the JSON Schemas of a data repo for other tools.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use qontract_daemon::exit::Exit;
 use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_validate::export;
 
-/// `qontract schema export`: plain JSON Schemas, and the editor settings that map them to files.
+/// `qontract schema export`: writes plain JSON Schemas, and the editor settings that map them to files.
 pub fn export(arguments: SchemaExportArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExportArgs { folder, from, repo, layout } = arguments;
     let resolver = InputResolver::new(&repo, layout.into(), printer);

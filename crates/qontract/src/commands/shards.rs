@@ -1,4 +1,4 @@
-//! `qontract shards`: hash slots.
+//! `qontract shards`: prints hash slots.
 
 use qontract_cli::printer::Printer;
 use qontract_cli::{ShardsAction, ShardsArgs};

@@ -1,4 +1,4 @@
-//! `qontract up`: runs the whole platform in one process.
+//! `qontract up`: runs the whole platform in one process, and limits the loop concurrency.
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
@@ -127,7 +127,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         let ends = stop.clone();
         tokio::spawn(async move {
             ends.requested().await;
-            // From here on the process may be killed at any moment.
+            // From here on, the process may be killed at any time.
             terminal::restore();
         });
         let exit = supervisor.run(reporters, stop).await?;
@@ -228,7 +228,7 @@ fn title(
     fixed: StatusTitle,
 ) -> impl Fn() -> StatusTitle {
     move || {
-        // There is a bundle, or nothing would run.
+        // A loop runs only once a bundle exists.
         let source = feed.current().ok().map(|side| Arc::clone(&side.source));
         let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
         let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
@@ -238,7 +238,7 @@ fn title(
     }
 }
 
-/// The sandbox folder; `None` if the configuration names real targets and no sandbox is requested.
+/// The sandbox directory; `None` if the configuration names real targets and no sandbox is requested.
 fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
     if arguments.sandbox.is_some() {
         return Ok(arguments.sandbox.clone());
@@ -246,7 +246,7 @@ fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<O
     if let Some(folder) = &config.sandbox {
         return Ok(Some(folder.directory.clone()));
     }
-    // A configuration that only the environment names does not lead to real targets.
+    // Real targets are used only if the command line names the configuration, not the environment alone.
     if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
@@ -255,20 +255,20 @@ fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<O
 
 /// The default sandbox of a data repo: each data repo has its own.
 pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
-    let folder =
-        state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
-    let repo = std::path::absolute(repo).context("the working directory is gone")?;
+    let folder = state_folder()
+        .ok_or_else(|| UsageError("no directory for the sandbox: pass `--sandbox`".to_owned()))?;
+    let repo = std::path::absolute(repo).context("the working directory does not exist")?;
     let repo = repo.canonicalize().unwrap_or(repo);
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
     Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
 }
 
-/// Maximum time that a run waits for other runs.
+/// Maximum time for which a run waits for a permit of the concurrency limit.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Limits concurrent runs. On a sandbox, sequential runs take no longer than concurrent ones, and need less
-/// memory. Runs on real targets mostly wait for the network, so that they are concurrent.
+/// Sets the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and need less
+/// memory. Runs on real targets mostly wait for the network, so they are concurrent.
 fn limiter(sandbox: Option<&Path>) -> Limiter {
     if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
 }
@@ -298,7 +298,7 @@ fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>)
     feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
     let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&supervisor.log), Arc::clone(screen));
     std::thread::spawn(move || {
-        // A terminal that is closed does not stop the watch.
+        // A closed terminal does not stop the watcher.
         let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |result| {
             if result == PollResult::New {

@@ -46,7 +46,7 @@ pub fn run(arguments: ValidateArgs, printer: &Printer) -> anyhow::Result<Exit> {
                 printer.note(&format!("note: {} (not shown)", elsewhere(&others)));
             }
             if !has_lines && !report.is_empty() {
-                printer.note("note: a bundle has no lines; findings name the place in the value instead");
+                printer.note("note: a bundle has no lines; findings contain JSON pointers instead");
             }
         }
         FindingsFormat::Json => {
@@ -93,7 +93,7 @@ fn find(
     let mut remembered = RepoCache::with_validation(&repo, &pool);
     let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.build_options())?;
     validation::reject_empty_files(&mut outcome);
-    // Frees memory: the checks need only the bundle, and use the most memory.
+    // Frees memory before the checks, which need only the bundle and use the most memory.
     if outcome.built.is_some() {
         remembered.release_files();
     }
@@ -121,7 +121,7 @@ fn find(
     Ok((outcome.findings, Box::new(repo)))
 }
 
-/// The summary line; `shown` is the number of findings that are shown.
+/// The summary line; `shown` is the number of printed findings.
 fn summary(report: &Report, shown: usize) -> String {
     let mut out = report.summary();
     if shown < report.len() {

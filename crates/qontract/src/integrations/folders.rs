@@ -1,4 +1,4 @@
-//! The list of integrations matches the folders on disk.
+//! Tests that the list of integrations matches the directories on disk.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::ALL;
 
-/// The names in a folder, in order.
+/// The paths in a directory, sorted.
 fn names(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -28,7 +28,7 @@ fn every_integration_that_works_on_clusters_lists_its_permissions() {
 }
 
 #[test]
-fn the_list_matches_the_package_folders_in_order() {
+fn the_list_matches_the_package_directories_in_order() {
     let integrations = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations"));
     let mut packages = Vec::new();
     for folder in names(integrations).into_iter().filter(|path| path.is_dir()) {

@@ -64,7 +64,7 @@ async fn no_integration_writes_in_a_dry_run() {
         let dry = run(&integration, &request("dry", Mode::DryRun)).await;
         assert_eq!(dry.ended, RunEnd::Ok, "{name}: {dry:?}");
         assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
-        // The same sandbox does see the writes of a real run: the test can fail.
+        // The same sandbox records the writes of a real run, so this test can fail.
         let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
         let real = run(&integration, &request("real", Mode::Real)).await;
         let seen = std::mem::take(&mut *writes.lock().unwrap());
@@ -202,6 +202,6 @@ fn an_unaffected_integration_has_the_same_declared_state() {
     }
     assert!(
         unaffected > 100 && hit > 10 && parts > 10,
-        "{unaffected} unaffected, {hit} affected, {parts} of them seen in parts: too few to mean something"
+        "{unaffected} unaffected, {hit} affected, {parts} of them compared by shard: too few for a meaningful test"
     );
 }

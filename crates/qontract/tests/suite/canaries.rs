@@ -36,7 +36,7 @@ fn no_token_is_printed_or_stored() {
             "$schema: /openshift/namespace-1.yml\nname: n\ncluster: {{$ref: /clusters/c{number}.yml}}\n"
         );
         scratch.write(&format!("repo/data/n{number}.yml"), namespace);
-        // Some tokens are for another server, some cannot be sent, some are not text.
+        // Some tokens are for another server, some cannot be sent, some are not strings.
         let token = match number % 3 {
             0 => format!("\"canary-{number}\"\nserver = \"https://other.example.com\""),
             1 => format!("\"canary-{number}\\nsecond line\""),
@@ -133,7 +133,7 @@ const TEMPLATES: usize = 20;
 const ENTRIES: usize = 80;
 const FIELDS: usize = 100;
 
-/// A value that no text contains by accident.
+/// A value that does not occur anywhere by accident.
 fn canary(chance: &mut SeededRng) -> String {
     format!("canary-{:08x}{:08x}", chance.below(1 << 32), chance.below(1 << 32))
 }
@@ -247,7 +247,7 @@ fn none_of_ten_thousand_secrets_is_printed_stored_or_passed_on() {
     for side in ["base", "head"] {
         uses_of_ten_thousand(&repo, side);
     }
-    // A change.
+    // A change of the data.
     repo.resource("base", "t0.yaml.j2", "{{ vault('t/s0', 'f0') }}");
     repo.scratch.git(&["init", "--quiet"]);
     let path = spy(&repo, "git");
@@ -304,7 +304,7 @@ fn none_of_ten_thousand_secrets_is_printed_stored_or_passed_on() {
         ("~ change ConfigMap", 12),
         ("object: content that depends on a secret differs", 12),
         ("fields that come from a secret differ", ENTRIES),
-        ("neither reason nor line is shown", 2),
+        ("neither the reason nor the line is shown", 2),
         ("the kind is not among those", 2),
         ("which is refused", 2),
     ] {
@@ -358,7 +358,7 @@ fn no_value_of_an_adopted_object_is_shown() {
     }
 }
 
-/// A text, its upper-case form, and the base64 digits that do not depend on its offset.
+/// A string, its upper-case form, and the base64 digits that do not depend on its offset.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), text.to_uppercase()];
     for before in ["", "x", "xy"] {

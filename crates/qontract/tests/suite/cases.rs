@@ -1,7 +1,7 @@
-//! The harness for the cases of all integrations: `integrations/*/cases/*.md`.
+//! Harness for the cases of all integrations: `integrations/*/cases/*.md`.
 //!
-//! A case is run three times with the binary: a dry run shows the plan and leaves the sandbox as it was; a
-//! real run changes the sandbox as the case expects; another dry run has nothing to change.
+//! A case is run three times with the binary: a dry run shows the plan and leaves the sandbox unchanged; a
+//! real run changes the sandbox as expected; a second dry run has nothing to change.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ parts! {
     cases_of_all_integrations_pass_8: 7,
 }
 
-/// The folder in which a case runs.
+/// The directory in which a case runs.
 struct CaseFixture {
     scratch: Scratch,
     integration: String,
@@ -179,7 +179,7 @@ impl CaseFixture {
             "--runs",
             "../runs",
         ];
-        // A case has only the data that it is about.
+        // The data of a case contains only what the case needs.
         words.extend(["--config", "../config.toml", "--no-validate"]);
         words.extend(more);
         words.extend(case.flags.iter().map(String::as_str));
@@ -220,8 +220,8 @@ fn world(text: &str) -> BTreeMap<String, Value> {
     }
 }
 
-/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Field owners are as
-/// in the case.
+/// Converts a file of a case to its form in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Field
+/// owners do not change.
 fn to_sandbox(mut content: Value) -> Value {
     let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
     let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
@@ -234,7 +234,8 @@ fn to_sandbox(mut content: Value) -> Value {
     stamped
 }
 
-/// A file of the sandbox as cases write it: with its owner instead of marks, and without field managers.
+/// Converts a file of the sandbox to its form in cases: with its owner instead of marks, and without field
+/// managers.
 fn from_sandbox(mut content: Value) -> Value {
     let Some(mark) = OwnerMark::of(&content) else { return content };
     content["owner"] = format!("{} {}", mark.integration, mark.version.unwrap_or_default()).into();

@@ -1,4 +1,4 @@
-//! The command line as users see it: snapshots of exit code, stdout and stderr in `snapshots/`.
+//! Snapshot tests of the command line: exit code, stdout and stderr in `snapshots/`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn check(name: &str, folder: &Path, arguments: &[&str]) {
     snapshot(&kept(name), &command::seen(folder, arguments));
 }
 
-/// The three recorded data repos in one folder.
+/// The three recorded data repos in one directory.
 fn repos() -> Scratch {
     Scratch::copy_of(&vectors())
 }
@@ -95,7 +95,7 @@ fn missing_input_is_a_usage_error() {
 }
 
 #[test]
-fn diff_shows_the_lines_in_which_two_folders_differ() {
+fn diff_shows_the_lines_in_which_two_directories_differ() {
     let scratch = repos();
     check("diff", scratch.path(), &["diff", "repo", "repo2"]);
     check("diff-md", scratch.path(), &["diff", "repo", "repo2", "-o", "md"]);
@@ -189,7 +189,7 @@ fn both_sides_of_a_diff_are_reported() {
 }
 
 #[test]
-fn diff_as_json_is_the_recorded_answer() {
+fn diff_as_json_equals_the_recorded_response() {
     let output = command::qontract(&vectors(), &["diff", "bundle.json", "bundle2.json", "-o", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let answers: serde_json::Value =
@@ -218,7 +218,7 @@ fn the_peer_bundler_is_a_drop_in() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), scratch.read("bundle.json"));
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 
-    // The same by name.
+    // The same result if the binary is called by the peer's name.
     scratch.link("qontract-bundler", env!("CARGO_BIN_EXE_qontract"));
     let by_name = std::process::Command::new(scratch.path().join("qontract-bundler"))
         .current_dir(scratch.path())
@@ -234,7 +234,7 @@ fn the_peer_bundler_is_a_drop_in() {
 }
 
 #[test]
-fn validate_shows_all_errors_of_a_folder_at_once() {
+fn validate_shows_all_errors_of_a_directory_at_once() {
     let scratch = repos();
     check("validate", scratch.path(), &["validate", "repo"]);
     check("validate-broken", scratch.path(), &["validate", "broken", "--only-errors"]);

@@ -1,4 +1,4 @@
-//! The examples of all codes: each reports its code and no other error.
+//! Tests that the example of each code reports that code and no other error.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use qontract_diagnostics::code::{CodeEntry, TABLE};
 use qontract_testkit::{Scratch, example};
 
 #[test]
-fn the_repo_that_examples_stand_on_is_without_findings() {
+fn the_base_repo_of_the_examples_has_no_findings() {
     let scratch = base();
     let output = command::qontract(scratch.path(), &["validate", ".", "--formats"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "no findings\n");
@@ -18,7 +18,7 @@ fn the_repo_that_examples_stand_on_is_without_findings() {
 #[test]
 fn the_example_of_every_code_reports_that_code() {
     for CodeEntry { code, text, .. } in TABLE {
-        // Some need more than the small repo has.
+        // Some examples need more than the small repo contains.
         let is_full = text.contains("\nIn `examples/app-interface`");
         let scratch = if is_full { Scratch::copy_of(&example()) } else { base() };
         lay_out(text, &scratch);
@@ -92,7 +92,7 @@ fn hex(body: &str) -> Vec<u8> {
     body.split_whitespace().map(|digits| u8::from_str_radix(digits, 16).expect("two digits")).collect()
 }
 
-/// Generates files that are too large for a text.
+/// Generates content that is too large to write down.
 fn generated(what: &str) -> String {
     let head = "$schema: /access/team-1.yml\nname: core\n";
     match what {

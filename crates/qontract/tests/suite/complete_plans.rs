@@ -1,4 +1,4 @@
-//! A plan shows everything that a run does to an object: removed, changed and added fields.
+//! Tests that a plan shows every effect of a run on an object: removed, changed and added fields.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -90,7 +90,7 @@ fn a_renamed_key_is_removed_and_added() {
 }
 
 #[test]
-fn a_text_of_several_lines_is_shown_line_by_line() {
+fn a_multi_line_string_is_shown_line_by_line() {
     let world = PlanFixture::new(&["openshift-prometheus-rules"]);
     let rule = "repo/resources/rules/catalog.prometheusrule.yaml";
     world.edit(rule, "        / sum(rate(http_requests_total{service=\"catalog\"}[5m]))", "        / 2");

@@ -1,5 +1,5 @@
-//! The configuration: refused keys, and `qontract config check`, with every check, good and bad; it never
-//! writes.
+//! Tests of the configuration: refused keys, and the success and failure of every check of
+//! `qontract config check`, which never writes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -98,7 +98,7 @@ fn keys_without_effect_are_warnings() {
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 0, "{found:?}");
     has(&found, "ok configuration: config.toml (--config)");
-    has(&found, "warning configuration: `debug` has no meaning at the top level");
+    has(&found, "warning configuration: `debug` has no effect at the top level");
     has(&found, "warning promtool: not found at ");
     has(&found, "ok git: ");
     has(&found, "ok data: repo, bundle ");
@@ -115,7 +115,7 @@ fn a_cluster_that_cannot_be_reached_fails_the_check_in_one_sentence() {
     );
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1, "{found:?}");
-    has(&found, "warning clusters: `[kubernetes.clusters.c2]` names no cluster of the data");
+    has(&found, "warning clusters: `[kubernetes.clusters.c2]` is not a cluster of the data");
     let expect = "failed cluster c1: cannot reach cluster `c1`: `POST https://127.0.0.1:1/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`: connection refused";
     assert!(found.contains(&expect.to_owned()), "{found:#?}");
     // A missing secret.
@@ -157,7 +157,7 @@ fn faults_of_a_cluster_are_named_and_nothing_is_written() {
 }
 
 #[test]
-fn a_data_server_and_a_vault_that_do_not_answer_fail_the_check() {
+fn an_unresponsive_data_server_or_vault_fails_the_check() {
     let scratch = Scratch::new();
     scratch.write("config.toml", "[graphql]\nserver = \"http://127.0.0.1:1/graphql\"\n[vault]\nserver = \"http://127.0.0.1:1\"\ntoken = \"t0ken\"\n[creds.c1]\ntoken = \"x\"\n");
     let (code, found) = rows(scratch.path(), &["--config", "config.toml"]);
@@ -217,7 +217,7 @@ fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     assert_eq!(code, 1);
     has(&found, "failed cluster c1: cannot log in to the cluster `c1`: the credentials are not accepted");
     assert!(!found.join("\n").contains("wr0ng"));
-    // Without its CA.
+    // Without the CA of the cluster.
     scratch.write("config.toml", format!("[kubernetes]\n[creds.c1]\ntoken = {:?}\n", api.token));
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1);
@@ -368,7 +368,7 @@ fn a_cluster_that_the_data_does_not_have_is_a_warning_with_the_nearest() {
     let scratch = operator_fixture();
     let (code, printed) =
         dry_run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
-    let expect = "warning: `[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?";
+    let expect = "warning: `[kubernetes.clusters.clifs-stage]` is not a cluster of the data: did you mean `cliffs-stage`?";
     assert!(printed.contains(expect), "{code:?} {printed}");
 }
 

@@ -1,4 +1,4 @@
-//! Drop-in replacement of the peer: its flags, its configuration, and few requests to its server.
+//! Drop-in replacement of qontract-reconcile: its flags, its configuration, and few requests to qontract-server.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ fn bundle(repo: &Scratch) -> Vec<u8> {
 
 #[test]
 fn many_resources_of_a_server_take_few_requests() {
-    // Few are requested together, many are listed: both sides of the boundary.
+    // Few resources are requested together, many are listed: tests both sides of the boundary.
     for count in [120, 700] {
         let server = DataServer::start();
         let repo = repo_with_resources(count);
@@ -76,7 +76,7 @@ fn many_resources_of_a_server_take_few_requests() {
 fn resources_fetched_in_batches_equal_those_of_a_bundle_file() {
     for count in [120, 200] {
         let repo = repo_with_resources(count);
-        // One resource of a batch is missing: the others are read anyway.
+        // One resource of a batch is missing; the others are read.
         repo.remove("resources/many/map-7.yaml");
         let bytes = bundle(&repo);
         let scratch = Scratch::new();
@@ -126,7 +126,7 @@ fn repo_with_internal_cluster() -> Scratch {
     scratch
 }
 
-/// The clusters whose shards a run processed, and what it printed.
+/// The clusters whose shards a run processed, and its output.
 fn clusters(scratch: &Scratch, words: &[&str]) -> (Vec<String>, String) {
     let output = peer(scratch, &[&["--dry-run", "--no-validate", "-o", "json"], words].concat());
     assert!(output.status.success(), "{words:?}: {}", text(&output));
@@ -214,8 +214,8 @@ fn a_role_of_the_namespace_is_bound_on_request() {
     assert!(role_of(&["--support-role-ref"]).contains_key(&true));
 }
 
-/// A folder with a configuration of the peer: a data server, a Vault, and no table of ours. The data names
-/// the cluster.
+/// A directory with a configuration of the peer: a data server, a Vault, and no additional table. The data
+/// names the cluster.
 struct PeerSetUp {
     scratch: Scratch,
     cluster: EmptyCluster,
@@ -265,7 +265,7 @@ fn a_configuration_of_the_peer_reaches_the_clusters_of_the_data() {
     let token = "authorization: bearer the-cluster-token";
     assert!(!seen.is_empty() && seen.iter().all(|head| head.to_lowercase().contains(token)), "{seen:?}");
     assert!(!text(&output).contains("the-cluster-token"));
-    // By our own name, real clusters have to be configured.
+    // As `qontract`, real clusters have to be configured.
     let words =
         ["reconcile", "openshift-namespaces", "--config", "config.toml", "--runs", "runs", "--dry-run"];
     let output = command::qontract(set_up.scratch.path(), &words);
@@ -332,7 +332,7 @@ fn integrations_that_the_data_does_not_declare_are_reported_as_such() {
     let (code, rows, captured) = affected(&["bundle.json", "bundle.json"]);
     assert_eq!(code, Some(4), "{captured}");
     assert!(rows.contains("openshift-namespaces: not declared in the data\n"), "{rows}");
-    // If the data declares some, the others are left out; one that only the base declares counts as declared.
+    // If the data declares some, the others are omitted; one that only the base declares counts as declared.
     let (code, rows, _) = affected(&["declared.json", "declared.json", "-o", "json"]);
     assert!(code == Some(0) && !rows.contains("declared\": false"), "{rows}");
     let (code, ..) = affected(&["declared.json", "bundle.json", "--integration", "openshift-routes"]);

@@ -11,7 +11,7 @@ use qontract_testkit::{Scratch, example};
 
 const FILE: &str = "repo/data/access/users/dev-catalog-one.yml";
 
-/// The example as a Git repository, next to a folder for records.
+/// The example as a Git repository, next to a directory for records.
 fn stage() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
@@ -42,7 +42,7 @@ fn command(scratch: &Scratch, words: &[&str]) -> Command {
     command
 }
 
-/// The exit code of a command, and what it printed.
+/// The exit code and the output of a command.
 fn run(scratch: &Scratch, words: &[&str]) -> (i32, String) {
     let output = command(scratch, words).output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -113,7 +113,7 @@ fn a_change_that_restores_an_empty_datafile_is_planned() {
     assert!(code == 0 && text.contains("11 to add"), "{code}: {text}");
 }
 
-/// The role bindings in the sandbox, and when each was written.
+/// The role bindings in the sandbox, with their modification times.
 fn role_bindings(folder: &Path) -> BTreeMap<PathBuf, SystemTime> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,5 +1,5 @@
-//! The whole example on real API servers, one for each of its clusters: its Kubernetes integrations create
-//! all objects, and the second time there is nothing to do.
+//! Runs the whole example on real API servers, one for each of its clusters: its Kubernetes integrations create
+//! all objects, and a second run has nothing to do.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;

@@ -1,4 +1,4 @@
-//! The first minutes of a new user: in their own data repo, in a directory of it, with typing errors.
+//! Tests of the first minutes of a new user: in a data repo, in a directory below it, and with typing errors.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -130,7 +130,7 @@ fn a_template_that_cannot_be_read_is_one_finding_with_its_place() {
     let broken = text.replacen("}}", "}", 1);
     assert_ne!(text, broken);
     scratch.write(template, broken);
-    // Not rendered by any entry: any text is accepted.
+    // No entry renders it, so any content is accepted.
     scratch.write("repo/resources/other.txt", "{{ not a template }");
     let repo = scratch.path().join("repo");
     let (code, out, _) = run(&repo, &["validate", "--only-errors"]);
@@ -222,7 +222,7 @@ fn a_mistyped_name_gets_the_nearest_one() {
     }
     let (code, out, _) = run(&repo, &["get", "ns"]);
     assert!(code == 0 && out.contains("catalog-stage"), "{out}");
-    // The peer has no such error: it stays a warning.
+    // The peer does not report this error, so it remains a warning.
     let peer = [&["peer", "reconcile", "--data", "."][..], &dry];
     let peer = [&peer.concat()[..], &["openshift-namespaces", "--cluster-name", "clifs-stage"]].concat();
     let (code, _, err) = run(&repo, &peer);
@@ -275,7 +275,7 @@ fn a_peer_is_called_by_its_own_name_in_its_help() {
 }
 
 #[test]
-fn on_a_terminal_an_answer_is_indented() {
+fn on_a_terminal_a_response_is_indented() {
     let scratch = stage();
     let mut terminal = Terminal::run(
         &scratch.path().join("repo"),

@@ -1,4 +1,4 @@
-//! The first hour of a new user: checks of programs, lists for scripts, messages of servers, pages, colours.
+//! Tests of the first hour of a new user: checks of programs, lists for scripts, server messages, pages, colours.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -49,7 +49,7 @@ fn config_check_runs_describe_of_every_program() {
     scratch.write("cards.sh", format!("[ \"$1\" = describe ] || echo $1 >> other-phases\n{DESCRIBE}\n"));
     let (code, rows) = check(scratch.path(), &["--data", "repo"]);
     assert_eq!(code, 0, "{rows:#?}");
-    has(&rows, "ok integration cards: `sh cards.sh` answers `describe`");
+    has(&rows, "ok integration cards: `sh cards.sh` responds to `describe`");
     has(
         &rows,
         "warning integration cards: `$UNSET` is not set, and `integrations.cards.environment` passes it on",
@@ -76,12 +76,12 @@ fn config_check_reports_errors_of_a_program() {
         (
             "[\"sh\", \"cards.sh\"]",
             "echo hello",
-            "failed integration cards: the answer to `describe` of `cards` (`sh cards.sh`) is not JSON",
+            "failed integration cards: the response to `describe` of `cards` (`sh cards.sh`) is not JSON",
         ),
         (
             "[\"sh\", \"cards.sh\"]",
             "echo '{\"name\": \"other\", \"description\": \"\"}'",
-            "failed integration cards: the program registered as `cards` calls itself `other`",
+            "failed integration cards: the program registered as `cards` describes itself as `other`",
         ),
         (
             "[\"sh\", \"cards.sh\"]",
@@ -104,7 +104,7 @@ fn config_check_reports_errors_of_a_program() {
     );
 }
 
-/// The text of a page of the documentation.
+/// The content of a documentation page.
 fn page(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     std::fs::read_to_string(Path::new(root).join(name)).unwrap()
@@ -166,7 +166,7 @@ fn integrations_are_listed_for_scripts() {
 }
 
 #[test]
-fn help_names_every_way_to_the_configuration() {
+fn help_lists_every_location_of_the_configuration() {
     let scratch = Scratch::new();
     let help = |words: &[&str]| {
         let text = stdout(&run_with(scratch.path(), &[], words));
@@ -278,18 +278,18 @@ fn with_cluster(server: &str, more: &str) -> Scratch {
 
 #[test]
 fn a_server_that_is_not_available_is_reported_with_cause_and_remedy() {
-    let cause = "the API server is starting or overloaded, or its load balancer has no healthy server: try again, and check the API server if it stays so";
+    let cause = "the API server is starting or overloaded, or its load balancer has no healthy server: retry, and check the API server if the error persists";
     for (status, body, expect) in [
-        ("503 Service Unavailable", "", format!("answered HTTP 503: {cause}")),
+        ("503 Service Unavailable", "", format!("responded with HTTP 503: {cause}")),
         (
             "503 Service Unavailable",
             "no upstream",
-            format!("answered HTTP 503: {cause} (the response begins with `no upstream`)"),
+            format!("responded with HTTP 503: {cause} (the response begins with `no upstream`)"),
         ),
         (
             "502 Bad Gateway",
             "",
-            "answered HTTP 502: its load balancer gets no response from the API server: check the API server"
+            "responded with HTTP 502: its load balancer gets no response from the API server: check the API server"
                 .to_owned(),
         ),
     ] {
@@ -388,7 +388,7 @@ fn a_template_that_needs_a_secret_is_left_to_the_plan() {
     let scratch = operator_fixture();
     let template = "repo/resources/shop/app-config.configmap.yaml.j2";
     let good = scratch.read(template);
-    // Its output may depend on the secret, so that nothing is reported.
+    // Its output may depend on the secret, so nothing is reported.
     for more in ["", "  nothing: {{ vault('shop/none', 'field').nothing }}\n"] {
         scratch.write(template, format!("{good}  secret: {{{{ vault('shop/none', 'field') }}}}\n{more}"));
         let output = run_with(scratch.path(), &[], &["validate", "repo"]);
@@ -411,13 +411,13 @@ fn config_init_writes_a_file_that_config_check_accepts() {
     let scratch = operator_fixture();
     let output = run_with(scratch.path(), &[], &["config", "init"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "wrote qontract.toml\n"));
-    assert_eq!(stderr(&output), "", "it is in a default place");
+    assert_eq!(stderr(&output), "", "it is in a default location");
     let file = scratch.path().join("qontract.toml");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "it may hold credentials");
     let output = run_with(scratch.path(), &[], &["config", "check", "--data", "repo"]);
     let text = stdout(&output);
     assert!(
-        output.status.success() && text.contains("ok       configuration  qontract.toml (default place)"),
+        output.status.success() && text.contains("ok       configuration  qontract.toml (default location)"),
         "{text}"
     );
     // An existing file is not replaced.
@@ -425,7 +425,7 @@ fn config_init_writes_a_file_that_config_check_accepts() {
     let output = run_with(scratch.path(), &[], &["config", "init"]);
     assert_eq!(
         (output.status.code(), stderr(&output).as_str()),
-        (Some(2), "error: `qontract.toml` exists already\n")
+        (Some(2), "error: `qontract.toml` already exists\n")
     );
     assert_eq!(scratch.read("qontract.toml"), "[kubernetes]\n");
     // Inside a data repo it is not read unless it is named.

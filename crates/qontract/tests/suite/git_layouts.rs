@@ -1,4 +1,4 @@
-//! Layouts of Git repositories: linked worktrees, reftable repositories, submodules.
+//! Tests of Git repository layouts: linked worktrees, reftable repositories, submodules.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;

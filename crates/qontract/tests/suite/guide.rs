@@ -33,7 +33,7 @@ impl Page {
         text.lines().filter_map(|line| line.strip_prefix("    "))
     }
 
-    /// Asserts that the page contains a text, and returns it.
+    /// Asserts that the page contains a string, and returns it.
     fn tells<'t>(&self, text: &'t str) -> &'t str {
         assert!(self.0.contains(text), "the page no longer contains `{text}`");
         text
@@ -56,7 +56,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     let start = &page.commands("Start it")[0];
     let mut terminal = Terminal::run(scratch.path(), &refs(start));
     terminal.until("+ create Namespace `billing-stage`");
-    // Not the first time, when it does not exist yet.
+    // Skipped the first time, when the sandbox does not exist yet.
     terminal.until("INFO   \x1b[0m ~ label Namespace `catalog-stage`");
     terminal.until("ok        \x1b[0mopenshift-namespace-labels");
     let look: Vec<&str> = page.lines("Start it").last().unwrap().split(' ').collect();

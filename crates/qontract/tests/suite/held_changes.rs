@@ -1,4 +1,4 @@
-//! Removals that a guard holds: every loop reports them, and they can be approved from the command line.
+//! Tests of held removals: every loop reports them, and the command line can approve them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_applied() {
     assert!(warnings.contains("warning: held: - remove LimitRange `"), "{warnings}");
     let record: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&record["ended"], &record["exit"]), (&"held".into(), &1.into()));
-    // To stdout, with the name of the file on stderr; and into a folder, under that name.
+    // Written to stdout, with the file name on stderr; or into a directory, under that name.
     let printed = stage.run(&["approve", INTEGRATION, "--reason", "the team has quotas now"]);
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     assert!(
@@ -123,7 +123,7 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_applied() {
         stage.scratch.read(&format!("repo/data/approvals/{name}.yml")).contains("expiration: \"2099-01-31\"")
     );
     let again = stage.run(&["approve", prefix, "--out", "repo/data/approvals"]);
-    assert!(code(&again) != 0 && seen(&again).contains("exists already"), "{}", seen(&again));
+    assert!(code(&again) != 0 && seen(&again).contains("already exists"), "{}", seen(&again));
     let valid = stage.run(&["validate", "repo"]);
     assert!(seen(&valid).contains("no findings"), "{}", seen(&valid));
     let removed = stage.reconcile(INTEGRATION, &[]);
@@ -160,7 +160,7 @@ fn a_loop_warns_of_held_changes_once_and_counts_them() {
     assert!(get(&address, "/metrics").contains(&format!("qontract_reconcile_held{LABELS} 1")));
     let explained = stage.run(&["explain", "run", run]);
     assert!(seen(&explained).contains("ended `held` (exit 1)"), "{}", seen(&explained));
-    // The next run holds it, too, and does not report it again.
+    // The next run also holds it, and does not report it again.
     running.json("run ended: held");
     stage.approve("limits.yml", "labels: {}", "labels: {}");
     let released = running.until("no longer held: - remove LimitRange `");
@@ -253,7 +253,7 @@ fn up_and_run_integration_warn_of_held_changes() {
     assert_eq!(code(&up), 1, "{shown}");
     assert!(shown.contains("WARNING held: - remove LimitRange `"), "{shown}");
     assert!(shown.contains("held changes=0 held=1 integration=openshift-limitranges"), "{shown}");
-    // DEBUG has decisions, skipped shards, and activities with their durations.
+    // At DEBUG, decisions, skipped shards, and activities with their durations are logged.
     let lines = || shown.lines().filter(|line| line.contains(" DEBUG "));
     assert!(lines().any(|line| {
         line.contains("skipped: disabled for namespace `observability-stage` (managedByExternal)")

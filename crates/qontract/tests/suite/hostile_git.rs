@@ -1,4 +1,4 @@
-//! Hostile Git repositories: whatever they contain, every command ends and runs no program of the repository.
+//! Hostile Git repositories: every command ends, and none runs a program of the repository.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Time after which a command counts as hanging. Far less than the deadline of a `git` process.
 const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the folder,
-/// `HEAD` a revision of it, and a command that begins with `IN` runs in the folder; `SANDBOX` and `RUNS`,
-/// which commands write to, are outside of it.
+/// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the
+/// directory, `HEAD` a revision of it, and a command that begins with `IN` runs in the directory; `SANDBOX` and
+/// `RUNS`, which commands write to, are outside of it.
 const COMMANDS: [(&[&str], i32); 27] = [
     (&["validate", "DATA"], 0),
     (&["validate", "HEAD", "--repo", "DATA"], 0),
@@ -92,7 +92,7 @@ struct CommandOutcome {
     text: String,
 }
 
-/// The setup of an attack: a folder for commands, and a file that only the attack writes.
+/// The setup of an attack: a directory for commands, and a file that only the attack writes.
 struct AttackFixture {
     scratch: Scratch,
 }
@@ -113,7 +113,7 @@ impl AttackFixture {
         format!("touch {}; false", self.path("PWNED").display())
     }
 
-    /// Puts the data repo into a folder.
+    /// Copies the data repo into a directory.
     fn data(&self, folder: &str) {
         let repo = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/code-examples-repo");
         self.scratch.copy(Path::new(repo), folder);
@@ -181,13 +181,13 @@ impl AttackFixture {
             check(arguments, code, &outcome);
         }
         self.serve(data);
-        // A server that ends while it reads may leave its temporary folder.
+        // A server that ends while it reads may leave its temporary directory.
         assert!(!self.path("PWNED").exists(), "`serve` ran a command of the repository");
         fs::remove_dir_all(self.path("tmp")).unwrap();
         fs::create_dir(self.path("tmp")).unwrap();
     }
 
-    /// A server reads the commit of its folder, too. It serves, or ends with an error.
+    /// A server also reads the commit of its directory. It serves, or ends with an error.
     fn serve(&self, data: &str) {
         let mut command = self.command();
         command.args(["serve", data, "--watch", "--listen", "127.0.0.1:0"]);
@@ -199,7 +199,7 @@ impl AttackFixture {
         assert!(printed.is_some(), "it does not serve");
     }
 
-    /// The binary, with its own state and cache folders.
+    /// The binary, with its own state and cache directories.
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command
@@ -234,7 +234,7 @@ fn ends(arguments: &[&str], _: i32, outcome: &CommandOutcome) {
     );
 }
 
-/// Files that make a folder look like a bare repository, whose missing commit would be fetched by a command.
+/// Files that make a directory look like a bare repository with a command that fetches its missing commit.
 fn embed_bare_repository(stage: &AttackFixture, folder: &str) {
     let write = |name: &str, text: &str| drop(stage.scratch.write(&format!("{folder}/{name}"), text));
     write("HEAD", "ref: refs/heads/main\n");
@@ -267,7 +267,7 @@ fn a_bare_repository_among_the_files_of_a_clone_is_not_taken_for_the_repository(
 }
 
 #[test]
-fn a_folder_that_passes_for_a_bare_repository_runs_nothing() {
+fn a_directory_that_looks_like_a_bare_repository_runs_nothing() {
     let stage = AttackFixture::new();
     stage.data("folder");
     embed_bare_repository(&stage, "folder");
@@ -349,7 +349,7 @@ fn a_hostile_git_directory_runs_nothing_and_does_not_block() {
     stage.git("repo", &["commit", "--quiet", "--message", "all"]);
     hostile_git_dir(&stage, "repo");
     std::os::unix::fs::symlink(stage.path("fifo"), stage.path("repo/.mailmap")).unwrap();
-    // Nothing of its configuration is read, so that everything works.
+    // Its configuration is not read, so everything works.
     stage.attack("repo", works);
 }
 
@@ -376,7 +376,7 @@ fn objects_that_are_missing_are_not_fetched() {
     });
 }
 
-/// Writes a loose blob whose header states a size that its content does not have; its id.
+/// Writes a loose blob whose header states a wrong size; returns its id.
 ///
 /// `git` reads the size from the header, as it does for a blob that is really that large and compresses well.
 fn blob_of_stated_size(stage: &AttackFixture, repo: &str, size: u64) -> String {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
-/// A style that we never use, a bell, a CSI of one byte, a deletion, and characters that turn or hide text.
+/// A style that qontract never uses, a bell, a one-byte CSI, a deletion, and characters that reverse or hide
+/// text.
 const HOSTILE: &str = "e\u{1b}[35;7mv\u{7}i\u{9b}1ml\u{7f}\u{202e}x\u{2066}\u{200b}\u{2028}\u{feff}\u{e0041}";
 /// The hostile text as a quoted YAML scalar.
 const QUOTED: &str = r#""e\e[35;7mv\ai\x9b1ml\x7f\u202Ex\u2066\u200B\u2028\uFEFF\U000E0041""#;
@@ -24,7 +25,7 @@ fn is_unsafe(character: char) -> bool {
         || matches!(code, 0xad | 0x61c | 0x180e | 0x200b | 0x200e | 0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff | 0xe0000..=0xe007f)
 }
 
-/// A hostile valid data repo, a hostile one with errors, the example, and a program with hostile answers.
+/// A hostile valid data repo, a hostile one with errors, the example, and a program with hostile responses.
 fn world() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "base");
@@ -257,7 +258,7 @@ impl OutputRow {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    /// The problem of its output, if there is one.
+    /// The problem in its output, if there is one.
     fn problem(&self, scratch: &Scratch) -> Option<String> {
         let (text, name) =
             (self.output(scratch, ("NO_COLOR", "1")), self.line.join(" ").escape_default().to_string());
@@ -338,7 +339,7 @@ fn all_colours_come_from_our_styles() {
     }
 }
 
-/// Asserts that only the owner has permissions below a folder, and returns the number of files.
+/// Asserts that only the owner has permissions below a directory, and returns the number of files.
 fn check_modes(folder: &Path) -> usize {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

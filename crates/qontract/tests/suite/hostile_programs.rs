@@ -1,5 +1,5 @@
-//! Process integrations with bad answers: their secrets are not shown, and an invalid plan is an error of its
-//! shard.
+//! Process integrations with invalid responses: their secrets are not shown, and an invalid plan is an error of
+//! its shard.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::support::bounded_output::run;
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
-/// A program that answers `plan` with the content of the file `answer`.
+/// A program that responds to `plan` with the content of the file `answer`.
 const PROGRAM: &str = r#"
 case $1 in
 describe) echo '{"name": "service-dependencies", "description": "leaks what it was given", "sandbox": true}' ;;
@@ -18,7 +18,7 @@ apply) echo '{}' ;;
 esac
 "#;
 
-/// A plan that creates an object with this text in every field that is shown.
+/// A plan that creates an object with this string in every displayed field.
 fn leaking_plan(text: &str) -> String {
     let thing = json!({"scope": [["app", "a"]], "kind": text, "name": text});
     let change =
@@ -48,7 +48,7 @@ const PROGRAM_WORDS: &str =
 fn secrets_of_a_program_are_not_shown_in_any_encoding() {
     let scratch = program_stage(PROGRAM);
     let wrong = |text: &str| json!({"scopes": text, "groups": []}).to_string();
-    // Errors about the data that contain it, too.
+    // Also in errors about the data that contain it.
     let fault = json!({"text": "cannot log in with RAW", "hint": "is RAW right?", "key": [["app", "b"]]});
     let off = json!({"key": [["app", "c"]], "state": 1, "disabled": "RAW is old"});
     let declared = json!({"shards": [off, {"key": [["app", "a"]], "state": 1}], "faults": [fault]});
@@ -81,7 +81,7 @@ fn secrets_of_a_program_are_not_shown_in_any_encoding() {
 }
 
 #[test]
-fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
+fn a_program_response_that_is_not_a_plan_is_an_error_of_its_shard() {
     let scratch = program_stage(PROGRAM);
     let scope = json!({"scope": [["app", "a"]], "count": 5});
     let unknown = json!({"scope": [["app", "a"]], "unknown": "it could not be read"});
@@ -89,7 +89,7 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
     for (answer, expect) in [
         ("[]".to_owned(), "it is not a JSON object"),
         ("null".to_owned(), "invalid type: null"),
-        (String::new(), "nothing was printed to stdout"),
+        (String::new(), "stdout is empty"),
         ("{} {}".to_owned(), "trailing characters"),
         (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is listed more than once in `scopes`"),
         (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "more than 1048576 bytes"),
@@ -105,9 +105,33 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
 }
 
 #[test]
+fn an_error_of_a_program_names_its_shards_and_counts_once() {
+    let scratch = program_stage(PROGRAM);
+    let shard = |app: &str| json!({"key": [["app", app]], "state": 1});
+    scratch.write(
+        "declared",
+        json!({"shards": [shard("a1"), shard("b1"), shard("c1"), shard("d1")]}).to_string(),
+    );
+    scratch.write("answer", "[]");
+    let output = run(&scratch, PROGRAM_WORDS);
+    assert_eq!(output.code, Some(1), "{}", output.text);
+    assert!(output.text.contains("    in shards app=a1; app=b1; app=c1; and 1 more\n"), "{}", output.text);
+    assert!(output.text.contains("1 error"), "{}", output.text);
+    let listed = run(&scratch, "runs list --runs runs -o json");
+    assert!(listed.text.contains("\"errors\": 1"), "{}", listed.text);
+    // One shard of several.
+    scratch.write("declared", json!({"shards": [shard("a1")]}).to_string());
+    let output = run(&scratch, PROGRAM_WORDS);
+    assert!(output.text.contains("    in shard app=a1\n"), "{}", output.text);
+    let explained = run(&scratch, "explain run last --runs runs");
+    assert!(explained.text.contains("shard app=a1: ran in "), "{}", explained.text);
+    assert!(explained.text.contains(", failed with 1 error\n"), "{}", explained.text);
+}
+
+#[test]
 fn a_guess_of_a_secret_in_the_data_is_not_confirmed() {
     let scratch = program_stage(PROGRAM);
-    // The program repeats a text of the data; the output does not reveal whether it equals the secret.
+    // The program repeats a string of the data; the output does not reveal whether it equals the secret.
     for answer in [leaking_plan("in the data"), json!({"scopes": "in the data"}).to_string()] {
         scratch.write("answer", &answer);
         let outputs = ["in the data", "something else"].map(|given| {

@@ -1,5 +1,5 @@
 //! Hostile remote systems (S3, Vault, API servers), and hostile clients of the health listener. Their input
-//! is limited, escaped and never mistaken for a valid answer; the exit code tells whether a retry may help.
+//! is limited, escaped and never mistaken for a valid response; the exit code shows whether a retry may help.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{Read as _, Write as _};
@@ -55,7 +55,7 @@ fn template(scratch: &Scratch, call: &str, settings: &str) -> BoundedOutput {
 }
 
 #[test]
-fn endless_answers_of_s3_are_read_up_to_a_limit() {
+fn endless_s3_responses_are_read_up_to_a_limit() {
     let scratch = stage(TEMPLATE);
     let (listing, object) = ("s3_ls('shop-stage', 'images', 'a')", "s3('shop-stage', 'images', 'a')");
     for (status, call, code, expect) in [
@@ -187,7 +187,7 @@ fn a_mount_of_an_unknown_version_is_not_read() {
     assert!(!server.seen().concat().contains("/v1/secret"), "{:?}", server.seen());
 }
 
-/// The example, of which one cluster is at this address.
+/// The example, with one cluster at this address.
 fn cluster_stage(url: &str, secrets: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
@@ -204,7 +204,7 @@ fn cluster_stage(url: &str, secrets: &str) -> Scratch {
 const NAMESPACES: &str =
     "reconcile openshift-namespaces --data repo --config config.toml --runs runs --cluster-name cliffs-stage";
 
-/// An API server that answers lists of namespaces with `script`.
+/// An API server that responds to lists of namespaces with `script`.
 fn api_server(script: impl Fn() -> Reply + Send + Sync + 'static) -> Loopback {
     let resource = json!({"kind": "Namespace", "name": "namespaces", "namespaced": false, "verbs": ["get"]});
     let discovery = json!({"resources": [resource]});
@@ -224,7 +224,7 @@ fn list(names: &[&str], next: &str) -> Value {
 }
 
 #[test]
-fn hostile_answers_of_a_cluster_are_limited_and_escaped() {
+fn hostile_responses_of_a_cluster_are_limited_and_escaped() {
     let huge = "\u{1b}[2J\u{202e}hello ".repeat(700_000);
     let status =
         |reason: &str, message: &str| json!({"kind": "Status", "reason": reason, "message": message});
@@ -262,7 +262,7 @@ fn a_cluster_whose_token_is_in_a_vault_that_fails_is_transient() {
     assert_eq!(cluster.seen(), [""; 0], "without a token nothing is asked");
 }
 
-/// The status of the answer to a request, or 0 without an answer.
+/// The status of the response to a request, or 0 without a response.
 fn status(address: &str, request: &str) -> u16 {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -275,7 +275,7 @@ fn status(address: &str, request: &str) -> u16 {
 }
 
 #[test]
-fn the_health_listener_admits_what_a_server_admits() {
+fn the_health_listener_accepts_the_same_hosts_as_a_server() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let scratch = stage("openshiftResources: []\n");

@@ -1,4 +1,4 @@
-//! Attacks on secrets by an unmerged change: addresses that only the head names, identities and faults that
+//! Attacks on secrets by an unmerged change: addresses that occur only in the head, identities and faults that
 //! depend on a secret, and guesses.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
@@ -26,7 +26,11 @@ fn secrets(own: &str, other: &str) -> String {
 }
 
 /// Asserts that the output does not depend on the values of these secrets.
-fn says_the_same(repo: &SecretsRepo, secrets: [&str; 2], run: impl Fn() -> CommandResult) -> CommandResult {
+fn assert_same_output(
+    repo: &SecretsRepo,
+    secrets: [&str; 2],
+    run: impl Fn() -> CommandResult,
+) -> CommandResult {
     let [one, other] = secrets.map(|secrets| {
         repo.secrets(secrets);
         run()
@@ -67,7 +71,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         ),
     ] {
         repo.template("head", &template);
-        let messages = says_the_same(&repo, both, || repo.check(RESOURCES));
+        let messages = assert_same_output(&repo, both, || repo.check(RESOURCES));
         assert_eq!(messages.code, Some(0), "{}", messages.text);
         assert!(messages.text.contains(address), "{address}: {}", messages.text);
         assert!(!messages.text.contains("canary") && !messages.text.contains("madeup`"), "{}", messages.text);
@@ -79,7 +83,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         if !address.starts_with("asks") {
             assert!(messages.text.contains(note.trim_start_matches("which ")), "{}", messages.text);
         }
-        let plan = says_the_same(&repo, both, || repo.plan(RESOURCES));
+        let plan = assert_same_output(&repo, both, || repo.plan(RESOURCES));
         assert!(plan.text.contains(address), "{address}: {}", plan.text);
         assert!(!plan.text.contains("canary") && !plan.text.contains("madeup`"), "{}", plan.text);
     }
@@ -239,7 +243,7 @@ fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
         let both = [secrets("madeupmadeup", ""), secrets("hiddenhidden", "")];
         let both = [both[0].as_str(), both[1].as_str()];
         for options in [&["--dry-run", "--base", "base"][..], &["--log-level", "DEBUG"][..]] {
-            let messages = says_the_same(&repo, both, || {
+            let messages = assert_same_output(&repo, both, || {
                 repo.write_object("ConfigMap/any", "");
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
                 repo.reconcile(RESOURCES, options)
@@ -287,7 +291,7 @@ fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real
     repo.secrets("[shop.own]\n\"canary key\" = \"1\"\n");
     let messages = repo.check(VAULT_SECRETS);
     assert!(
-        messages.text.contains("`shop/own` has a field whose name cannot be a key of a Secret"),
+        messages.text.contains("`shop/own` has a field whose name is not a valid Secret key"),
         "{}",
         messages.text
     );
@@ -303,10 +307,10 @@ fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
     repo.template("head", &text("{{ vault('shop/own', 'password') }}"));
     let both = [secrets("madeup", ""), secrets("hidden", "")];
     let both = [both[0].as_str(), both[1].as_str()];
-    let messages = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
+    let messages = assert_same_output(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
     assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
     repo.template("base", &text("{{ vault('shop/own', 'password') }}").replace("plain: a", "plain: b"));
-    let messages = says_the_same(&repo, both, || repo.plan(RESOURCES));
+    let messages = assert_same_output(&repo, both, || repo.plan(RESOURCES));
     assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
     let messages = repo.reconcile(RESOURCES, &[]);
     assert!(messages.text.contains("object: content that depends on a secret differs"), "{}", messages.text);
@@ -342,7 +346,7 @@ fn a_template_that_detects_placeholders_shows_neither_fields_nor_their_number() 
     );
     for lines in [letters("  p{{ i }}_{{ c }}: x"), count] {
         repo.template("head", &own(&lines));
-        let messages = says_the_same(&repo, [&one, &other], || repo.check(RESOURCES));
+        let messages = assert_same_output(&repo, [&one, &other], || repo.check(RESOURCES));
         assert!(
             messages.text.contains("object: content that depends on a secret differs"),
             "{}",
@@ -414,7 +418,7 @@ fn a_right_guess_looks_like_a_wrong_one() {
     guess(&repo);
     let both = [secrets("guess-0500-abcdef", ""), secrets("nobody-guesses-this", "")];
     let both = [both[0].as_str(), both[1].as_str()];
-    let messages = says_the_same(&repo, both, || repo.check(RESOURCES));
+    let messages = assert_same_output(&repo, both, || repo.check(RESOURCES));
     assert_eq!(messages.code, Some(0), "{}", messages.text);
     let shown = (0..GUESSES)
         .filter(|number| messages.text.contains(&format!(": \"guess-{number:04}-abcdef\"")))

@@ -1,4 +1,4 @@
-//! `serve` under attack: half-sent requests, foreign names, false lengths, clients that read nothing.
+//! Attacks on `serve`: half-sent requests, foreign host names, false lengths, clients that read nothing.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use qontract_testkit::{Scratch, tool, vectors};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any of these requests takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// `qontract serve` of a bundle on its own port.
@@ -67,14 +67,14 @@ impl Client {
         stream
     }
 
-    /// A connection on which this was sent.
+    /// A connection on which `request` was sent.
     fn begin(&self, request: &str) -> TcpStream {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
         stream
     }
 
-    /// The status of the answer, or 0 without an answer.
+    /// The status of the response, or 0 without a response.
     fn status(&self, request: &str) -> u16 {
         let mut head = [0; 12];
         match self.begin(request).read_exact(&mut head) {
@@ -130,7 +130,7 @@ fn a_server_that_is_out_of_files_closes_waiting_connections() {
     drop(idle);
 }
 
-/// A bundle with a text of the size of the wanted answer.
+/// A bundle with a string of the size of the wanted response.
 fn large(scratch: &Scratch, bytes: usize) -> String {
     note(scratch, &"x".repeat(bytes))
 }
@@ -148,7 +148,7 @@ fn note(scratch: &Scratch, text: &str) -> String {
     scratch.write("bundle.json", bundle.to_string()).display().to_string()
 }
 
-/// A request for a large answer, of which nothing but the first bytes is read.
+/// A request for a large response, of which only the first bytes are read.
 fn read_slowly(server: &Client) -> TcpStream {
     let query = "/graphql?query=%7Bnotes%7Btext%7D%7D";
     let mut stream = server.begin(&format!("GET {query} HTTP/1.1\r\nhost: {}\r\n\r\n", server.address));

@@ -1,5 +1,5 @@
-//! Hostile data repos: deep folders, files with very many errors, files that change their type while they are
-//! read.
+//! Hostile data repos: deep directories, files with very many errors, files that change their type while they
+//! are read.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qontract");
 
-/// A command with its own state and cache folders.
+/// A command with its own state and cache directories.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.current_dir(folder).args(arguments).env("NO_COLOR", "1");
@@ -42,7 +42,7 @@ fn small() -> Scratch {
     scratch
 }
 
-/// Creates nested folders, with a file in the innermost one.
+/// Creates nested directories, with a file in the innermost one.
 fn nest(folder: &Path, depth: usize) {
     // Step by step, because the whole path exceeds the maximum length of a path.
     let open = |at: &rustix::fd::OwnedFd, name: &str| {
@@ -69,7 +69,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn folders_nested_too_deeply_are_a_finding_in_a_folder_and_in_a_revision() {
+fn directories_nested_too_deeply_are_a_finding_in_a_directory_and_in_a_revision() {
     let scratch = small();
     let repo = scratch.path().join("repo");
     nest(&repo.join("data"), 64);
@@ -95,7 +95,7 @@ fn folders_nested_too_deeply_are_a_finding_in_a_folder_and_in_a_revision() {
 }
 
 #[test]
-fn a_server_survives_deep_folders_and_keeps_serving() {
+fn a_server_survives_deep_directories_and_keeps_serving() {
     let scratch = small();
     let repo = scratch.path().join("repo");
     let mut server = Running::of(&mut command(&repo, &["serve", "--watch", "--listen", "127.0.0.1:0"]));
@@ -112,7 +112,7 @@ fn a_server_survives_deep_folders_and_keeps_serving() {
 }
 
 #[test]
-fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_recreated() {
+fn up_survives_deep_directories_and_a_data_repo_that_was_deleted_and_recreated() {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     let words = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--every", "1h"];
@@ -129,7 +129,7 @@ fn up_survives_deep_folders_and_a_data_repo_that_was_deleted_and_recreated() {
     };
     label("one");
     up.until("the data changed");
-    // After the repo was deleted and recreated, edits are seen at once, not only by the next poll.
+    // After the repo was deleted and recreated, edits are detected immediately, not only by the next poll.
     fs::remove_dir_all(scratch.path().join("repo")).unwrap();
     up.until("is not a folder");
     scratch.copy(&example(), "repo");
@@ -156,7 +156,7 @@ properties:
 required: [$schema, name]
 ";
 
-/// A data repo with a team of this text.
+/// A data repo with a team of this content.
 fn team(text: &str) -> Scratch {
     let scratch = small();
     scratch.write("repo/schemas/access/team-1.yml", STRICT_SCHEMA);
@@ -273,7 +273,7 @@ fn a_file_that_becomes_a_link_or_a_fifo_while_it_is_read_is_not_followed_and_doe
 }
 
 #[test]
-fn the_secrets_of_a_data_repo_are_read_as_its_files_are() {
+fn secrets_of_a_data_repo_are_read_like_its_files() {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
     let outside = scratch.write("outside.toml", scratch.read("repo/sandbox/secrets.toml"));

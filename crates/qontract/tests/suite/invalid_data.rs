@@ -1,4 +1,4 @@
-//! Loops with invalid data, and the provenance in plans, records and approvals.
+//! Tests of loops with invalid data, and of the provenance in plans, records and approvals.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -38,7 +38,7 @@ fn metric(address: &str, name: &str) -> i64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// A loop over the data repo with a health listener. Its next run is far away.
+/// A loop over the data repo with a health listener. Its next run is far in the future.
 fn start_loop(scratch: &Scratch) -> Running {
     let every = ["--every", "1h", "--listen", "127.0.0.1:0"];
     let words = ["reconcile", "openshift-namespaces", "--data", "repo", "--sandbox", "sandbox"];
@@ -64,8 +64,8 @@ fn a_loop_with_invalid_data_shows_it_in_log_metrics_and_health() {
     assert!(line.contains("; still reconciling bundle "), "{line}");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 1);
     assert!(metric(&address, "qontract_reconcile_data_invalid_since_timestamp_seconds") > 1_700_000_000);
-    // Ready, so that a probe does not restart it for data that a new process could not use either; but
-    // degraded.
+    // The process is degraded but ready, so that a probe does not restart it: a new process could not use
+    // the data either.
     for path in ["/readyz", "/healthz"] {
         let answer = get(&address, path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -105,7 +105,7 @@ fn the_table_of_up_shows_since_when_the_data_is_invalid_and_the_bundle_in_use() 
     assert_eq!(once.status.code(), Some(0));
     let words = ["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--listen", "127.0.0.1:0"];
     let mut terminal = Terminal::run(scratch.path(), &words);
-    // The listener's address, and what it serves.
+    // The listener's address and its endpoints.
     terminal.until("listening on http://127.0.0.1:");
     terminal.until("/status");
     terminal.until("ok        \x1b[0mopenshift-namespaces");
@@ -165,7 +165,7 @@ fn dry_runs_that_a_change_does_not_affect_are_not_listed() {
 }
 
 #[test]
-fn approve_takes_the_last_run_that_held_something_and_names_it() {
+fn approve_takes_the_last_run_that_held_changes_and_names_it() {
     let scratch = stage();
     let guards = "[sandbox]\ndirectory = \"sandbox\"\n[guards]\nshard_removals = 0\nshard_percent = 0\n";
     scratch.write("config.toml", guards);
@@ -188,7 +188,7 @@ fn approve_takes_the_last_run_that_held_something_and_names_it() {
     assert_eq!(reconcile("openshift-namespaces", &["--dry-run"]).0, 0);
     let (code, text) = run(&scratch, &["approve", "openshift-limitranges"]);
     assert!(code == 0 && text.contains("integration: openshift-limitranges"), "{text}");
-    let note = text.lines().find(|line| line.contains(" is the last that held something")).unwrap();
+    let note = text.lines().find(|line| line.contains(" is the last that held changes")).unwrap();
     assert!(note.starts_with("note: run 2") && note.ends_with("; 1 newer run held nothing"), "{note}");
     // `last` is the last run, whatever it held.
     let (code, text) = run(&scratch, &["approve", "last"]);

@@ -1,4 +1,4 @@
-//! Loops as processes: wake-up, shutdown and health.
+//! Tests of loops as processes: wake-up, shutdown and health.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{BufRead as _, BufReader};
@@ -89,15 +89,40 @@ fn a_loop_runs_at_once_wakes_with_new_data_serves_health_and_shuts_down() {
     scratch.write(NAMESPACE, other);
     running.json("create Namespace `catalog-staging`");
     assert!(scratch.path().join(FILE.replace("catalog-stage", "catalog-staging")).exists());
+    // The old namespace is no longer declared: its removal is planned, and held.
+    let held = running.json("held: - remove Namespace `catalog-stage`");
+    assert_eq!(held["level"], "WARNING", "{held}");
+    assert!(scratch.path().join(FILE).exists());
     running.signal(Signal::USR1);
-    // It may still run, or sleep already.
-    let printed = running.json("\"WARNING\"");
-    let text = printed["message"].as_str().unwrap();
-    assert!(text.starts_with("running, ") || text.starts_with("sleeping, next run in"), "{printed}");
+    let printed = running.json(", next run in");
+    assert!(printed["message"].as_str().unwrap().starts_with("sleeping"), "{printed}");
+    assert_eq!(printed["level"], "WARNING", "{printed}");
     assert_eq!(printed["integration"], "openshift-namespaces");
     running.signal(Signal::TERM);
     running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn objects_of_a_shard_that_leaves_the_data_are_removed_by_a_running_loop() {
+    let scratch = stage();
+    let limits = scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/LimitRange");
+    let count = |folder: &std::path::Path| std::fs::read_dir(folder).map_or(0, Iterator::count);
+    let mut command = qontract(&scratch);
+    command.args(["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--every", "1h"]);
+    let mut running = Running::with_log_on_stdout(&mut command);
+    running.until("create LimitRange");
+    qontract_testkit::eventually("the limit range exists", || (count(&limits) == 1).then_some(()));
+    scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("name: catalog-stage", "name: catalog-staging"));
+    running.until("- remove LimitRange");
+    qontract_testkit::eventually("the limit range is gone", || (count(&limits) == 0).then_some(()));
+    running.signal(Signal::TERM);
+    assert!(running.wait().success());
+    // The next run has nothing to do.
+    let words = "reconcile openshift-limitranges --data repo --config config.toml --runs runs";
+    let again = qontract(&scratch).args(words.split(' ')).output().unwrap();
+    let text = String::from_utf8_lossy(&again.stdout).into_owned() + &String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success() && text.contains("nothing to change"), "{text}");
 }
 
 #[test]
@@ -125,12 +150,12 @@ fn the_environment_variables_of_the_peer_are_read() {
         "the flags of the integration count"
     );
     assert!(scratch.read("log.txt").contains("create Namespace `catalog-stage`"));
-    // Errors are in the file, too.
+    // Errors are also in the file.
     scratch.write("repo/data/twice.yml", scratch.read(NAMESPACE));
     let output = command.env("RUN_ONCE", "1").output().unwrap();
     assert_ne!(output.status.code(), Some(0));
     assert!(scratch.read("log.txt").contains("is declared more than once"), "{}", scratch.read("log.txt"));
-    // Errors that prevent the start are in the file, too.
+    // Errors that prevent the start are also in the file.
     let output = command.env("CONFIG", "no.toml").env("PREFIX_LOG_LEVEL", "true").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(scratch.read("log.txt").contains("[ERROR] cannot start: cannot read `no.toml`"));
@@ -164,7 +189,7 @@ fn a_start_that_fails_is_retried() {
 }
 
 #[test]
-fn a_loop_ends_while_a_server_does_not_answer() {
+fn a_loop_ends_while_a_server_is_unresponsive() {
     let (scratch, silent) = (stage(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let server = format!("http://{}", silent.local_addr().unwrap());
     let mut command = qontract(&scratch);
@@ -203,7 +228,7 @@ fn a_failed_start_leaves_no_thread_behind() {
     let first = threads(&running);
     running.json("cannot start: cannot listen on");
     assert_eq!(threads(&running), first, "each try leaves as many threads as the one before");
-    // Signals are not handled yet, so that it ends at once.
+    // Signals are not handled yet, so the process ends immediately.
     running.signal(Signal::TERM);
     assert_eq!(running.child.wait().unwrap().code(), None);
 }
@@ -227,7 +252,7 @@ fn an_integration_that_cannot_be_started_is_not_ready_until_it_can() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let printed = lines.by_ref().map_while(Result::ok).find(|line| line.contains("listening on")).unwrap();
-    // Its output has to be read meanwhile.
+    // Its output has to be read while waiting.
     let reading = std::thread::spawn(move || lines.map_while(Result::ok).count());
     let (_, rest) = printed.split_once("http://").unwrap();
     let address = rest.split('/').next().unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! The tests that run the binary as a user does, in one test program, which is linked once and shares its
-//! support code.
+//! Tests that run the binary as a user does. They are one test program, so that it is linked once and the
+//! support code is shared.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod canaries;

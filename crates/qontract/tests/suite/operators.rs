@@ -1,4 +1,4 @@
-//! The operator's view: the location and errors of the configuration, the announced targets, network errors,
+//! Tests for operators: location and errors of the configuration, announced targets, network errors,
 //! environment variables.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
@@ -56,7 +56,7 @@ fn a_data_repo_never_provides_the_configuration() {
     let note = "note: `qontract.toml` is not read, because it is inside a data repo or a Git work tree; pass `--config qontract.toml`";
     assert!(stderr(&output).contains(note), "{}", stderr(&output));
     assert!(!String::from_utf8_lossy(&output.stdout).contains("evil") && !program.exists());
-    // In a Git work tree it is not read either, from a folder inside.
+    // It is not read from a directory in a Git work tree either.
     scratch.write("work/.git/HEAD", "");
     scratch.write("work/below/qontract.toml", &config);
     let above = scratch.path().parent().unwrap().to_str().unwrap();
@@ -100,7 +100,7 @@ fn an_ignored_configuration_is_noted_even_if_the_users_is_read() {
     let output = run_with(&scratch.path().join("repo"), &home, &["config", "check"]);
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("`qontract.toml` is not read: it is inside a data repo"), "{report}");
-    assert!(report.contains(".config/qontract/config.toml (default place)"), "{report}");
+    assert!(report.contains(".config/qontract/config.toml (default location)"), "{report}");
 }
 
 /// A loopback cluster that refuses all requests, and a configuration for it.
@@ -151,7 +151,7 @@ fn a_real_run_names_its_data_and_targets_first() {
     );
 }
 
-/// Runs Git in a folder.
+/// Runs Git in a directory.
 fn git(folder: &Path, arguments: &[&str]) {
     let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
     let output = Command::new("git").current_dir(folder).args(identity).args(arguments).output().unwrap();
@@ -263,14 +263,14 @@ fn sources(root: &Path) -> Vec<(PathBuf, String)> {
     sources
 }
 
-/// The names of variables that a source reads: upper-case texts, or constants with such texts, as the first
-/// argument of a function that reads one.
+/// The names of variables that a source reads: upper-case strings, or constants with such strings, as the first
+/// argument of a function that reads a variable.
 fn variables(code: &str, all: &str) -> Vec<String> {
     let readers = [
         "var", "var_os", "variable", "word", "number", "path", "absolute", "folder", "seconds", "boolean",
         "get", "needed",
     ];
-    // Functions of the other names take constants that name other things, too.
+    // Other functions of these names take constants that are not variables.
     let is_environment = |reader: &str| ["var", "var_os", "variable"].contains(&reader);
     let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let mut names = Vec::new();
@@ -290,7 +290,7 @@ fn variables(code: &str, all: &str) -> Vec<String> {
     names
 }
 
-/// The text of a constant.
+/// The value of a constant.
 fn value_of<'c>(constant: &str, code: &'c str) -> Option<&'c str> {
     let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if constant.is_empty() || !constant.chars().all(is_upper) {
@@ -301,7 +301,7 @@ fn value_of<'c>(constant: &str, code: &'c str) -> Option<&'c str> {
 }
 
 #[test]
-fn names_of_variables_are_found_in_sources() {
+fn variable_names_are_extracted_from_sources() {
     let check = |code: &str, expect: &[&str]| {
         assert_eq!(variables(code, "const FAR: &str = \"FAR_VARIABLE\";"), expect, "{code}");
     };
@@ -331,7 +331,7 @@ fn a_terminal_shows_the_progress_line() {
 }
 
 #[test]
-fn a_write_error_names_the_file_and_not_its_draft() {
+fn a_write_error_names_the_file_and_not_its_temporary_file() {
     let scratch = operator_fixture();
     let output = run_with(scratch.path(), &[], &["bundle", "repo", "-o", "nowhere/bundle.json"]);
     assert!(

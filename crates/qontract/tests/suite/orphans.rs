@@ -1,5 +1,5 @@
-//! Processes that leave their process group end with the run that started them, and the next run reports a
-//! killed one.
+//! Tests that processes that leave their process group end with the run that started them, and that the next
+//! run reports a killed run.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::{Command, Stdio};
@@ -75,7 +75,7 @@ fn listed(scratch: &Scratch, file: &str) -> Vec<Pid> {
     text.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect()
 }
 
-/// The state of a process and its parent: fields of `/proc/PID/stat`, behind the name.
+/// The state and the parent of a process: the fields of `/proc/PID/stat` after the name.
 fn stat(pid: &str) -> Option<(String, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -222,12 +222,12 @@ fn a_killed_run_is_reported_by_the_next_one() {
     let rest = reported[0].strip_prefix("warning: run ").unwrap();
     let (run, rest) = rest.split_once(' ').unwrap();
     let expect = format!(
-        "did not finish: it was killed or stalled; may be done in part: {STEP}; see `qontract runs show {run}`"
+        "did not finish: it was killed or stalled; may be partially applied: {STEP}; see `qontract runs show {run}`"
     );
     assert_eq!(rest, expect);
     let shown = qontract(&scratch, &format!("runs show {run} --runs runs")).output().unwrap();
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains(&format!("interrupted: {STEP} may be done in part")), "{text}");
+    assert!(text.contains(&format!("interrupted: {STEP} may be partially applied")), "{text}");
     let first: Value =
         serde_json::from_str(scratch.read("runs/trail.jsonl").lines().next().unwrap()).unwrap();
     assert_eq!((&first["run"], &first["done"]), (&run.into(), &false.into()));

@@ -1,5 +1,4 @@
-//! The effects of a change, as its author and its reviewer see them: `plan`, `diff` and `affected`, and the
-//! exit codes of all dry runs.
+//! Tests of the reports about a change (`plan`, `diff` and `affected`), and of the exit codes of all dry runs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -34,7 +33,7 @@ fn edit(scratch: &Scratch, file: &str, from: &str, to: &str) {
     scratch.write(file, text.replacen(from, to, 1));
 }
 
-/// The number of the first line of a file that contains a text.
+/// The number of the first line of a file that contains a string.
 fn line_of(scratch: &Scratch, file: &str, text: &str) -> String {
     let line = scratch.read(file).lines().position(|line| line.contains(text)).unwrap();
     format!("{file}:{}", line + 1)
@@ -193,7 +192,7 @@ fn a_plan_of_invalid_data_reports_the_findings() {
     for line in markdown.lines().filter(|line| line.contains("@all")) {
         assert!(line.contains(" ``"), "{line}");
     }
-    // The folder differs from the commit.
+    // The working tree differs from the commit.
     assert_eq!(report["head"]["modified"], true, "{report:#}");
 }
 
@@ -334,7 +333,7 @@ fn an_integration_that_fails_does_not_stop_the_others() {
 }
 
 #[test]
-fn all_plans_unaffected_integrations_too() {
+fn all_also_plans_unaffected_integrations() {
     let scratch = applied_example();
     std::fs::remove_file(
         scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap/catalog-config.yaml"),
@@ -354,6 +353,34 @@ fn a_plan_of_two_revisions_reads_the_made_up_secrets_of_the_data_repo() {
     scratch.commit_all("a change");
     let output = plan(&scratch, &["HEAD~1", "HEAD", "--all", "-i", "openshift-vault-secrets"]);
     assert!(output.status.success() && !stderr(&output).contains("no secret"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_plan_without_integrations_is_not_green() {
+    let scratch = applied_example();
+    std::fs::remove_dir_all(scratch.path().join("data/integrations")).unwrap();
+    scratch.commit_all("no integrations");
+    let output = plan(&scratch, &["HEAD", ".", "--no-validate"]);
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("warning: the data declares no integration"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_machine_without_a_ledger_plans_removals_with_a_warning() {
+    let scratch = applied_example();
+    let text = scratch.read(STAGE);
+    let without: Vec<&str> = text.lines().filter(|line| !line.starts_with("limitRanges:")).collect();
+    scratch.write(STAGE, without.join("\n") + "\n");
+    std::fs::remove_dir_all(scratch.path().join("sandbox/journal")).unwrap();
+    let output = plan(&scratch, &["HEAD", ".", "-i", "openshift-limitranges", "--detailed-exitcode"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(out(&output).contains("- remove LimitRange"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("warning: no removal ledger in `sandbox/journal`"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!scratch.path().join("sandbox/journal").exists(), "a plan writes nothing");
 }
 
 #[test]
@@ -421,7 +448,7 @@ fn a_mistyped_selector_is_a_usage_error_with_the_nearest_name() {
     assert!(stderr(&output).contains("did you mean `cliffs-stage`?"), "{}", stderr(&output));
     let output = qontract(scratch.path(), &[&words[..], &HERE[..], &["--detailed-exitcode"]].concat());
     assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
-    // By the peer's name it is accepted, as before.
+    // Under the peer's name it is accepted.
     let peer = [&["peer"], &words[..], &HERE[..], &["--data", "."]].concat();
     let output = qontract(scratch.path(), &peer);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -467,9 +494,9 @@ fn diff(scratch: &Scratch, words: &[&str]) -> String {
 }
 
 #[test]
-fn diff_shows_the_changes_of_the_folder_since_the_commit() {
+fn diff_shows_the_changes_of_the_working_tree_since_the_commit() {
     let scratch = repo();
-    assert_eq!(diff(&scratch, &[]), "no difference\n");
+    assert_eq!(diff(&scratch, &[]), "no differences\n");
     edit(&scratch, STAGE, "tier: edge", "tier: core");
     for words in [&[][..], &["HEAD"], &["HEAD", "."], &["--repo", "."]] {
         let text = diff(&scratch, words);

@@ -1,4 +1,4 @@
-//! Process integrations: their environment in a sandbox, and the reports of their failures.
+//! Tests of process integrations: their environment in a sandbox, and reports of their failures.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::{Command, Output};
@@ -89,7 +89,7 @@ fn a_program_that_does_not_support_a_sandbox_is_refused_there() {
 }
 
 #[test]
-fn up_leaves_out_a_program_that_does_not_support_the_sandbox() {
+fn up_skips_a_program_that_does_not_support_the_sandbox() {
     let words = "up repo --once --config config.toml --sandbox box --runs runs";
     let scratch = unaware();
     let (code, text) = run(&scratch, words);
@@ -150,20 +150,20 @@ fn a_traceback_is_shown_with_its_lines_and_the_name_of_the_integration() {
             "{phase}: {shown}"
         );
     }
-    // Before there is a run, too.
+    // Also before there is a run.
     let (code, shown) = run(&failing("describe", TRACEBACK), RECONCILE);
     assert_eq!(code, Some(1));
     assert!(shown.contains(&text.replace("`plan`", "`describe`")), "{shown}");
 }
 
 #[test]
-fn an_answer_that_is_not_json_is_quoted() {
+fn a_response_that_is_not_json_is_quoted() {
     let (code, shown) = run(&failing("plan", "echo debugging here"), &format!("{RECONCILE} --dry-run"));
     assert_eq!(code, Some(1));
-    let text = "the answer to `plan` of `service-dependencies` (`sh program.sh`) is not JSON: \
+    let text = "the response to `plan` of `service-dependencies` (`sh program.sh`) is not JSON: \
                 expected value at line 1 column 1; stdout begins with `debugging here`\n";
-    assert!(shown.contains(text) && shown.contains("hint: stdout is for the answer alone"), "{shown}");
-    // A secret in the answer is redacted.
+    assert!(shown.contains(text) && shown.contains("hint: stdout must contain only the response"), "{shown}");
+    // A secret in the response is redacted.
     let (_, shown) = run(&failing("plan", "echo it is $READ_IT"), &format!("{RECONCILE} --dry-run"));
     assert!(shown.contains("stdout begins with `[redacted]`") && !shown.contains("read-token"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! `query` and `get` as users see them, over the example data repo and the recorded one.
+//! Snapshot tests of `query` and `get` on the example data repo and the recorded one.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn check(name: &str, folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn query_answers_from_a_folder_a_bundle_and_a_revision() {
+fn query_reads_a_directory_a_bundle_and_a_revision() {
     let text = "{ apps_v1 { name team { name } } }";
     check("query", &vectors().join("repo"), &["query", text]);
     let bundle = command::qontract(&vectors(), &["query", text, "--data", "bundle.json"]);
@@ -38,7 +38,7 @@ fn query_takes_variables_and_an_operation() {
 }
 
 #[test]
-fn query_shows_where_objects_come_from() {
+fn query_shows_the_provenance_of_objects() {
     let text =
         "{ apps_v1 { name endpoints { ... on EndpointTcp_v1 { port } } team { name } rules { path } } }";
     check("query-provenance", &vectors(), &["query", text, "--data", "repo", "--provenance"]);
@@ -46,7 +46,7 @@ fn query_shows_where_objects_come_from() {
 }
 
 #[test]
-fn query_fails_on_errors_and_still_prints_the_answer() {
+fn query_fails_on_errors_and_still_prints_the_response() {
     check("query-invalid", &vectors(), &["query", "{ nope }", "--data", "bundle.json"]);
     check("query-syntax", &vectors(), &["query", "{ apps_v1 {", "--data", "bundle.json"]);
     let levels = 25;

@@ -1,4 +1,4 @@
-//! Namespaces and their labels against a real API server, through the binary.
+//! Tests of namespaces and their labels on a real API server.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::time::Duration;
@@ -94,7 +94,7 @@ fn a_label_that_a_program_manages_is_a_conflict() {
     let labels = |name: &str| stage.namespace(name).unwrap()["metadata"]["labels"].clone();
     assert_eq!((&labels(&name)["team"], &labels(&name)["tier"]), (&"books".into(), &"one".into()));
     assert_eq!(labels(&other)["team"], "shop", "the rest goes on");
-    // The cluster itself reports that another manager owns a field that was ours.
+    // The cluster reports that another manager owns a field that qontract owned before.
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": other, "labels": {"team": "books"}}});
     let words = [&words[..], &["--force-conflicts"]].concat();
@@ -137,7 +137,7 @@ fn a_dry_run_validates_objects_in_the_cluster() {
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 1, "{plan}");
     assert!(plan.contains("error: + create ResourceQuota") && plan.contains("quantities"), "{plan}");
-    // A change of our own object is not a conflict.
+    // A change of an object that qontract manages is not a conflict.
     quota("\"1\"");
     assert_eq!(quotas(&[]).0, 0);
     assert_eq!(quotas(&[]), (0, String::new()), "what the cluster makes of it is what was declared");
@@ -229,7 +229,7 @@ fn slots_split_the_namespaces() {
 /// Kills the process at random points while it writes 200 objects. The next run finishes, and other objects
 /// are untouched.
 #[test]
-fn a_run_that_is_killed_anywhere_converges() {
+fn a_run_that_is_killed_at_any_point_converges() {
     let rounds = chaos_count(6);
     let stage = ClusterFixture::new();
     let foreign = stage.name("foreign");

@@ -1,4 +1,4 @@
-//! `reconcile` as users see it: snapshots of exit code, stdout and stderr in `snapshots/`.
+//! Snapshot tests of `reconcile`: exit code, stdout and stderr in `snapshots/`.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn check(name: &str, folder: &Path, arguments: &[&str]) {
     snapshot(&kept(name), &lines.collect::<Vec<_>>().concat());
 }
 
-/// The example as a Git repository, as it is and with a change on top.
+/// The example as a Git repository: the original, and a commit with a change.
 fn repo() -> Scratch {
     let scratch = Scratch::copy_of(&example());
     scratch.commit_all("as it is");
@@ -132,7 +132,7 @@ fn forbidden_schemas_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn data_that_does_not_validate_is_not_run_on() {
+fn invalid_data_is_not_reconciled() {
     let scratch = repo();
     let file = "data/services/catalog/namespaces/catalog-stage.yml";
     let text = scratch.read(file).replace("name: catalog-stage\n", "name: 7\n");
@@ -155,7 +155,7 @@ fn data_that_does_not_validate_is_not_run_on() {
 #[test]
 fn the_audit_log_names_changes_that_were_not_done() {
     let scratch = repo();
-    // Its namespace does not exist, so that nothing can be created in it.
+    // Its namespace does not exist, so nothing can be created in it.
     let words =
         ["openshift-resources", "--cluster-name", "cliffs-stage", "--namespace-name", "catalog-stage"];
     let output = command::qontract(scratch.path(), &reconcile(&words));
@@ -197,7 +197,7 @@ fn usage_errors_are_reported() {
     check("shards-of", scratch.path(), &["shards", "of", "cluster1/ns1", "--shards", "10"]);
 }
 
-/// The bundle of the example with one file changed, or as it is.
+/// The bundle of the example, unchanged or with one changed file.
 fn bundle(change: Option<(&str, &str, &str)>) -> Vec<u8> {
     let scratch = Scratch::copy_of(&example());
     if let Some((file, from, to)) = change {

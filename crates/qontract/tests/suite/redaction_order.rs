@@ -1,6 +1,6 @@
 //! Values are redacted before they are shortened or compared line by line: no part of a secret is shown
 //! because the rest of it was cut off. The secret is in a live object that no type marks as sensitive, so
-//! that redaction alone keeps it from reports.
+//! only redaction keeps it out of reports.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -48,7 +48,7 @@ enum Commands {
     All,
 }
 
-/// Everything that is printed and stored.
+/// The printed output and the stored files.
 fn reports(repo: &SecretsRepo, commands: Commands) -> String {
     let mut text = String::new();
     let mut run = |words: &[&str]| {
@@ -127,7 +127,7 @@ fn a_secret_in_which_the_context_of_a_difference_begins_is_not_shown() {
 }
 
 #[test]
-fn a_secret_in_a_text_that_is_compared_line_by_line_is_not_shown() {
+fn a_secret_in_a_string_that_is_compared_line_by_line_is_not_shown() {
     // A line is longer than the part that is shown.
     let line = format!("{}{SECRET}", "x".repeat(185));
     check(SECRET, "first\nother\nlast\n", &format!("first\n{line}\nlast\n"));

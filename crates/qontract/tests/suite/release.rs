@@ -1,4 +1,4 @@
-//! Parts of a release: the version with its commit, completions, manual pages.
+//! Tests of the parts of a release: the version with its commit, completions, manual pages.
 
 // The build script computes the watched files and the version; here it runs on test checkouts.
 #[path = "../../build.rs"]
@@ -52,7 +52,7 @@ fn the_version_has_the_commit_if_it_is_known() {
     check("0123456789ab modified", "1.2.3 (commit 0123456789ab, modified)");
 }
 
-/// The result of the build script in the folder of the package, with paths relative to `top`.
+/// The result of the build script in the directory of the package, with paths relative to `top`.
 fn checkout_info(package: &Path, top: &Path) -> Option<(String, Vec<String>)> {
     let (commit, watched) = build_script::checkout(package)?;
     let top = top.canonicalize().expect("a folder");

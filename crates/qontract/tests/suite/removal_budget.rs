@@ -1,5 +1,4 @@
-//! Removal budgets through the binary: many processes, many bundles, crashes and a lost ledger never exceed
-//! one budget.
+//! Tests that many processes, many bundles, crashes and a lost ledger never exceed one removal budget.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Number of objects in each of ten namespaces: each shard stays within its budget of 10.
 const OBJECTS_PER_NAMESPACE: usize = 9;
-/// Number of removals of an integration without approval.
+/// Maximum number of removals of an integration without approval.
 const BUDGET: usize = 30;
 
 /// The example on a sandbox, with many more objects in the data and in the sandbox.

@@ -1,4 +1,4 @@
-//! The on-disk cache of large data repos: it changes the time of a command, and never its result.
+//! Tests that the on-disk cache of large data repos changes the duration of a command, but never its result.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn check(repo: &Path, cache: &Path, good: bool) {
     assert!(warm.stdout == cold.stdout);
 }
 
-/// The only cache folder, and when its index was written.
+/// The only cache directory, and the modification time of its index.
 fn kept(cache: &Path) -> Option<(std::path::PathBuf, std::time::SystemTime)> {
     let folder = fs::read_dir(cache).ok()?.next()?.unwrap().path();
     let written = folder.join("index").metadata().ok()?.modified().unwrap();
@@ -76,7 +76,7 @@ fn the_cache_of_a_large_data_repo_does_not_change_results() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // A folder that others could write to is neither read nor written.
+        // A directory that others could write to is neither read nor written.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(folder.join("right"), "theirs").unwrap();
         fs::remove_file(folder.join("index")).unwrap();

@@ -1,4 +1,4 @@
-//! Details of reports: the current reason of a held change, and the values that a replacement removes.
+//! Tests of details in reports: the current reason of a held change, and the values that a replacement removes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -12,7 +12,7 @@ fn output(scratch: &Scratch, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_thing_that_is_held_says_why_it_is_held_now() {
+fn a_held_change_is_reported_with_its_current_reason() {
     let repo = SecretsRepo::new();
     let guards = "[sandbox]\ndirectory = \"sandbox\"\n[guards]\nshard_removals = 0\nshard_percent = 0\n";
     repo.scratch.write("config.toml", guards);

@@ -1,4 +1,4 @@
-//! `runs` through the binary: the table, its filters, JSON, and short names for runs.
+//! Tests of `runs`: the table, its filters, JSON, and short names for runs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::support::running::Running;
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
 
-/// Writes a record to the folder `runs`, with some fields replaced.
+/// Writes a record to the directory `runs`, with some fields replaced.
 fn record(scratch: &Scratch, id: &str, began: i64, change: &Value) {
     let integration = id.split_once('-').unwrap().1.rsplit_once('-').unwrap().0;
     let mut record = json!({
@@ -162,7 +162,7 @@ fn a_run_is_named_by_its_id_a_prefix_its_integration_or_as_the_last() {
         assert_eq!(shown, stdout(&scratch, &format!("explain run {word}")), "an alias");
     }
     let ambiguous = seen(scratch.path(), &["runs", "show", "20270115T08", "--runs", "runs"]);
-    assert!(ambiguous.contains("exit: 2") && ambiguous.contains("is the start of 5 runs"), "{ambiguous}");
+    assert!(ambiguous.contains("exit: 2") && ambiguous.contains("is a prefix of 5 runs"), "{ambiguous}");
     let near = seen(scratch.path(), &["runs", "show", "route", "--runs", "runs"]);
     assert!(near.contains("exit: 2") && near.contains("did you mean `routes`?"), "{near}");
     let empty = seen(Scratch::new().path(), &["runs", "show", "last", "--runs", "runs"]);

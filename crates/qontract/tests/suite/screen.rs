@@ -1,4 +1,4 @@
-//! The table of `up` on terminals of several sizes, through a terminal emulator.
+//! Tests of the table of `up` on terminals of several sizes, with a terminal emulator.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs::{File, OpenOptions};
@@ -134,7 +134,7 @@ impl LiveScreen {
             if wanted(&text) {
                 return text;
             }
-            // If it never comes, the test is ended by its deadline.
+            // If it is never satisfied, the deadline ends the test.
             let count = self.screen.read(&mut bytes).unwrap_or_else(|error| panic!("{error}: {text:#?}"));
             self.pending.extend_from_slice(&bytes[..count]);
             let whole = match std::str::from_utf8(&self.pending) {
@@ -237,7 +237,7 @@ fn the_terminal_is_restored_on_every_exit() {
         let mut live = LiveScreen::run(scratch.path(), (120, 40));
         live.until(|lines| lines.iter().any(|line| line.starts_with("STATE ")));
         assert!(!live.has_echo());
-        // Keys that are pressed meanwhile are not passed to the shell.
+        // Keys pressed while `up` runs are not passed to the shell.
         live.screen.write_all(b"typed\n").unwrap();
         let text = live.emulator.text();
         live.end(signals);

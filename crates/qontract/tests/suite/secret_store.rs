@@ -1,4 +1,4 @@
-//! A secret store that fails during a run: nothing is removed, and objects whose secrets are known are
+//! Tests of a secret store that fails during a run: nothing is removed, and objects whose secrets were read are
 //! processed.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 

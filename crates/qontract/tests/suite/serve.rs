@@ -1,4 +1,4 @@
-//! `serve` and `qontract-server` as processes, with common clients.
+//! Tests of `serve` and `qontract-server` as processes, with common clients.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::Write as _;
@@ -27,7 +27,7 @@ fn serve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Ru
     (server, address)
 }
 
-/// The status and the body of the answer.
+/// The status and the body of the response.
 fn get(address: &str, path: &str) -> (u16, String) {
     let answer = crate::support::running::get(address, path);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -63,7 +63,7 @@ fn bundles_are_served_by_their_shas() {
 }
 
 #[test]
-fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
+fn a_changed_data_repo_is_served_unless_it_is_invalid() {
     let repo = Scratch::copy_of(&example());
     let (mut server, address) = serve(repo.path(), &["serve", "--watch"], &[]);
     let first = get(&address, "/sha256").1;
@@ -212,7 +212,7 @@ fn bundles_are_loaded_from_s3() {
 }
 
 #[test]
-fn the_clients_that_people_have_are_answered() {
+fn common_graphql_clients_are_served() {
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &[]);
     let script = "import sys\n\
         from gql import Client, gql\n\
@@ -274,7 +274,7 @@ fn a_browser_opens_the_page_and_runs_a_query() {
 }
 
 #[test]
-fn the_page_asks_for_a_token() {
+fn the_page_prompts_for_a_token() {
     let token = [("QONTRACT_SERVER_TOKEN", "open sesame")];
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);
     assert_eq!(get(&address, "/sha256").0, 401);

@@ -1,5 +1,5 @@
-//! Shutdown: signals and a killed process end every child with its group, and leave a record of partially
-//! done steps.
+//! Tests that signals and the death of the process end every child with its group, and leave a record of
+//! partially applied steps.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -75,7 +75,7 @@ fn assert_gone(pids: &[Pid]) {
     }
 }
 
-/// Waits until processes are gone that are not our children.
+/// Waits until processes that are not children of this process have ended.
 fn expect_gone(pids: &[Pid]) {
     eventually("no process of the group is left", || pids.iter().all(|pid| !is_alive(*pid)).then_some(()));
 }
@@ -89,7 +89,7 @@ fn assert_recorded(scratch: &Scratch, exit: u8) {
     assert_eq!((&record["ended"], &record["exit"]), (&"interrupted".into(), &exit.into()));
     let shard = &record["shards"]["app=a"];
     assert_eq!(shard["changes"][0]["result"], "interrupted");
-    let text = format!("interrupted: {STEP} may be done in part");
+    let text = format!("interrupted: {STEP} may be partially applied");
     assert_eq!(shard["faults"][0]["text"], text);
     let trail = scratch.read("runs/trail.jsonl");
     let line: Value = serde_json::from_str(trail.trim()).unwrap();
@@ -175,7 +175,7 @@ fn up_ends_its_children_and_exits_with_an_error_if_a_step_is_abandoned() {
         let printed = running.drain();
         assert_eq!(running.child.wait().unwrap().code(), Some(code), "{words}: {}", printed.join().unwrap());
         assert_gone(&pids);
-        assert!(scratch.read("runs/trail.jsonl").contains("may be done in part"));
+        assert!(scratch.read("runs/trail.jsonl").contains("may be partially applied"));
     }
 }
 
@@ -250,7 +250,7 @@ fn a_watchdog_that_was_killed_is_replaced() {
     expect_gone(&pids);
 }
 
-/// A program that hangs, in place of a tool.
+/// Replaces a tool with a program that hangs.
 fn hanging_tool(scratch: &Scratch, name: &str) {
     let path = scratch.write(
         name,

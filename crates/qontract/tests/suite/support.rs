@@ -1,4 +1,4 @@
-//! Support code of the tests.
+//! Shared code of the tests.
 
 pub mod bounded_output;
 pub mod cluster;

@@ -1,5 +1,5 @@
-//! External lookups of templates: only sources on the operator's allow-list are read, and a failure removes
-//! nothing.
+//! Tests of external lookups of templates: only sources on the operator's allow-list are read, and a failure
+//! removes nothing.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -196,7 +196,7 @@ fn sources_outside_of_the_allow_list_are_not_contacted() {
     check("github('shop/manifests', '../../other/contents/a', 'v1')", &some, "its path is not a file path");
     check(s3, &some, &not_named("allow_s3"));
     assert_eq!(server.seen(), [""; 0]);
-    // Next to a secret it is reported, too.
+    // It is also reported next to a secret.
     check(
         &format!("vault('creds/path', 'word') ~ url('{url}/private/page')"),
         &some,
@@ -235,7 +235,7 @@ fn a_failed_lookup_removes_nothing() {
     let with_dead = settings.replace("allow_urls = [", &format!("allow_urls = [\"{dead}\", "));
     for (call, code, expect) in [
         (format!("url('{url}/docs/slow')"), 75, "gave up after 3 s"),
-        (format!("url('{url}/docs/large')"), 1, "the answer has more than 4000 bytes"),
+        (format!("url('{url}/docs/large')"), 1, "the response has more than 4000 bytes"),
         (format!("url('{url}/docs/broken')"), 75, "500 Internal Server Error"),
         (format!("url('{dead}page')"), 75, "connection refused"),
         ("github('shop/manifests', 'denied', 'v1')".to_owned(), 1, "403 Forbidden"),

@@ -1,4 +1,4 @@
-//! `up`, as a user sees it: once, and live on a terminal.
+//! Tests of `up`: once, and live on a terminal.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use qontract_testkit::{Scratch, example};
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
-/// The row of an integration that is done.
+/// The row of an integration that has run successfully.
 const NAMESPACES_OK: &str = "ok        \x1b[0mopenshift-namespaces";
 
 fn stage() -> Scratch {

@@ -1,4 +1,4 @@
-//! A diff as Markdown, for a comment on a merge request.
+//! Renders a diff as Markdown, for a comment on a merge request.
 
 use crate::markdown::{block, code};
 use crate::text::shortened;
@@ -8,7 +8,7 @@ use super::DiffLimits;
 use super::model::{FileAction, FileEntry, FileLine};
 use super::text::summary;
 
-/// The diff as Markdown.
+/// Renders the diff as Markdown.
 pub fn render(files: &[FileEntry], fold: DiffLimits) -> String {
     let mut out = String::new();
     for file in files {
@@ -32,7 +32,7 @@ fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
     let schema = schema.as_ref().map(|schema| format!(" {}", code(schema))).unwrap_or_default();
     let old_name = old_name.as_ref().map(|old| format!("{} → ", code(old))).unwrap_or_default();
     out.push_str(&format!("- **{word}** {old_name}{}{schema}\n", code(name)));
-    // The content of a whole file is of interest to few readers.
+    // Few readers need the complete content of an added or removed file.
     let is_folded = matches!(action, FileAction::Added | FileAction::Removed) && !lines.is_empty();
     if is_folded {
         out.push_str(&format!("  <details><summary>{}</summary>\n\n", pluralize(lines.len(), "line")));
@@ -70,7 +70,7 @@ fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
 fn one_line(line: &FileLine, fold: DiffLimits) -> String {
     match line {
         FileLine::Field { sign, pointer, values, place } => {
-            // A sign would begin another list.
+            // A sign would start another Markdown list.
             let word = match sign {
                 '+' => "added",
                 '-' => "removed",

@@ -9,26 +9,26 @@ use crate::line_diff::{DiffLine, diff, similarity};
 
 use super::{DiffSides, SourceLocator};
 
-/// How a file differs.
+/// The kind of difference of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAction {
-    /// Its content differs.
+    /// The content differs.
     Changed,
-    /// Only the side after the change has it.
+    /// The file exists only after the change.
     Added,
-    /// Only the side before the change has it.
+    /// The file exists only before the change.
     Removed,
-    /// It has another name.
+    /// The file has a new name.
     Renamed,
 }
 
 /// A file that differs.
 pub struct FileEntry {
-    /// How it differs.
+    /// The kind of difference.
     pub(super) action: FileAction,
-    /// Its name, after the change if it has one then.
+    /// The name after the change; for a removed file, the name before the change.
     pub(super) name: String,
-    /// Its name before it was renamed.
+    /// The name before the file was renamed.
     pub(super) old_name: Option<String>,
     /// The schema of a datafile.
     pub(super) schema: Option<String>,
@@ -121,7 +121,7 @@ fn document(name: String, change: &Change<Arc<Document>>, sides: &DiffSides<'_>)
     FileEntry { action: action(change), name, old_name: None, schema, lines }
 }
 
-/// The fields at the top of a file that is added or removed.
+/// Adds the top-level fields of a file that is added or removed.
 fn top_level_fields(
     name: &str,
     sign: char,
@@ -131,7 +131,7 @@ fn top_level_fields(
 ) {
     let Value::Map(map) = document else { return };
     for (key, field) in map.iter() {
-        // The schema is shown with the name, and the others follow from the file.
+        // The schema is shown with the name, and the other keys are derived from the file.
         if ["$schema", "$file_sha256sum", "__identifier"].contains(&key.as_str()) {
             continue;
         }
@@ -167,11 +167,11 @@ fn resource(name: String, change: &Change<Arc<Resource>>) -> FileEntry {
     FileEntry { action: action(change), name, old_name: None, schema: None, lines }
 }
 
-/// The lines of a resource that differ, with one line around them.
+/// The lines of a resource that differ, with one line of context.
 fn content(name: &str, old: &str, new: &str) -> Vec<FileLine> {
-    let found = diff(old, new, 1);
-    if found.is_empty() {
-        return vec![FileLine::Remark { text: "only line ends".to_owned(), place: name.to_owned() }];
+    let lines = diff(old, new, 1);
+    if lines.is_empty() {
+        return vec![FileLine::Remark { text: "only line endings".to_owned(), place: name.to_owned() }];
     }
     let line = |line: DiffLine<'_>| match line {
         DiffLine::Context(text) => FileLine::Text { sign: ' ', text: text.to_owned() },
@@ -179,5 +179,5 @@ fn content(name: &str, old: &str, new: &str) -> Vec<FileLine> {
         DiffLine::Added(text) => FileLine::Text { sign: '+', text: text.to_owned() },
         DiffLine::At(number) => FileLine::Hunk { place: format!("{name}:{number}") },
     };
-    found.into_iter().map(line).collect()
+    lines.into_iter().map(line).collect()
 }

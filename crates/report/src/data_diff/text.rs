@@ -1,4 +1,4 @@
-//! A diff as text for a terminal.
+//! Renders a diff as text for a terminal.
 
 use crate::text::shortened;
 use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
@@ -6,7 +6,7 @@ use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 use super::DiffLimits;
 use super::model::{FileAction, FileEntry, FileLine};
 
-/// The diff as text.
+/// Renders the diff as text.
 pub fn render(files: &[FileEntry], fold: DiffLimits) -> StyledText {
     let mut out = StyledText::default();
     for file in files {
@@ -73,7 +73,7 @@ fn one_line(line: &FileLine, fold: DiffLimits, out: &mut StyledText) {
 /// The numbers of changed, added, removed and renamed files.
 pub fn summary(files: &[FileEntry]) -> String {
     if files.is_empty() {
-        return "no difference\n".to_owned();
+        return "no differences\n".to_owned();
     }
     let count = |action: FileAction| files.iter().filter(|file| file.action == action).count();
     let [changed, added, removed, renamed] =

@@ -9,7 +9,7 @@ use qontract_graphql::{Engine, Schema};
 use super::UnknownName;
 use crate::table;
 
-/// Short names, as Kubernetes has them.
+/// Short names, as in Kubernetes.
 const ALIASES: [(&str, &str); 1] = [("ns", "namespaces")];
 
 /// A kind of objects that can be listed.
@@ -18,12 +18,12 @@ pub struct Kind<'s> {
     pub schema: &'s Schema,
     /// The field of `Query`.
     pub field: &'s FieldDef,
-    /// Its type.
+    /// The type of the field.
     pub type_: &'s TypeDef,
 }
 
 impl<'s> Kind<'s> {
-    /// The kind of this name, with or without its version; the last one of several versions.
+    /// Finds a kind by name, with or without its version; without one, the latest version.
     pub fn find(schema: &'s Schema, name: &str) -> Result<Self, UnknownName> {
         let wanted = name.replace('-', "_").to_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);
@@ -35,8 +35,8 @@ impl<'s> Kind<'s> {
             let stem = stem.to_lowercase();
             stem == wanted || stem.strip_suffix('s') == Some(&*wanted)
         };
-        let found = exact.or_else(|| kinds().filter(same).max_by_key(|kind| stem(kind.name()).1));
-        found.ok_or_else(|| {
+        let kind = exact.or_else(|| kinds().filter(same).max_by_key(|kind| stem(kind.name()).1));
+        kind.ok_or_else(|| {
             let near = did_you_mean(&wanted, kinds().map(|kind| stem(kind.name()).0));
             let hint = near.unwrap_or_else(|| "`qontract get` lists all kinds".to_owned());
             UnknownName(format!("no such kind: `{name}`; {hint}"))
@@ -67,14 +67,14 @@ fn all_kinds(schema: &Schema) -> impl Iterator<Item = Kind<'_>> {
     listed.map(|field| Kind { schema, field, type_: schema.type_(field.shape.named) })
 }
 
-/// `apps_v1` → `apps`, 1
+/// Splits a name into stem and version: `apps_v1` → `apps`, 1
 fn stem(name: &str) -> (&str, u32) {
     let split = name.rsplit_once("_v").and_then(|(stem, version)| Some((stem, version.parse().ok()?)));
     split.unwrap_or((name, 0))
 }
 
-/// The field that names an object of a type: a unique one, preferably `name`; otherwise `name`, otherwise its
-/// path.
+/// The field that names an object of a type: a unique field, preferably `name`; otherwise `name`; otherwise
+/// `path`.
 pub fn name_field_of<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let described = schema.described().get(&type_.name);
     let plain = |field: &&Field| {
@@ -89,7 +89,7 @@ pub fn name_field_of<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s s
     let known_by = named.filter(|field| field.is_unique || field.is_searchable);
     let unique = known_by.or_else(|| fields().find(|field| field.is_unique));
     let context = fields().find(|field| field.is_context_unique && &*field.name != "provider");
-    // Objects of a datafile type may also be inline, and have no path then.
+    // Objects of a datafile type may also be inline; such objects have no path.
     let has_path = match &type_.kind {
         TypeKind::Interface(dispatch) => matches!(dispatch, Dispatch::Schema),
         _ => type_.field("sha256sum").is_some(),

@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::kind::Kind;
 use super::selection::{JSON_PREFIX, Selection};
 
-/// Rows and the files they come from.
+/// The rows of a listing, and the file of each.
 pub struct Rows {
     rows: Vec<(Value, Option<String>)>,
 }
 
 impl Rows {
     /// The rows of a query result; `file` returns the file of each.
-    pub fn read(found: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
-        Self { rows: found.into_iter().enumerate().map(|(index, row)| (row, file(index))).collect() }
+    pub fn read(values: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
+        Self { rows: values.into_iter().enumerate().map(|(index, row)| (row, file(index))).collect() }
     }
 
     /// Whether there are no rows.
@@ -51,7 +51,7 @@ impl Rows {
         });
     }
 
-    /// The names of the columns.
+    /// The column names.
     pub fn header(selection: &Selection) -> Vec<String> {
         let names = selection.columns.iter().map(|name| match name.as_str() {
             "__typename" => "TYPE".to_owned(),
@@ -60,7 +60,7 @@ impl Rows {
         names.chain(["FILE".to_owned()]).collect()
     }
 
-    /// The cells.
+    /// The cells of each row.
     pub fn cells(&self, selection: &Selection) -> Vec<Vec<String>> {
         let cell = |value: &Value| match cell_texts(value) {
             texts if texts.is_empty() => "-".to_owned(),
@@ -73,7 +73,7 @@ impl Rows {
         self.rows.iter().map(row).collect()
     }
 
-    /// The rows as values, without absent fields; a single value if one was requested and found.
+    /// The rows as a list of values, without absent fields; a single value if `one` object was requested and it exists.
     pub fn values(&self, one: bool) -> Value {
         let value = |(row, file): &(Value, Option<String>)| {
             let mut shown = decode_row(row);
@@ -89,7 +89,7 @@ impl Rows {
     }
 }
 
-/// The texts of a value in a cell: one per element; for an object, its only field.
+/// The strings that a cell shows for a value: one per element; for an object, the value of its only field.
 fn cell_texts(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
@@ -100,7 +100,7 @@ fn cell_texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// A value as in the data: JSON text is parsed, prefixes of keys and nulls are removed.
+/// Restores the value as in the data: parses JSON strings, and removes key prefixes and nulls.
 fn decode_row(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(decode_row).collect(),

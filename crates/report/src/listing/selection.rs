@@ -1,4 +1,4 @@
-//! The GraphQL query for a kind, built from its type.
+//! Builds the GraphQL query for a kind from its type.
 
 use qontract_graphql::Schema;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
@@ -8,16 +8,16 @@ use super::kind::{Kind, name_field_of};
 
 /// The key of the rows in the query result.
 pub const ROWS_KEY: &str = "rows";
-/// The prefix of the key of a field with JSON text.
+/// The key prefix of fields of type JSON.
 pub const JSON_PREFIX: &str = "json__";
-/// Maximum number of columns of a table besides the name and the file.
+/// Maximum number of columns besides the name and the file.
 const MAX_COLUMNS: usize = 5;
-/// Maximum nesting depth at which parts of a datafile are shown.
+/// Maximum depth of nested objects that are shown.
 const MAX_DEPTH: usize = 6;
 
 /// The selected fields of a query.
 pub struct Selection {
-    /// Fields, in order, with the selection of each.
+    /// The fields, in order, with the selection of each.
     fields: Vec<(String, String)>,
     /// Names of the fields that are columns.
     pub columns: Vec<String>,
@@ -36,12 +36,12 @@ impl Selection {
             || kind.type_.fields.iter().filter(|field| !field.shape.list).filter(|field| !skipped(field));
         let required = |field: &&FieldDef| field.shape.required;
         let refers = |field: &&FieldDef| kind.schema.type_(field.shape.named).is_composite();
-        let told = |field: &&FieldDef| {
+        let is_indexed = |field: &&FieldDef| {
             let attributes = described.and_then(|described| described.field(&field.name));
             attributes.is_some_and(|field| field.is_searchable || field.is_unique)
         };
         let ranked = [
-            single().filter(|field| told(field)).collect::<Vec<_>>(),
+            single().filter(|field| is_indexed(field)).collect::<Vec<_>>(),
             single().filter(|field| required(field) && refers(field)).collect(),
             single().filter(|field| required(field) && !refers(field)).collect(),
             single().filter(|field| !required(field) && refers(field)).collect(),
@@ -56,7 +56,7 @@ impl Selection {
         selection
     }
 
-    /// All columns that fit in a cell.
+    /// All columns whose values fit in a cell.
     pub fn wide(kind: &Kind<'_>) -> Self {
         let mut selection = Self::with_name(kind);
         for field in &kind.type_.fields {
@@ -69,7 +69,7 @@ impl Selection {
         selection
     }
 
-    /// All fields; objects in other datafiles only by name and path.
+    /// All fields; objects in other datafiles are shown by name and path only.
     pub fn whole(kind: &Kind<'_>) -> Self {
         let parts = whole_type(kind.schema, kind.type_, 0);
         Self { fields: vec![(String::new(), parts)], columns: Vec::new() }
@@ -89,7 +89,8 @@ impl Selection {
 
     /// Adds a field for filtering or sorting.
     pub fn require(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
-        let Some(asked) = kind.type_.field(name).and_then(|field| cell_selection(kind.schema, field)) else {
+        let Some(selected) = kind.type_.field(name).and_then(|field| cell_selection(kind.schema, field))
+        else {
             let names = kind.type_.fields.iter().filter(|field| cell_selection(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
             let message = format!(
@@ -99,8 +100,8 @@ impl Selection {
             );
             return Err(UnknownName(message));
         };
-        if !self.fields.iter().any(|(known, _)| known == name) {
-            self.fields.push((name.to_owned(), asked));
+        if !self.fields.iter().any(|(field, _)| field == name) {
+            self.fields.push((name.to_owned(), selected));
         }
         Ok(())
     }
@@ -110,22 +111,22 @@ impl Selection {
         if self.columns.contains(&name) {
             return;
         }
-        if let Some(asked) = cell_selection(schema, field) {
-            self.fields.push((name.clone(), asked));
+        if let Some(selected) = cell_selection(schema, field) {
+            self.fields.push((name.clone(), selected));
             self.columns.push(name);
         }
     }
 
-    /// The query text.
+    /// Builds the query.
     pub fn query(&self, kind: &Kind<'_>, name: Option<&str>) -> String {
-        let mut asked: Vec<&str> = self.fields.iter().map(|(_, asked)| asked.as_str()).collect();
-        if asked.is_empty() {
-            asked.push("__typename");
+        let mut selections: Vec<&str> = self.fields.iter().map(|(_, selected)| selected.as_str()).collect();
+        if selections.is_empty() {
+            selections.push("__typename");
         }
         let path = name.filter(|name| name.starts_with('/'));
         let argument =
             path.map_or(String::new(), |path| format!("(path: {})", serde_json::Value::from(path)));
-        format!("{{ {ROWS_KEY}: {}{argument} {{ {} }} }}", kind.name(), asked.join(" "))
+        format!("{{ {ROWS_KEY}: {}{argument} {{ {} }} }}", kind.name(), selections.join(" "))
     }
 }
 

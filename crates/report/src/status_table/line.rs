@@ -1,21 +1,21 @@
-//! A line of a terminal: styled parts, cut to a width.
+//! A terminal line of styled parts, truncated to a width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The style of a part of a line.
+/// The style of a line part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStyle {
     /// The default style.
     Plain,
-    /// Bold.
+    /// Bold text.
     Bold,
-    /// Less visible.
+    /// Dimmed text.
     Dim,
-    /// Red: it needs attention.
+    /// Red, for states that need attention.
     Red,
-    /// Yellow: it may need attention.
+    /// Yellow, for states that may need attention.
     Yellow,
-    /// Green: all is well.
+    /// Green, for success.
     Green,
 }
 
@@ -32,7 +32,7 @@ impl LineStyle {
     }
 }
 
-/// A part of a line.
+/// A part of a line, in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinePart {
     text: String,
@@ -40,28 +40,28 @@ pub struct LinePart {
 }
 
 impl LinePart {
-    /// A part of this style.
+    /// Creates a part in this style.
     pub fn new(text: impl Into<String>, style: LineStyle) -> Self {
         Self { text: text.into(), style }
     }
 
-    /// A part without a style.
+    /// Creates a part without a style.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(text, LineStyle::Plain)
     }
 
-    /// Its width in columns.
+    /// The width in columns.
     pub fn width(&self) -> usize {
         width_of(&self.text)
     }
 }
 
-/// A line of a terminal.
+/// A line of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusLine(Vec<LinePart>);
 
 impl StatusLine {
-    /// A line of these parts, cut to `width` columns.
+    /// Creates a line from parts, truncated to `width` columns.
     pub fn new(parts: impl IntoIterator<Item = LinePart>, width: usize) -> Self {
         let (mut left, mut fitting) = (width, Vec::new());
         for LinePart { text, style } in parts {
@@ -72,27 +72,27 @@ impl StatusLine {
         Self(fitting)
     }
 
-    /// A line of one part.
+    /// Creates a line from one part, truncated to `width` columns.
     pub fn of(text: &str, style: LineStyle, width: usize) -> Self {
         Self::new([LinePart::new(text, style)], width)
     }
 
-    /// A line without styles, of any width.
+    /// Creates a line without styles; it is not truncated.
     pub fn plain(text: &str) -> Self {
         Self(vec![LinePart::plain(text)])
     }
 
-    /// Its text, without styles.
+    /// The text without styles.
     pub fn text(&self) -> String {
         self.0.iter().map(|part| part.text.as_str()).collect()
     }
 
-    /// Its width in columns.
+    /// The width in columns.
     pub fn width(&self) -> usize {
         self.0.iter().map(LinePart::width).sum()
     }
 
-    /// Its text with escape codes for its styles.
+    /// The text with terminal escape codes for its styles.
     pub fn styled(&self) -> String {
         let mut text = String::new();
         for part in self.0.iter().filter(|part| !part.text.is_empty()) {
@@ -105,12 +105,12 @@ impl StatusLine {
     }
 }
 
-/// The width of a text in columns.
+/// The width of a string in terminal columns.
 pub fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// Cuts a text to `width` columns; a cut text ends with `…`.
+/// Truncates a string to `width` columns; a truncated string ends with `…`.
 pub fn cut(text: &str, width: usize) -> String {
     if width_of(text) <= width {
         return text.to_owned();
@@ -135,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_by_columns() {
+    fn a_string_is_truncated_by_columns() {
         let check = |text: &str, width: usize, expect: &str| assert_eq!(cut(text, width), expect, "{text}");
         check("abc", 3, "abc");
         check("abcd", 3, "ab…");
         check("abcd", 1, "…");
         check("abcd", 0, "");
-        // Letters of two columns.
+        // Characters that are two columns wide.
         check("日本語", 6, "日本語");
         check("日本語", 5, "日本…");
         check("日本語", 4, "日…");

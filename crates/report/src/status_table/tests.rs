@@ -1,4 +1,4 @@
-//! Tables at three sizes of terminals.
+//! Tests the table at several terminal sizes.
 
 use super::*;
 
@@ -100,7 +100,7 @@ ok        query-validator                    13          0    38ms  in 9m
 }
 
 #[test]
-fn at_120_by_40_the_same_rows_have_more_text() {
+fn at_120_by_40_the_same_rows_have_more_columns() {
     check(
         120,
         40,
@@ -157,7 +157,7 @@ fn invalid_data_has_a_line_below_the_title() {
     assert_eq!(at_80[1], "data invalid since 14:02 UTC (3 errors) · reconciling bundle ecc2860");
     assert!(at_80[0].starts_with("qontract up") && at_80[2].starts_with("STATE"), "{at_80:?}");
     assert_eq!(text(40, 10)[1], "data invalid since 14:02 UTC (3 errors)");
-    // In a low terminal it is above the totals, or replaces them.
+    // In a low terminal, the line is above the totals or replaces them.
     assert_eq!(text(80, MARGIN + 4).len(), 2);
     assert_eq!(text(80, MARGIN + 5).len(), 5);
     assert!(text(80, MARGIN + 1)[0].starts_with("data invalid") && text(80, MARGIN + 1).len() == 1);
@@ -166,7 +166,7 @@ fn invalid_data_has_a_line_below_the_title() {
 }
 
 #[test]
-fn integrations_that_cannot_run_here_are_counted() {
+fn integrations_that_cannot_run_on_this_machine_are_counted() {
     let mut view = view();
     view.title.unchecked = 2;
     let text = lines(&view, 120, 24).last().expect("totals").text();

@@ -26,11 +26,11 @@ pub enum CauseKind {
     Datafile,
     /// A resource.
     Resource,
-    /// The description of the GraphQL types.
+    /// The GraphQL schema.
     Types,
-    /// The integration's own file.
+    /// The integration's own datafile.
     Integration,
-    /// The removals that are approved.
+    /// The removal approvals.
     Approval,
 }
 
@@ -42,7 +42,7 @@ pub struct Cause {
     /// The location of the difference: in head, or in base for a removed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
-    /// Whether only base has it.
+    /// Whether the file exists only in base.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// The path of the file in base, if it was renamed.
@@ -90,14 +90,14 @@ pub fn footprint(sides: &EnginePair<'_>, meta: &IntegrationMeta) -> Option<Vec<C
     Some(causes.into_iter().collect())
 }
 
-/// All files that differ: any of them may have been read ad hoc.
+/// All files that differ: an ad-hoc read may have read any of them.
 pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     let datafiles = diff.datafiles.iter().flat_map(|change| datafile(change, |_, _| true));
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// The causes in a datafile: each field that differs and is read, or the first that differs if none is known
-/// to be read.
+/// The causes in a datafile: each field that differs and is read, or the first differing field if none is
+/// known to be read.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -162,8 +162,8 @@ pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
     followed.into_iter().collect()
 }
 
-/// Leaves out references that only follow a rename: they name the same file as before. They stay if they are
-/// the only causes.
+/// Omits references that only follow a rename, because they name the same file as before. They are kept if
+/// they are the only causes.
 pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renames) -> Vec<Cause> {
     let follows = |cause: &Cause| {
         let Some(place) = cause.place.as_ref().filter(|place| !place.resource) else { return false };
@@ -175,15 +175,16 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
         let before = text(new).and_then(|new| renames.datafiles.before(&new).map(|old| old.path.clone()));
         before.is_some() && before == text(old)
     };
-    let (moved, kept): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(follows);
-    if kept.is_empty() { moved } else { kept }
+    let (moved, others): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(follows);
+    if others.is_empty() { moved } else { others }
 }
 
-/// Leaves out changed fields that do not explain a difference in the declared state.
+/// Omits changed fields that do not explain a difference in the declared state.
 ///
-/// This is possible only if every difference comes from a known part of a file in which something changed:
-/// then changes elsewhere are not its cause. Otherwise all causes stay. `names` returns whether the value at the first location names
-/// the file of the second one, as an entry names its template: then a change of that file explains the difference.
+/// This is possible only if the location of every difference is known and a field changed there: then changes
+/// elsewhere are not the cause. Otherwise all causes are kept. `names` returns whether the value at the first
+/// location names the file of the second one, as an entry names its template; then a change to that file
+/// explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
     comparison: &Comparison,
@@ -218,12 +219,12 @@ pub fn names_file(sides: &EnginePair<'_>, place: &SourceLocation, cause: &Source
         let document = engine.bundle().datafile(&place.path)?;
         Some(contains_text(document.value.pointer(&place.pointer)?, &cause.path))
     };
-    // The whole file says nothing about which part of it matters.
+    // A location without a pointer does not identify the relevant part of the file.
     let is_part = !place.resource && !place.pointer.is_empty();
     is_part && [sides.base, sides.head].into_iter().any(|engine| is_named(engine).unwrap_or_default())
 }
 
-/// Whether a value is a text, or contains one at any depth.
+/// Whether a value is a string, or contains one at any depth.
 fn contains_text(value: &Value, text: &str) -> bool {
     if let Some(own) = value.as_str() {
         return own == text;
@@ -299,21 +300,22 @@ mod tests {
         Comparison { shards, ..Comparison::default() }
     }
 
-    fn kept(causes: &[&str], comparison: &Comparison) -> Vec<String> {
+    fn relevant_causes(causes: &[&str], comparison: &Comparison) -> Vec<String> {
         let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
         // An entry names its template.
         let names = |place: &SourceLocation, cause: &SourceLocation| {
             (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
         };
-        let kept = relevant(causes.iter().map(cause).collect(), comparison, &names);
-        kept.iter()
+        let relevant_causes = relevant(causes.iter().map(cause).collect(), comparison, &names);
+        relevant_causes
+            .iter()
             .filter_map(|cause| cause.place.as_ref())
             .map(|at| format!("{}#{}", at.path, at.pointer))
             .collect()
     }
 
     fn check(causes: &[&str], places: &[Option<&str>], expect: &[&str]) {
-        assert_eq!(kept(causes, &comparison(places)), expect, "{causes:?} {places:?}");
+        assert_eq!(relevant_causes(causes, &comparison(places)), expect, "{causes:?} {places:?}");
     }
 
     const LABEL: &str = "/ns.yml#/labels/tier";
@@ -336,19 +338,19 @@ mod tests {
     #[test]
     fn all_changes_stay_if_a_difference_is_not_explained() {
         let both: &[&str] = &[LABEL, REPLICAS];
-        // Without a location, from the whole file, from a part in which nothing changed.
+        // A difference without a location, one from the whole file, and one from an unchanged part.
         check(both, &[Some("/ns.yml#/resources/2"), None], both);
         check(both, &[Some("/ns.yml")], both);
         check(both, &[Some("/ns.yml#/resources/2"), Some("/ns.yml#/resources/3")], both);
         check(both, &[], both);
         let one = || comparison(&[Some("/ns.yml#/resources/2")]);
-        assert_eq!(kept(both, &one()), [REPLICAS]);
-        assert_eq!(kept(both, &Comparison { common: true, ..one() }), both);
-        assert_eq!(kept(both, &Comparison { gone: [ShardKey::default()].into(), ..one() }), both);
-        assert_eq!(kept(both, &Comparison::default()), both);
+        assert_eq!(relevant_causes(both, &one()), [REPLICAS]);
+        assert_eq!(relevant_causes(both, &Comparison { common: true, ..one() }), both);
+        assert_eq!(relevant_causes(both, &Comparison { gone: [ShardKey::default()].into(), ..one() }), both);
+        assert_eq!(relevant_causes(both, &Comparison::default()), both);
         let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
-        assert_eq!(kept(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
-        assert_eq!(kept(both, &many(MAX_DIFFERENCES)), both);
+        assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
+        assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES)), both);
     }
 
     /// A bundle with these datafiles: a namespace, and a role that refers to it.

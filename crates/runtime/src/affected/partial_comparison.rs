@@ -40,14 +40,14 @@ impl<'p> EnginePair<'p> {
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
     meta: &'p IntegrationMeta,
-    /// Elements whose part of an answer differs.
+    /// Elements whose part of a query result differs.
     differing: ElementSelection,
     /// Elements of the independent list whose ad-hoc reads may differ.
     ad_hoc_readers: BTreeSet<Box<str>>,
 }
 
 impl<'p> PartialComparison<'p> {
-    /// Finds the elements that the change can affect; `None` if it can affect anything else.
+    /// Finds the elements that the change can affect; `None` if the change can also affect anything else.
     pub fn find(meta: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
         let mut parts =
             Self { sides, meta, differing: ElementSelection::new(), ad_hoc_readers: BTreeSet::new() };
@@ -70,8 +70,8 @@ impl<'p> PartialComparison<'p> {
         self.differing.is_empty() && self.ad_hoc_readers.is_empty()
     }
 
-    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which are not
-    /// known.
+    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which cannot
+    /// be predicted.
     fn find_ad_hoc_readers(
         &self,
         IndependentList { list, .. }: IndependentList,
@@ -87,7 +87,7 @@ impl<'p> PartialComparison<'p> {
         Some(looking)
     }
 
-    /// The elements of all lists whose answers read from these datafiles.
+    /// The elements of all lists whose query results are read from these datafiles.
     fn elements_read_from(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<ElementSelection> {
         let mut reached = ElementSelection::new();
         for query in &self.meta.queries {
@@ -104,8 +104,7 @@ impl<'p> PartialComparison<'p> {
         pair: &BundlePair,
         options: &Options,
     ) -> Option<Comparison> {
-        let IndependentList { list, conflict_keys: unlike, joined_lists: joined } =
-            self.meta.independent_list?;
+        let IndependentList { list, conflict_keys, joined_lists: joined } = self.meta.independent_list?;
         let mut paths = self.differing.remove(list).unwrap_or_default();
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
@@ -115,7 +114,7 @@ impl<'p> PartialComparison<'p> {
         }
         paths.append(&mut self.ad_hoc_readers);
         paths.append(&mut self.affected_by_joined(list, joined)?);
-        self.expand_conflicts(&mut paths, unlike);
+        self.expand_conflicts(&mut paths, conflict_keys);
         let mut part = std::mem::take(&mut self.differing);
         for engine in self.sides.engines() {
             let mut reached = self.elements_read_from(engine, &paths)?;
@@ -128,8 +127,7 @@ impl<'p> PartialComparison<'p> {
         Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
     }
 
-    /// Whether elements of joined lists reach elements of the list only through references, as far as the
-    /// data shows.
+    /// Whether, in this data, elements of joined lists reach elements of the list only through references.
     fn lists_are_separate(&self, list: &str) -> bool {
         let mut queries = self.meta.queries.iter();
         queries.all(|query| {
@@ -137,34 +135,34 @@ impl<'p> PartialComparison<'p> {
         })
     }
 
-    /// The elements of the list that differing elements of joined lists affect.
+    /// The elements of the list that are affected by differing elements of joined lists.
     fn affected_by_joined(&self, list: &str, joined: &[&str]) -> Option<BTreeSet<Box<str>>> {
-        let mut concerned = BTreeSet::new();
+        let mut affected = BTreeSet::new();
         if self.differing.is_empty() {
-            return Some(concerned);
+            return Some(affected);
         }
         let nothing = joined.iter().copied().chain([list]).map(|list| (list.into(), BTreeSet::new()));
         let mut only: ElementSelection = nothing.collect();
         merge(&mut only, self.differing.clone());
         for engine in self.sides.engines() {
             for query in &self.meta.queries {
-                let touched = engine.datafiles_read(query.operation(), &only)?;
-                concerned.extend(engine.elements(query.operation(), list, touched));
+                let datafiles = engine.datafiles_read(query.operation(), &only)?;
+                affected.extend(engine.elements(query.operation(), list, datafiles));
             }
         }
-        Some(concerned)
+        Some(affected)
     }
 
     /// Adds all elements that can conflict with one of these, transitively.
-    fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, unlike: &[&str]) {
+    fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, conflict_keys: &[&str]) {
         let engines = self.sides.engines();
         loop {
-            let known = paths.len();
-            let texts = engines.iter().flat_map(|engine| engine.key_values(paths, unlike)).collect();
-            let alike: Vec<_> =
-                engines.iter().flat_map(|engine| engine.with_same_keys(paths, &texts)).collect();
-            paths.extend(alike);
-            if paths.len() == known {
+            let before = paths.len();
+            let values = engines.iter().flat_map(|engine| engine.key_values(paths, conflict_keys)).collect();
+            let conflicting: Vec<_> =
+                engines.iter().flat_map(|engine| engine.with_same_keys(paths, &values)).collect();
+            paths.extend(conflicting);
+            if paths.len() == before {
                 break;
             }
         }

@@ -1,18 +1,18 @@
-//! Resources that are requested together, so that a remote bundle needs few requests for many of them.
+//! Resources that are fetched in batches, so that a remote bundle needs few requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Data, DataError};
 
-/// The texts of resources that were requested together.
+/// The contents of resources that were fetched in a batch.
 ///
-/// **Invariant:** a text is the one that [`Data::resource`] returns, and only the resources that are read are
-/// logged.
+/// **Invariant:** a batch returns the same content as [`Data::resource`], and logs only the resources that
+/// are read.
 #[derive(Clone, Debug)]
 pub struct ResourceBatch {
     data: Data,
     requested: BTreeSet<String>,
-    /// Set if the source fetches in batches; a bundle in this process is read when a text is needed.
+    /// Set if the source fetches in batches. A bundle in this process is read on demand.
     fetched: Option<BTreeMap<String, String>>,
 }
 
@@ -22,7 +22,7 @@ impl ResourceBatch {
         Ok(Self { data: data.clone(), requested, fetched })
     }
 
-    /// The text of a resource. A resource outside of the batch is read individually.
+    /// The content of a resource. A resource outside of the batch is read individually.
     pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
         match &self.fetched {
             Some(fetched) if self.requested.contains(path) => {

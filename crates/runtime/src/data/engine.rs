@@ -1,4 +1,4 @@
-//! Answers requests from a bundle that is loaded in this process.
+//! Executes requests against a bundle that is loaded in this process.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

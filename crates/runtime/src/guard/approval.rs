@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::ObjectKey;
 
-/// A day.
+/// The length of a day.
 pub type Date = jiff::civil::Date;
 
 /// Validity of a new approval, in days.
 pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 
-/// A reference to an object, as the data and the ledger spell it.
+/// A reference to an object, as it is spelled in the data and in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectRef {
-    /// The scope of the object, as plans show it.
+    /// The scope of the object, as it is spelled in plans.
     pub target: String,
     /// Its kind.
     pub kind: String,
@@ -65,7 +65,7 @@ pub enum Validity {
     Valid,
     /// Its last day has passed.
     Expired,
-    /// Its last day is not a date, so it is never valid.
+    /// Its last day is not a valid date, so it is never valid.
     NoDate,
 }
 
@@ -81,7 +81,7 @@ impl Approval {
 
     /// The datafile name for messages.
     pub fn file(&self) -> String {
-        if self.path.is_empty() { "of the data".to_owned() } else { format!("data{}", self.path) }
+        if self.path.is_empty() { "in the data".to_owned() } else { format!("data{}", self.path) }
     }
 }
 
@@ -95,15 +95,15 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// The approvals of the data, on `today`.
+    /// The approvals in the data, with their validity on `today`.
     pub fn valid_on(today: Date, approvals: Vec<Approval>) -> Self {
         let mut valid: BTreeMap<String, Vec<ObjectRef>> = BTreeMap::new();
         let mut all = Vec::new();
         for approval in approvals {
             let validity = approval.validity(today);
             if validity == Validity::Valid {
-                let known = valid.entry(approval.integration.clone()).or_default();
-                known.extend(approval.removals.iter().cloned());
+                let approved = valid.entry(approval.integration.clone()).or_default();
+                approved.extend(approval.removals.iter().cloned());
             }
             all.push((approval, validity));
         }
@@ -111,9 +111,9 @@ impl Approvals {
     }
 
     /// Whether an integration may remove an object.
-    pub fn allows(&self, integration: &str, thing: &ObjectKey) -> bool {
+    pub fn allows(&self, integration: &str, object: &ObjectKey) -> bool {
         let Some(removals) = self.valid.get(integration) else { return false };
-        removals.contains(&ObjectRef::from(thing))
+        removals.contains(&ObjectRef::from(object))
     }
 
     /// All approvals, with their validity.
@@ -121,9 +121,9 @@ impl Approvals {
         &self.all
     }
 
-    /// The text of a datafile that approves the removal of these objects.
-    pub fn datafile_text(integration: &str, things: &[&ObjectKey], today: Date) -> String {
-        let removals: Vec<ObjectRef> = things.iter().copied().map(ObjectRef::from).collect();
+    /// The content of a datafile that approves the removal of these objects.
+    pub fn datafile_text(integration: &str, objects: &[&ObjectKey], today: Date) -> String {
+        let removals: Vec<ObjectRef> = objects.iter().copied().map(ObjectRef::from).collect();
         let file = ApprovalFile {
             name: &format!("{integration}-{today}"),
             description: "why these may be removed",
@@ -135,7 +135,7 @@ impl Approvals {
     }
 }
 
-/// A datafile that approves removals. Its `Display` is the text of the file.
+/// A datafile that approves removals. `Display` writes the content of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct ApprovalFile<'a> {
     /// Its unique name in the data.
@@ -163,8 +163,8 @@ impl fmt::Display for ApprovalFile<'_> {
     }
 }
 
-/// A text as a YAML scalar: plain if it consists of words of letters, digits, dashes and underscores, else in
-/// double quotes.
+/// A string as a YAML scalar: plain if it consists of words of letters, digits, dashes and underscores,
+/// otherwise in double quotes.
 fn scalar(text: &str) -> String {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -174,7 +174,7 @@ fn scalar(text: &str) -> String {
     if is_long && text.split(' ').all(is_word) { text.to_owned() } else { quoted(text) }
 }
 
-/// A text as a double-quoted YAML scalar: JSON, with unsafe characters escaped.
+/// A string as a double-quoted YAML scalar: JSON, with unsafe characters escaped.
 fn quoted(text: &str) -> String {
     sanitize_yaml(&serde_json::to_string(text).expect("text is JSON")).into_owned()
 }

@@ -1,10 +1,10 @@
-//! Budgets for removals without approval.
+//! Removal budgets: the maximum number of removals without approval.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::keys::KeyLimits;
 
-/// An absolute number or a percentage of objects, whichever is more.
+/// A removal budget: an absolute number or a percentage of objects, whichever is greater.
 ///
 /// ```
 /// use qontract_runtime::guard::Budget;
@@ -28,7 +28,7 @@ impl Budget {
     }
 }
 
-/// The budgets of removals without approval. Each is summed over all processes in a sliding window.
+/// The removal budgets at each level. Removals are counted across all processes, in a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budgets {
     /// The budget of each shard.
@@ -39,12 +39,12 @@ pub struct Budgets {
     pub integration: Budget,
     /// The length of the window.
     pub window: SignedDuration,
-    /// Limits above which a change counts as a removal.
+    /// The limits from which on a change counts as a removal.
     pub keys: KeyLimits,
 }
 
 impl Budgets {
-    /// The start of the window that ends `now`.
+    /// The start of the window that ends at `now`.
     pub fn window_start(&self, now: Timestamp) -> Timestamp {
         now.checked_sub(self.window).unwrap_or(Timestamp::MIN)
     }

@@ -1,4 +1,4 @@
-//! Decides when a change counts as a removal because of the fields that the object loses.
+//! Decides whether a change counts as a removal because the object loses fields.
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ const MAX_NAMED: usize = 5;
 pub struct FieldLoss {
     /// Number of keys that are lost.
     pub lost: usize,
-    /// Number of keys before the change that only the integration owns, or that are declared.
+    /// Number of keys before the change that are owned only by the integration, or that are declared.
     pub of: usize,
     /// Number of lists that lose all of their items.
     pub lists: usize,
-    /// Whether the numbers depend on a secret. A dry run does not use them then, because a hold would reveal
-    /// something about the secret.
+    /// Whether the numbers depend on a secret. If so, a dry run ignores them, because a hold would reveal
+    /// information about the secret.
     #[serde(skip)]
     pub depends_on_secret: bool,
 }
 
-/// Limits above which a loss of keys counts as a removal.
+/// The limits from which on a loss of keys counts as a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Number of lost keys that counts as a removal.
@@ -41,7 +41,7 @@ impl Default for KeyLimits {
 }
 
 impl KeyLimits {
-    /// Whether a change that loses this much counts as a removal.
+    /// Whether a change with this loss counts as a removal.
     pub fn are_reached(self, loss: FieldLoss) -> bool {
         let FieldLoss { lost, of, lists, .. } = loss;
         let by_share = || lost.saturating_mul(100) >= of.saturating_mul(self.percent);
@@ -111,14 +111,14 @@ mod tests {
     }
 
     fn change(kind: ChangeKind, paths: usize, loss: Option<FieldLoss>) -> Change {
-        let thing =
+        let object =
             ObjectKey { scope: Scope::new([("cluster", "c")]), kind: "A".to_owned(), name: "a".to_owned() };
         let field = |change: FieldChange, path: String| {
             DiffEntry::from(FieldDiff { change, path, before: None, after: None })
         };
         let fields = (0..paths).map(|number| field(FieldChange::Removed, format!("data.{number}")));
         let others = [field(FieldChange::Added, "data.new".to_owned()), DiffEntry::from("a note")];
-        let mut change = Change::new(kind, thing, "change").with_diff(fields.chain(others));
+        let mut change = Change::new(kind, object, "change").with_diff(fields.chain(others));
         change.loss = loss;
         change
     }

@@ -1,10 +1,10 @@
 //! The removal ledger: recent removals, held removals, and the object counts of each shard when it was last
 //! read.
 //!
-//! All processes that run an integration share one ledger (optimistic concurrency). A run loads it, judges
-//! its plan against it, and stores the removals that it is about to make, with the precondition that the
-//! ledger still has the version that was judged; otherwise it judges again. **Invariant:** a removal without
-//! approval is applied only after it was stored.
+//! All processes that run an integration share one ledger (optimistic concurrency). A run loads the ledger,
+//! judges its plan against it, and stores the removals that it is about to apply. The store has a
+//! precondition: the ledger must still have the version that was loaded; otherwise the run judges its plan
+//! again. **Invariant:** a removal without approval is applied only after it is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::approval::ObjectRef;
 use crate::plan::ChangeKind;
 
-/// Maximum number of expired removals that a ledger keeps, so that a clock that jumps forward and back loses
-/// nothing.
+/// Maximum number of expired removals that a ledger keeps, so that no removal is lost if a clock jumps
+/// forward and back.
 const MAX_EXPIRED: usize = 1000;
 
 /// A reserved removal without approval: it was applied, or was about to be.
@@ -77,9 +77,9 @@ impl HeldEntry {
 /// Number of objects of a shard when it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardCount {
-    /// All of them.
+    /// The total number.
     pub total: usize,
-    /// The number for each caller.
+    /// The number of objects of each caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, usize>,
 }
@@ -100,7 +100,7 @@ pub struct LedgerState {
 
 impl LedgerState {
     /// The objects whose removal was reserved after `start` and that `select` accepts. Entries with a future
-    /// time count.
+    /// time are included.
     pub(super) fn reserved(
         &self,
         start: Timestamp,
@@ -114,8 +114,8 @@ impl LedgerState {
     }
 
     /// The entry of a removal that is held.
-    pub(super) fn held(&self, thing: &ObjectRef) -> Option<&HeldEntry> {
-        self.held.iter().find(|entry| entry.object == *thing)
+    pub(super) fn held(&self, object: &ObjectRef) -> Option<&HeldEntry> {
+        self.held.iter().find(|entry| entry.object == *object)
     }
 
     /// Adds removals; an earlier reservation of the same object is replaced.
@@ -139,7 +139,7 @@ impl LedgerState {
 pub struct LedgerSnapshot {
     /// Its content.
     pub state: LedgerState,
-    /// Its version; none if it was never stored.
+    /// Its version; `None` if it was never stored.
     pub version: Option<String>,
 }
 
@@ -155,7 +155,7 @@ pub enum StoreResult {
 /// The reason why a ledger cannot be used. Nothing is removed without approval then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// It does not exist: it was never initialised, or was lost completely.
+    /// The ledger does not exist: it was never initialised, or was lost completely.
     #[error("the removal ledger in `{place}` is not initialised; if it is new, run `{init}`")]
     NotInitialised {
         /// Its location.
@@ -163,7 +163,7 @@ pub enum LedgerError {
         /// The command that initialises it.
         init: String,
     },
-    /// Parts of it are lost or damaged.
+    /// Parts of the ledger are lost or damaged.
     #[error("the removal ledger in `{place}` {what}; restore it, or start a new one with `{init}`")]
     Damaged {
         /// Its location.
@@ -173,7 +173,7 @@ pub enum LedgerError {
         /// The command that starts a new one.
         init: String,
     },
-    /// It cannot be read or written.
+    /// The ledger cannot be read or written.
     #[error("the removal ledger cannot be used: {0}")]
     Unavailable(String),
 }
@@ -187,7 +187,7 @@ pub trait Ledger: fmt::Debug + Send + Sync {
         integration: &'a str,
     ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>>;
 
-    /// Stores the next state of a ledger, durably, if `over` is still its version.
+    /// Durably stores the next state of a ledger, if its version is still `over`.
     fn store<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -216,8 +216,9 @@ impl Ledger for MemoryLedger {
         _: &'a ReadPermit,
         integration: &'a str,
     ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
-        let known = self.lock().get(integration).cloned();
-        let (version, state) = known.map_or_else(Default::default, |(version, state)| (Some(version), state));
+        let stored = self.lock().get(integration).cloned();
+        let (version, state) =
+            stored.map_or_else(Default::default, |(version, state)| (Some(version), state));
         let version = version.map(|version| version.to_string());
         std::future::ready(Ok(LedgerSnapshot { state, version })).boxed()
     }
@@ -248,15 +249,9 @@ mod tests {
     }
 
     fn entry(second: i64, name: &str) -> LedgerEntry {
-        let thing =
+        let object =
             ObjectRef { target: "cluster=c".to_owned(), kind: "ConfigMap".to_owned(), name: name.to_owned() };
-        LedgerEntry {
-            at: at(second),
-            run: "run".to_owned(),
-            shard: "all".to_owned(),
-            caller: None,
-            object: thing,
-        }
+        LedgerEntry { at: at(second), run: "run".to_owned(), shard: "all".to_owned(), caller: None, object }
     }
 
     fn names(state: &LedgerState) -> Vec<(i64, &str)> {
@@ -267,8 +262,8 @@ mod tests {
     fn the_reason_for_a_held_object_matches_the_change_that_is_held_now() {
         use ChangeKind::{Change, Remove, Replace};
         let check = |before: Option<ChangeKind>, why: &str, now: ChangeKind, expect: &str| {
-            let LedgerEntry { at: since, shard, object: thing, .. } = entry(1, "a");
-            let entry = HeldEntry { since, shard, why: why.to_owned(), change: before, object: thing };
+            let LedgerEntry { at: since, shard, object, .. } = entry(1, "a");
+            let entry = HeldEntry { since, shard, why: why.to_owned(), change: before, object };
             assert_eq!(entry.reason_for(now), expect);
         };
         check(Some(Remove), "why", Remove, "why");
@@ -288,7 +283,7 @@ mod tests {
             ..Default::default()
         };
         let counted: Vec<&str> =
-            state.reserved(at(10), |_| true).into_iter().map(|thing| thing.name.as_str()).collect();
+            state.reserved(at(10), |_| true).into_iter().map(|object| object.name.as_str()).collect();
         assert_eq!(counted, ["b", "c"]);
         assert_eq!(state.reserved(at(10), |entry| entry.object.name == "b").len(), 1);
     }
@@ -322,7 +317,7 @@ mod tests {
             |count: i64| (0..count).map(|second| entry(second, &second.to_string())).collect::<Vec<_>>();
         let limit = i64::try_from(MAX_EXPIRED).unwrap();
         let mut state = LedgerState { removals: many(limit + 2), ..Default::default() };
-        // Exactly the limit is expired.
+        // The start of the window itself is expired.
         state.prune(at(limit - 1));
         assert_eq!(state.removals.len(), MAX_EXPIRED + 2);
         state.prune(at(limit));

@@ -1,4 +1,4 @@
-//! Approvals without the intended effect: expired, misspelt, or matching nothing.
+//! Diagnoses approvals that have no effect: expired, misspelt, or without a matching removal.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use qontract_diagnostics::suggest::{self, ComparisonBudget};
 use super::{Approval, Approvals, ObjectRef, Validity};
 
 impl Approvals {
-    /// The reason why an approval that probably means `thing` does not allow `integration` to remove it.
-    /// `removed` contains all removals of the run: an approval of another one of these is not a misspelt
-    /// approval of `thing`. The search for misspelt approvals is bounded by `patience`.
+    /// The reason why an approval that is probably intended for `object` does not allow `integration` to
+    /// remove it. `removed` contains all removals of the run: an approval of another one of these is not a
+    /// misspelt approval of `object`. `budget` limits the search for misspelt approvals.
     pub fn mismatch(
         &self,
         integration: &str,
-        thing: &ObjectRef,
+        object: &ObjectRef,
         removed: &BTreeSet<ObjectRef>,
-        patience: &ComparisonBudget,
+        budget: &ComparisonBudget,
     ) -> Option<String> {
-        let names = |approval: &Approval| approval.removals.contains(thing);
+        let names = |approval: &Approval| approval.removals.contains(object);
         let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
         if let Some((approval, validity)) = exact {
             return describe_lapse(approval, *validity);
@@ -29,17 +29,18 @@ impl Approvals {
             ));
         }
         let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
-        patience.spend(entries, || {
+        budget.spend(entries, || {
             self.all().iter().find_map(|(approval, _)| {
                 let mut entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
-                let differing = entries.find_map(|entry| differences(approval, entry, integration, thing))?;
+                let differing =
+                    entries.find_map(|entry| differences(approval, entry, integration, object))?;
                 Some(format!("approval `{}` does not match: {differing}", approval.file()))
             })
         })
     }
 
     /// Remarks about the approvals of an integration, each with the path of its datafile: approvals that have
-    /// expired, and, if the run was complete, approvals that match nothing in `removed`.
+    /// expired and, if the run was complete, approvals that match no removal in `removed`.
     pub fn remarks(
         &self,
         integration: &str,
@@ -64,7 +65,7 @@ fn describe_lapse(approval: &Approval, validity: Validity) -> Option<String> {
     match validity {
         Validity::Valid => None,
         Validity::Expired => Some(format!("approval `{file}` expired on {day}")),
-        Validity::NoDate => Some(format!("approval `{file}` never holds: `{day}` is not a date")),
+        Validity::NoDate => Some(format!("approval `{file}` is never valid: `{day}` is not a date")),
     }
 }
 
@@ -87,13 +88,13 @@ fn differences(
     approval: &Approval,
     entry: &ObjectRef,
     integration: &str,
-    thing: &ObjectRef,
+    object: &ObjectRef,
 ) -> Option<String> {
     let fields = [
         ("integration", approval.integration.as_str(), integration),
-        ("target", &entry.target, &thing.target),
-        ("kind", &entry.kind, &thing.kind),
-        ("name", &entry.name, &thing.name),
+        ("target", &entry.target, &object.target),
+        ("kind", &entry.kind, &object.kind),
+        ("name", &entry.name, &object.name),
     ];
     let mut texts = Vec::new();
     for (field, written, meant) in fields.into_iter().filter(|(_, written, meant)| written != meant) {
@@ -107,7 +108,7 @@ fn differences(
     (!texts.is_empty()).then(|| texts.join(", and "))
 }
 
-/// Whether one text may be a misspelling of the other. Texts that differ only in digits are names of a
+/// Whether one name may be a misspelling of the other. Names that differ only in digits are members of a
 /// series.
 fn is_near(written: &str, meant: &str) -> bool {
     let letters = |text: &str| text.chars().filter(|one| !one.is_ascii_digit()).collect::<String>();
@@ -120,28 +121,28 @@ mod tests {
 
     const TODAY: jiff::civil::Date = jiff::civil::date(2026, 11, 17);
 
-    fn thing(words: &str) -> ObjectRef {
+    fn object(words: &str) -> ObjectRef {
         let mut words = words.split('|').map(str::to_owned);
         let mut next = || words.next().unwrap();
         ObjectRef { target: next(), kind: next(), name: next() }
     }
 
-    /// `integration expiration thing…`
+    /// An approval, written as `integration expiration object…`.
     fn approval(text: &str) -> Approval {
         let mut words = text.split(';').map(str::to_owned);
         Approval {
             path: "/approvals/x.yml".to_owned(),
             integration: words.next().unwrap(),
             expiration: words.next().unwrap(),
-            removals: words.map(|word| thing(&word)).collect(),
+            removals: words.map(|word| object(&word)).collect(),
         }
     }
 
     /// The remark about the approvals when `limits` is held.
     fn check(approvals: &[&str], expect: Option<&str>) {
         let approvals = Approvals::valid_on(TODAY, approvals.iter().map(|text| approval(text)).collect());
-        let held = thing("cluster=c, kind=LimitRange|LimitRange|limits");
-        let removed = BTreeSet::from([held.clone(), thing("cluster=c, kind=LimitRange|LimitRange|limit")]);
+        let held = object("cluster=c, kind=LimitRange|LimitRange|limits");
+        let removed = BTreeSet::from([held.clone(), object("cluster=c, kind=LimitRange|LimitRange|limit")]);
         assert_eq!(
             approvals.mismatch("limitranges", &held, &removed, &ComparisonBudget::new(1)).as_deref(),
             expect
@@ -159,7 +160,7 @@ mod tests {
         );
         check(
             &[&format!("limitranges;2026-11-99;{exact}")],
-            Some("approval `data/approvals/x.yml` never holds: `2026-11-99` is not a date"),
+            Some("approval `data/approvals/x.yml` is never valid: `2026-11-99` is not a date"),
         );
         check(
             &[&format!("resourcequotas;2026-12-01;{exact}")],
@@ -204,9 +205,9 @@ mod tests {
     fn the_search_for_misspelt_approvals_is_bounded() {
         let texts = ["x;2026-12-01;c|K|nams;c|K|other"];
         let approvals = Approvals::valid_on(TODAY, texts.iter().map(|text| approval(text)).collect());
-        let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), ComparisonBudget::new(3));
-        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_some());
-        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_none());
+        let (object, removed, budget) = (object("c|K|name"), BTreeSet::new(), ComparisonBudget::new(3));
+        assert!(approvals.mismatch("x", &object, &removed, &budget).is_some());
+        assert!(approvals.mismatch("x", &object, &removed, &budget).is_none());
     }
 
     #[test]
@@ -219,7 +220,7 @@ mod tests {
             "other;2026-11-01;c|K|a",
         ];
         let approvals = Approvals::valid_on(TODAY, all.iter().map(|text| approval(text)).collect());
-        let removed = BTreeSet::from([thing("c|K|a")]);
+        let removed = BTreeSet::from([object("c|K|a")]);
         let texts = |is_complete| -> Vec<String> {
             approvals.remarks("x", &removed, is_complete).into_iter().map(|(_, text)| text).collect()
         };

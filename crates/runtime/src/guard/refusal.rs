@@ -7,7 +7,7 @@ use crate::plan::Hold;
 /// The reason why a step is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The scope was not read, or something in it is unresolved.
+    /// The scope was not read, or an object in it is unresolved.
     Blocked(String),
     /// An approval is needed.
     Unapproved(MissingApproval),
@@ -22,7 +22,7 @@ pub enum Refusal {
 pub struct MissingApproval {
     /// The time of the run that first held it, if that was an earlier run.
     pub since: Option<Timestamp>,
-    /// The loss of an object that stays: `it loses 5 of 9 keys, which counts as a removal`.
+    /// The loss of keys of an object that is not removed: `it loses 5 of 9 keys, which counts as a removal`.
     pub loss: Option<String>,
     /// The reason, as the removal ledger records it.
     pub reason: String,

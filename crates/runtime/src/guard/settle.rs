@@ -16,7 +16,7 @@ struct HoldReason<'a> {
 }
 
 impl RemovalGuard {
-    /// The state of the ledger after `verdicts`. It equals `before` if there is nothing to store.
+    /// The state of the ledger after `verdicts`. It equals `before` if nothing has to be stored.
     pub fn settle(
         &self,
         proposals: &[Proposal<'_>],
@@ -34,40 +34,40 @@ impl RemovalGuard {
             let mut held: BTreeMap<ObjectRef, HoldReason<'_>> = BTreeMap::new();
             for (step, refusal) in one.steps.iter().zip(verdict) {
                 for change in step.iter().filter(counts) {
-                    let thing = ObjectRef::from(&change.object);
+                    let object = ObjectRef::from(&change.object);
                     match refusal {
                         None => {
                             let caller = caller_of(&change.object.scope).map(str::to_owned);
                             let (run, shard) = (run.to_owned(), shard.clone());
-                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, object: thing });
+                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, object });
                         }
                         Some(Refusal::Unapproved(MissingApproval { reason, .. })) => {
-                            held.insert(thing, HoldReason { why: reason, change: change.kind });
+                            held.insert(object, HoldReason { why: reason, change: change.kind });
                         }
                         Some(Refusal::Blocked(_) | Refusal::AfterHeld | Refusal::AfterBlocked) => {}
                     }
                 }
             }
-            let known = known_scopes(one.facts);
-            // Removals that are still planned stay held, and so do those in scopes that were not read.
+            let readable = readable_scopes(one.facts);
+            // Removals that are still planned stay held, and so do removals in scopes that were not read.
             after.held.retain(|entry| {
                 entry.shard != shard
                     || held.contains_key(&entry.object)
-                    || !known.contains(&entry.object.target)
+                    || !readable.contains(&entry.object.target)
             });
-            // The reason is that of the last decision, the time that of the first.
+            // The reason comes from the last decision, the time from the first.
             for entry in &mut after.held {
                 if let Some(HoldReason { why, change }) = held.remove(&entry.object) {
                     why.clone_into(&mut entry.why);
                     entry.change = Some(change);
                 }
             }
-            after.held.extend(held.into_iter().map(|(thing, HoldReason { why, change })| HeldEntry {
+            after.held.extend(held.into_iter().map(|(object, HoldReason { why, change })| HeldEntry {
                 since: self.now,
                 shard: shard.clone(),
                 why: why.to_owned(),
                 change: Some(change),
-                object: thing,
+                object,
             }));
             if one.facts.blocked.is_empty() {
                 after.counts.insert(shard, count_objects(one.facts));
@@ -81,10 +81,10 @@ impl RemovalGuard {
     }
 }
 
-/// The scopes that were read and hold nothing unresolved.
-fn known_scopes(facts: &ShardFacts) -> BTreeSet<String> {
-    let known = facts.counts.keys().filter(|scope| !facts.blocked.contains_key(scope));
-    known.map(ToString::to_string).collect()
+/// The scopes that were read and contain no unresolved objects.
+fn readable_scopes(facts: &ShardFacts) -> BTreeSet<String> {
+    let readable = facts.counts.keys().filter(|scope| !facts.blocked.contains_key(scope));
+    readable.map(ToString::to_string).collect()
 }
 
 fn count_objects(facts: &ShardFacts) -> ShardCount {
@@ -124,7 +124,7 @@ mod tests {
         Scope::new([("cluster", name), ("caller", "me")])
     }
 
-    fn thing(at: &str, name: &str) -> ObjectKey {
+    fn object(at: &str, name: &str) -> ObjectKey {
         ObjectKey { scope: scope(at), kind: "ConfigMap".to_owned(), name: name.to_owned() }
     }
 
@@ -135,7 +135,7 @@ mod tests {
             shard: shard.to_owned(),
             why: "before".to_owned(),
             change: Some(ChangeKind::Change),
-            object: (&thing(at, name)).into(),
+            object: (&object(at, name)).into(),
         }
     }
 
@@ -146,11 +146,11 @@ mod tests {
         for word in words.split_whitespace() {
             let (sign, name) = word.split_at(1);
             let kind = if sign == "+" { ChangeKind::Add } else { ChangeKind::Remove };
-            let thing = thing("c", name);
+            let object = object("c", name);
             if sign == "*" {
-                facts.deletes.insert(thing.clone());
+                facts.deletes.insert(object.clone());
             }
-            steps.push(vec![Change::new(kind, thing, "do")]);
+            steps.push(vec![Change::new(kind, object, "do")]);
             verdicts.push(match sign {
                 "!" => Some(Refusal::unapproved("now")),
                 "?" => Some(Refusal::Blocked("blocked".to_owned())),
@@ -210,7 +210,7 @@ mod tests {
         let mut facts = facts(1);
         facts.counts.insert(scope("d"), 2);
         facts.blocked.insert(scope("d"), "unresolved".to_owned());
-        assert_eq!(known_scopes(&facts), [scope("c").to_string()].into());
+        assert_eq!(readable_scopes(&facts), [scope("c").to_string()].into());
         assert_eq!(count_objects(&facts).total, 3);
     }
 
@@ -221,7 +221,7 @@ mod tests {
             run: "old".to_owned(),
             shard: "n=s".to_owned(),
             caller: None,
-            object: (&thing("c", &format!("old{number}"))).into(),
+            object: (&object("c", &format!("old{number}"))).into(),
         };
         let before = LedgerState { removals: (0..1500).map(old).collect(), ..LedgerState::default() };
         assert_eq!(settle(&before, &facts(5), "").removals.len(), 1500);

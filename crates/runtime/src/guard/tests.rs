@@ -44,7 +44,7 @@ fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &ShardFacts, wo
     held.map(|(step, why)| format!("{}: {}", step[0].object.name, why.why())).collect()
 }
 
-/// Noon on a day; windows are of 24 hours.
+/// Noon on a day; windows have 24 hours.
 const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
 fn guard() -> RemovalGuard {
@@ -266,6 +266,37 @@ fn a_namespace_or_an_emptied_scope_needs_an_approval() {
     );
     assert_eq!(held(&guard(), &facts(2), "-a -b +c"), [""; 0], "an addition replaces them");
     assert_eq!(held(&guard(), &facts(2), "±Namespace:n").len(), 1, "replacing removes");
+}
+
+/// The number of held removals if each of `there` namespaces has one object, and `words` are the changes, `name` in namespace `name`.
+fn held_in_namespaces(guard: &RemovalGuard, there: usize, words: &str) -> Vec<String> {
+    let scope = |name: &str| Scope::new([("cluster", "c"), ("namespace", name)]);
+    let counts = (0..there).map(|name| (scope(&name.to_string()), 1)).collect();
+    let facts = ShardFacts { counts, ..ShardFacts::default() };
+    let mut steps = changes(words);
+    for change in steps.iter_mut().flatten() {
+        change.object.scope = scope(&change.object.name);
+    }
+    let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
+    let proposal =
+        Proposal { key: &key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
+    let verdict = guard.judge(&[proposal], Ok(&LedgerState::default())).remove(0);
+    verdict.into_iter().flatten().map(|refusal| refusal.why()).collect()
+}
+
+#[test]
+fn removing_everything_that_an_integration_manages_needs_an_approval() {
+    let why = "it would remove all 5 objects that `x` manages, which needs an approval";
+    assert_eq!(held_in_namespaces(&guard(), 5, &removals(5)), [why; 5]);
+    assert_eq!(held_in_namespaces(&guard(), 5, &removals(4)), [""; 0], "one is left");
+    assert_eq!(held_in_namespaces(&guard(), 4, &removals(4)), [""; 0], "few objects");
+    assert_eq!(held_in_namespaces(&guard(), 5, &(removals(5) + " +0")), [""; 0], "an addition");
+    assert_eq!(held_in_namespaces(&guard(), 5, &(removals(5) + " ~0")), [why; 5], "a change adds nothing");
+    let approved = RemovalGuard { approvals: approvals("ConfigMap", "3", "2026-03-31"), ..guard() };
+    assert_eq!(held_in_namespaces(&approved, 5, &removals(5)), [""; 0], "one is approved");
+    // Shards of another process count if they were counted, and make the total unknown if not.
+    let shared = RemovalGuard { other_shards: vec!["other".to_owned()], ..guard() };
+    assert_eq!(held_in_namespaces(&shared, 5, &removals(5)), [""; 0], "the other process may have more");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! One request to an executable and its answer, with a deadline.
+//! Sends one request to an executable and reads its response, with a deadline.
 //!
-//! **Invariant:** the executable and all processes that it starts are in a process group of their own, which
+//! **Invariant:** the executable and all processes that it starts are in a separate process group, which
 //! outlives neither the deadline nor the run that made the request.
 
 use std::io::{self, Read, Write as _};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
 use serde_json::Value;
 
-use super::answer_memory::{AnswerBytes, AnswerMemory};
+use super::response_memory::{ResponseBytes, ResponseMemory};
 use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
@@ -21,17 +21,17 @@ use crate::fault::Fault;
 const STDERR_TAIL_BYTES: usize = 64 << 10;
 /// Maximum size of the end of stderr that is reported when the program fails, in bytes.
 const MAX_REPORTED_BYTES: usize = 4000;
-/// Maximum number of characters of a line of stderr, or of an answer, that are shown.
+/// Maximum number of characters of a line of stderr, or of a response, that are shown.
 const MAX_LINE_CHARS: usize = 500;
-/// Interval between two checks whether the program has ended.
+/// The interval at which to check whether the program has ended.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Interval between two checks whether the request was cancelled.
+/// The interval at which to check whether the request was cancelled.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for the rest of stderr after the program has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// The phases that contact the target system.
 const TARGET_PHASES: [&str; 2] = ["plan", "apply"];
-/// Variables that a program inherits from our own environment.
+/// Environment variables that a program inherits from this process.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
 /// Whether the request was cancelled. Clones share their state.
@@ -73,19 +73,19 @@ pub struct ProgramRequest<'a> {
     pub writing: bool,
     /// Whether the request was cancelled.
     pub cancellation: &'a Cancellation,
-    /// The memory limit for the answers of the program.
-    pub memory: &'a Arc<AnswerMemory>,
+    /// The memory limit for the responses of the program.
+    pub memory: &'a Arc<ResponseMemory>,
 }
 
-/// Runs a program for one request; the answer is its stdout.
-pub fn exchange(program: &Program, question: ProgramRequest<'_>) -> Result<AnswerBytes, Fault> {
-    let ProgramRequest { phase, request, writing, cancellation: given, memory } = question;
+/// Runs a program for one request; the response is its stdout.
+pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
+    let ProgramRequest { phase, request, writing, cancellation, memory } = program_request;
     let purpose = if writing { Purpose::Write } else { Purpose::Read };
     let mut child = start(program, phase, purpose)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
-    // A program may ignore its stdin; only its answer counts.
+    // A program may ignore its stdin; only its response matters.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (stderr_sender, stderr_receiver) = mpsc::channel();
     let log = line_log(program, phase, request);
@@ -95,35 +95,35 @@ pub fn exchange(program: &Program, question: ProgramRequest<'_>) -> Result<Answe
     let of = program.describe_phase(phase);
     let began = Instant::now();
     let left = || program.deadline.saturating_sub(began.elapsed());
-    let answer = loop {
-        let answer = finished.recv_timeout(left().min(CANCEL_POLL_INTERVAL)).ok();
-        if answer.is_some() || left().is_zero() || given.is_cancelled() {
-            break answer;
+    let response = loop {
+        let response = finished.recv_timeout(left().min(CANCEL_POLL_INTERVAL)).ok();
+        if response.is_some() || left().is_zero() || cancellation.is_cancelled() {
+            break response;
         }
-        // Once the program has ended, this ends the processes it left behind, which may keep stdout open. An
-        // error occurs again below.
+        // Once the program has ended, this terminates the processes that it left behind, which may keep
+        // stdout open. An error here occurs again below.
         let _ = child.try_wait();
     };
-    let (Some(answer), Some(status)) =
-        (answer, wait_for_exit(&mut child, || left().is_zero() || given.is_cancelled()))
+    let (Some(response), Some(status)) =
+        (response, wait_for_exit(&mut child, || left().is_zero() || cancellation.is_cancelled()))
     else {
         // The result is no longer needed. If terminating fails, the watchdog ends the run.
         let _ = child.terminate(GRACE_PERIOD);
-        if given.is_cancelled() {
-            return Err(Fault::internal(format!("the answer to {of} is no longer needed")));
+        if cancellation.is_cancelled() {
+            return Err(Fault::internal(format!("{of} was cancelled")));
         }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
-    // A process outside of the group may still hold stderr open: do not wait for it.
+    // A process outside of the group may still have stderr open; do not wait for it.
     let stderr_tail =
         stderr_receiver.recv_timeout(STDERR_TIMEOUT).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() && qontract_child::is_stopping(purpose) {
         return Err(Fault::interrupted(format!("{of} was interrupted")));
     }
-    let answer = match answer {
-        Some(Ok(answer)) => answer,
-        // A program whose answer is too long fails because its stdout is closed: report the cause.
+    let response = match response {
+        Some(Ok(response)) => response,
+        // A program whose response is too long fails because its stdout is closed: report the cause.
         Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
         None => return Err(Fault::internal(format!("{of} has no stdout"))),
     };
@@ -131,10 +131,10 @@ pub fn exchange(program: &Program, question: ProgramRequest<'_>) -> Result<Answe
         let stderr_tail = program.redacted(&String::from_utf8_lossy(&stderr_tail), phase, request);
         return Err(failure(&format!("{of} failed ({status})"), stderr_tail.trim()));
     }
-    Ok(answer)
+    Ok(response)
 }
 
-/// A failure with the last line of stderr as its reason and all lines as details: the last line of a
+/// A fault with the last line of stderr as the reason and all lines as details, because the last line of a
 /// traceback is the error.
 fn failure(what: &str, stderr: &str) -> Fault {
     let start = stderr.len().saturating_sub(MAX_REPORTED_BYTES);
@@ -148,7 +148,7 @@ fn failure(what: &str, stderr: &str) -> Fault {
     if reported.lines().count() > 1 { fault.details(reported) } else { fault }
 }
 
-/// The first line of a text, cut where it is too long to show.
+/// The first line of a string, truncated if it is too long.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(MAX_LINE_CHARS) {
@@ -165,7 +165,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGrou
     let mut command = Command::new(executable);
     command.args(words).arg(phase).env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    // A sandbox needs no credentials, whichever list they are in.
+    // In a sandbox, no credentials are passed, regardless of the list they are in.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
     command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
     if let Some(folder) = &program.sandbox {
@@ -189,7 +189,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGrou
     })
 }
 
-/// Logs a line of stderr, without secrets.
+/// Logs lines of stderr, with secrets redacted.
 fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
     let log = program.stderr_log.clone()?;
     let (integration, redactor) = (program.integration.clone(), program.redactor_for(phase, request));
@@ -202,13 +202,13 @@ fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&
     })
 }
 
-/// Replaces the end of stderr if its last line alone exceeds the buffer.
+/// Replaces the stderr tail if the last line alone exceeds the buffer.
 const LINE_TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
 
 /// Reads a stream to its end, logs each complete line, and returns the last lines. Only whole lines are
-/// returned, because a secret without its beginning is not recognised.
+/// returned, because a truncated secret is not recognised.
 fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
-    let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
+    let (mut end_of_stderr, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
     let mut is_cut = false;
     loop {
         let length = stream.read(&mut piece)?;
@@ -226,23 +226,26 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
         }
         if length == 0 {
             if is_cut {
-                let first = kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1);
-                kept.drain(..first);
+                let first = end_of_stderr
+                    .iter()
+                    .position(|byte| *byte == b'\n')
+                    .map_or(end_of_stderr.len(), |end| end + 1);
+                end_of_stderr.drain(..first);
             }
-            if is_cut && kept.is_empty() {
-                kept.extend_from_slice(LINE_TOO_LONG);
+            if is_cut && end_of_stderr.is_empty() {
+                end_of_stderr.extend_from_slice(LINE_TOO_LONG);
             }
-            return Ok(kept);
+            return Ok(end_of_stderr);
         }
-        kept.extend_from_slice(&piece[..length]);
-        if kept.len() > 2 * STDERR_TAIL_BYTES {
-            kept.drain(..kept.len() - STDERR_TAIL_BYTES);
+        end_of_stderr.extend_from_slice(&piece[..length]);
+        if end_of_stderr.len() > 2 * STDERR_TAIL_BYTES {
+            end_of_stderr.drain(..end_of_stderr.len() - STDERR_TAIL_BYTES);
             is_cut = true;
         }
     }
 }
 
-/// Waits until the program exits; `None` if it does not in time.
+/// Waits until the program exits; `None` if it does not exit in time.
 fn wait_for_exit(child: &mut ProcessGroup, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait().ok()? {

@@ -1,4 +1,4 @@
-//! The messages on stdin and stdout, one JSON document each way.
+//! The wire format: one JSON document on stdin, one on stdout.
 
 mod texts;
 
@@ -40,10 +40,10 @@ impl From<&ShardKey> for WireDimensions {
     }
 }
 
-/// The answer to `describe`.
+/// The response to `describe`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DescribeAnswer {
+pub struct DescribeResponse {
     /// Its name.
     pub name: String,
     /// Its description.
@@ -55,7 +55,7 @@ pub struct DescribeAnswer {
     /// Its flags.
     #[serde(default)]
     pub flags: Vec<WireFlag>,
-    /// Whether it supports a sandbox folder.
+    /// Whether it supports a sandbox directory.
     #[serde(default)]
     pub sandbox: bool,
 }
@@ -66,7 +66,7 @@ pub struct DescribeAnswer {
 pub struct WireQuery {
     /// The name of its operation.
     pub name: String,
-    /// Its text.
+    /// Its GraphQL document.
     pub text: String,
 }
 
@@ -83,16 +83,16 @@ pub struct WireFlag {
     pub dimension: Option<String>,
 }
 
-/// A location in an answer, which the runner maps to a location in the data.
+/// A location in a query result, which the runner maps to a location in the data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AnswerPointer {
+pub struct ResultPointer {
     /// The query.
     pub query: String,
-    /// JSON pointer to an object of its answer.
+    /// JSON pointer to an object in its result.
     #[serde(rename = "at")]
     pub object: String,
-    /// JSON pointer from there, into the datafile.
+    /// JSON pointer relative to that object, into the datafile.
     #[serde(default)]
     pub below: String,
 }
@@ -101,15 +101,15 @@ pub struct AnswerPointer {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFault {
-    /// In `declare`: the shard with the fault.
+    /// In `declare`: the key of the shard with the fault.
     #[serde(default)]
     key: WireDimensions,
     /// The message.
     text: String,
-    /// A hint what to do.
+    /// A hint on how to fix it.
     hint: Option<String>,
     /// In `declare`: the location.
-    place: Option<AnswerPointer>,
+    place: Option<ResultPointer>,
     /// Whether a retry may succeed.
     #[serde(default)]
     transient: bool,
@@ -124,10 +124,10 @@ impl WireFault {
     }
 }
 
-/// The answer to `declare`.
+/// The response to `declare`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DeclareAnswer {
+pub struct DeclareResponse {
     #[serde(default)]
     common: Value,
     #[serde(default)]
@@ -144,12 +144,12 @@ struct WireShard {
     #[serde(default)]
     target: Value,
     state: Value,
-    place: Option<AnswerPointer>,
+    place: Option<ResultPointer>,
     disabled: Option<String>,
 }
 
-impl DeclareAnswer {
-    /// Applies `redact` to the texts of faults and to the reasons for disabled shards.
+impl DeclareResponse {
+    /// Applies `redact` to the messages of faults and to the reasons for disabled shards.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         for WireFault { text, hint, .. } in &mut self.faults {
             *text = redact(text);
@@ -161,9 +161,9 @@ impl DeclareAnswer {
         self
     }
 
-    /// Converts the answer to declared state; locations are looked up in the locations of the query answers.
+    /// Converts the response to declared state; locations are looked up in the locations of the query results.
     pub fn into_state(self, places: &BTreeMap<String, SourceLocations>) -> ProcessState {
-        let find = |at: &AnswerPointer| {
+        let find = |at: &ResultPointer| {
             let place = places.get(&at.query)?.of(&at.object)?;
             Some(place.below(&at.below))
         };
@@ -173,9 +173,9 @@ impl DeclareAnswer {
             let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
             declared.add(shard.key.key(), Shard { disabled, ..Shard::new(shard.target, shard.state, place) });
         }
-        for wrong in self.faults {
-            let fault = wrong.fault(wrong.place.as_ref().and_then(find));
-            declared.add_fault(wrong.key.key(), fault);
+        for wire_fault in self.faults {
+            let fault = wire_fault.fault(wire_fault.place.as_ref().and_then(find));
+            declared.add_fault(wire_fault.key.key(), fault);
         }
         declared
     }
@@ -190,7 +190,7 @@ struct WireObject {
 }
 
 impl WireObject {
-    fn thing(&self) -> ObjectKey {
+    fn object_key(&self) -> ObjectKey {
         ObjectKey { scope: self.scope.scope(), kind: self.kind.clone(), name: self.name.clone() }
     }
 }
@@ -259,10 +259,10 @@ impl WireKind {
     }
 }
 
-/// The answer to `plan`.
+/// The response to `plan`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlanAnswer {
+pub struct PlanResponse {
     #[serde(default)]
     scopes: Vec<WireScope>,
     #[serde(default)]
@@ -277,14 +277,14 @@ pub struct PlanAnswer {
     place: Option<SourceLocation>,
 }
 
-impl PlanAnswer {
-    /// The reason why the plan is invalid, if it is: guards must see every step and know the scope of every
-    /// removal.
+impl PlanResponse {
+    /// The reason why the plan is invalid, if it is: guards must check every step, and need the scope of
+    /// every removal.
     pub fn problem(&self) -> Option<String> {
-        let mut known: BTreeSet<&WireDimensions> = BTreeSet::new();
+        let mut listed: BTreeSet<&WireDimensions> = BTreeSet::new();
         for WireScope { scope, .. } in &self.scopes {
-            // A scope that is listed as unknown and as known would count as known.
-            if !known.insert(scope) {
+            // A scope that is listed both as unknown and as known would be treated as known.
+            if !listed.insert(scope) {
                 return Some(format!("`{}` is listed more than once in `scopes`", scope.scope()));
             }
         }
@@ -294,10 +294,10 @@ impl PlanAnswer {
             }
             for change in &step.changes {
                 let scope = &change.thing.scope;
-                if change.kind.kind().removes() && !known.contains(scope) {
+                if change.kind.kind().removes() && !listed.contains(scope) {
                     let scope = scope.scope();
                     return Some(format!(
-                        "something is removed in `{scope}`, which is not listed in `scopes`"
+                        "a step removes an object in `{scope}`, which is not listed in `scopes`"
                     ));
                 }
             }
@@ -311,16 +311,16 @@ impl PlanAnswer {
         self
     }
 
-    /// Takes the scopes with their object counts, to free their memory.
+    /// Moves out the scopes with their object counts, to free their memory.
     pub fn take_scopes(&mut self) -> BTreeMap<Scope, Result<usize, Fault>> {
-        let known = |scope: WireScope| match scope.unknown {
+        let count = |scope: WireScope| match scope.unknown {
             Some(why) => (scope.scope.scope(), Err(Fault::remote(why))),
             None => (scope.scope.scope(), Ok(scope.count)),
         };
-        std::mem::take(&mut self.scopes).into_iter().map(known).collect()
+        std::mem::take(&mut self.scopes).into_iter().map(count).collect()
     }
 
-    /// Takes the facts about desired state, to free their memory.
+    /// Moves out the facts about desired state, to free their memory.
     pub fn take_facts(&mut self) -> Vec<DesiredFact> {
         let fact = |want: WireWant| {
             let kind = match (want.unresolved, want.delete) {
@@ -328,7 +328,7 @@ impl PlanAnswer {
                 (None, true) => DesiredKind::Delete,
                 (None, false) => DesiredKind::Present,
             };
-            (want.thing.thing(), self.place.clone(), kind)
+            (want.thing.object_key(), self.place.clone(), kind)
         };
         std::mem::take(&mut self.wants).into_iter().map(fact).collect()
     }
@@ -336,7 +336,7 @@ impl PlanAnswer {
     /// The plan.
     pub fn plan(&self) -> Plan<Value> {
         let change = |change: &WireChange| {
-            Change::new(change.kind.kind(), change.thing.thing(), change.what.clone())
+            Change::new(change.kind.kind(), change.thing.object_key(), change.what.clone())
                 .with_diff(change.diff.clone())
                 .at(self.place.clone())
         };
@@ -344,7 +344,7 @@ impl PlanAnswer {
             changes: step.changes.iter().map(change).collect(),
             action: step.action.clone(),
         };
-        // Programs rely on their order: no two groups run concurrently.
+        // Programs rely on the order of groups, so groups do not run concurrently.
         let group = |(stage, group): (u32, &WireGroup)| StepGroup {
             name: group.name.clone(),
             stage: PlanStage::Write(stage),
@@ -355,15 +355,15 @@ impl PlanAnswer {
             groups: (0..).zip(&self.groups).map(group).collect(),
             waits: self.waits.iter().map(wait).collect(),
             held: Vec::new(),
-            faults: self.faults.iter().map(|wrong| wrong.fault(self.place.clone())).collect(),
+            faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
         }
     }
 }
 
-/// The answer to `apply`.
+/// The response to `apply`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ApplyAnswer {
+pub struct ApplyResponse {
     /// Whether the target changed since the step was planned.
     #[serde(default)]
     pub stale: bool,

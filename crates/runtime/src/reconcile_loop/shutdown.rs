@@ -1,7 +1,7 @@
-//! Two-stage shutdown signal, shared by everything that runs.
+//! Two-stage shutdown signal, shared by all tasks of a process.
 //!
 //! *Requested*: reads end immediately, steps in progress are finished, and no further step starts. *Forced*:
-//! steps in progress are abandoned, and reported as such.
+//! steps in progress are abandoned, and reported as abandoned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,11 +64,11 @@ pub struct ShutdownTrigger(SharedShutdown);
 #[derive(Clone, Debug)]
 struct SharedShutdown {
     state: watch::Sender<ShutdownStage>,
-    /// The shutdown that this one is derived from: no step starts once that one is requested, even if this
-    /// one is not yet.
+    /// The shutdown that this one is derived from. No step starts once the parent is requested, even if this
+    /// one is not requested yet.
     origin: Option<watch::Sender<ShutdownStage>>,
-    /// Locked while a shutdown is requested and while a step starts, so that each step starts before the
-    /// shutdown or not at all.
+    /// The lock is held while a shutdown is requested and while a step starts, so that each step starts
+    /// before the shutdown or not at all.
     steps: Arc<Mutex<StepRegistry>>,
 }
 
@@ -150,7 +150,7 @@ impl ShutdownTrigger {
         self.0.steps().in_progress.values().cloned().collect()
     }
 
-    /// The steps that were abandoned: they may be applied in part.
+    /// The steps that were abandoned; they may be partially applied.
     pub fn abandoned(&self) -> Vec<String> {
         self.0.steps().abandoned.clone()
     }
@@ -167,7 +167,7 @@ impl ShutdownSignal {
         pair()
     }
 
-    /// Both sides of a derived shutdown, whose steps are counted with the steps of this one. No step starts
+    /// Both sides of a derived shutdown. Its steps are counted with the steps of this one, and no step starts
     /// once this one is requested.
     pub fn derive(&self) -> (ShutdownTrigger, Self) {
         let shared = SharedShutdown::new(self.0.as_ref());
@@ -227,7 +227,7 @@ impl ShutdownSignal {
     }
 }
 
-/// A step in progress. Dropped before it is finished, it counts as abandoned.
+/// A step in progress. If it is dropped before it is finished, it counts as abandoned.
 #[derive(Debug)]
 #[must_use = "a step that is dropped is abandoned"]
 pub struct StepInProgress {
@@ -237,7 +237,7 @@ pub struct StepInProgress {
 }
 
 impl StepInProgress {
-    /// The step is done or has failed: its result is known.
+    /// Marks the step as finished, successfully or not.
     pub fn finish(mut self) {
         self.is_finished = true;
     }

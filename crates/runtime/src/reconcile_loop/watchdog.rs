@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep};
 /// The limits that the watchdog enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchdogLimits {
-    /// Interval between two checks, and between two heartbeats.
+    /// The interval between checks, and between heartbeats.
     pub heartbeat_interval: Duration,
-    /// Maximum time without an activity starting or ending.
+    /// Maximum time during which no activity starts or ends.
     pub stall_timeout: Duration,
     /// Maximum duration of a run.
     pub run_timeout: Duration,
@@ -20,7 +20,7 @@ pub struct WatchdogLimits {
     pub shutdown_timeout: Duration,
     /// Number of consecutive stalls after which the loop exits.
     pub max_stalls: u32,
-    /// Maximum number of abandoned threads; with more, the loop exits.
+    /// Maximum number of abandoned threads; the loop exits if there are more.
     pub max_abandoned: u32,
 }
 
@@ -38,10 +38,10 @@ impl Default for WatchdogLimits {
     }
 }
 
-/// A run that makes no progress or takes too long.
+/// Describes a run that makes no progress or takes too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Time since an activity last started or ended.
+    /// The time since the last activity started or ended.
     pub idle: Duration,
     /// Duration of the run so far.
     pub elapsed: Duration,

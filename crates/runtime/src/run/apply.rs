@@ -29,7 +29,7 @@ pub struct ApplyOutcome {
     pub stopped: bool,
     /// The faults of failed steps.
     pub faults: Vec<Fault>,
-    /// The result of each change that was tried.
+    /// The result of each attempted change.
     pub results: Vec<(Change, StepResult)>,
 }
 
@@ -39,7 +39,7 @@ pub struct ApplyContext<'r> {
     pub integration: &'r dyn DynIntegration,
     /// The write context.
     pub write: &'r WriteContext<'r>,
-    /// The shard.
+    /// The key of the shard.
     pub key: &'r ShardKey,
     /// The input of the run.
     pub request: &'r RunRequest,
@@ -47,10 +47,10 @@ pub struct ApplyContext<'r> {
     pub redactor: &'r ShardRedactor,
 }
 
-/// Applies the steps that are not held. Groups of one stage are applied concurrently, stages one after the
-/// other.
+/// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
+/// sequentially.
 pub async fn apply_plan(
-    hand: ApplyContext<'_>,
+    context: ApplyContext<'_>,
     plan: &Plan<OpaqueValue>,
     verdict: &[Option<Refusal>],
 ) -> ApplyOutcome {
@@ -64,11 +64,11 @@ pub async fn apply_plan(
     groups.sort_by_key(|(group, _)| group.stage);
     let mut done = ApplyOutcome::default();
     for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
-        let mut doing: Vec<BoxFuture<'_, _>> = Vec::new();
+        let mut pending: Vec<BoxFuture<'_, _>> = Vec::new();
         for (group, verdicts) in stage {
-            doing.push(apply_group(&hand, group, verdicts).boxed());
+            pending.push(apply_group(&context, group, verdicts).boxed());
         }
-        let mut each = futures_util::stream::iter(doing).buffered(hand.request.limits.max_groups.max(1));
+        let mut each = futures_util::stream::iter(pending).buffered(context.request.limits.max_groups.max(1));
         while let Some(mut of_group) = each.next().await {
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
@@ -80,13 +80,13 @@ pub async fn apply_plan(
     done
 }
 
-/// Applies the steps of a group in order. A failed or stale step ends the group.
+/// Applies the steps of a group in order, and stops at the first failed or stale step.
 async fn apply_group(
-    hand: &ApplyContext<'_>,
+    context: &ApplyContext<'_>,
     group: &StepGroup<OpaqueValue>,
     verdicts: &[Option<Refusal>],
 ) -> ApplyOutcome {
-    let ApplyContext { integration, write, key, request, redactor } = *hand;
+    let ApplyContext { integration, write, key, request, redactor } = *context;
     let mut done = ApplyOutcome::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
         let changes: Vec<Change> =
@@ -96,7 +96,7 @@ async fn apply_group(
             done.stopped = true;
             break;
         };
-        let _doing = activity::begin(what.clone());
+        let _activity = activity::begin(what.clone());
         let attempt = StepAttempt { shard: key, changes: &changes };
         request.audit.begin(&attempt);
         let effect = until_forced(&request.shutdown, integration.apply(write, &step.action));
@@ -126,7 +126,7 @@ async fn apply_group(
             Err(fault) => {
                 let place = changes.first().and_then(|change| change.place.clone());
                 let fault = if fault.is_interrupted {
-                    Fault::interrupted(format!("interrupted: {what} may be done in part"))
+                    Fault::interrupted(format!("interrupted: {what} may be partially applied"))
                 } else {
                     redactor.fault(fault).while_doing(&what)
                 };
@@ -138,7 +138,7 @@ async fn apply_group(
     done
 }
 
-/// Runs an effect and abandons it when a shutdown is forced.
+/// Runs the effect of a step, and abandons it if a shutdown is forced.
 pub(crate) async fn until_forced<T>(
     stop: &ShutdownSignal,
     effect: impl Future<Output = Result<T, Fault>>,
@@ -146,7 +146,7 @@ pub(crate) async fn until_forced<T>(
     tokio::select! {
         biased;
         result = effect => result,
-        () = stop.forced() => Err(Fault::interrupted("interrupted; it may be done in part")),
+        () = stop.forced() => Err(Fault::interrupted("interrupted; it may be partially applied")),
     }
 }
 

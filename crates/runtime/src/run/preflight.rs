@@ -26,7 +26,7 @@ pub fn permitted_data(
             outcome.ended = RunEnd::NotDefined;
             let fault = Fault::author(format!("the data does not define the integration `{}`", about.name))
                 .hint(
-                    "add a file of the schema `/app-sre/integration-1.yml` with its name and its `schemas`",
+                    "add a datafile with the schema `/app-sre/integration-1.yml`, its `name` and its `schemas`",
                 );
             return Err(fault);
         };

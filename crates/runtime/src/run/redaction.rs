@@ -1,8 +1,8 @@
-//! Redacts the secrets that a shard has read from everything it reports. This is the last line of defence:
-//! types keep secrets out of reports in the first place.
+//! Redacts the secrets that a shard has read in everything that it reports. This is the last line of defence,
+//! after the types that keep secrets out of reports.
 //!
-//! Everything that leaves the runner about a shard passes through here: changes, faults, waits, notes, audit
-//! records and activities. Source locations are not searched: they are paths of datafiles.
+//! All reports about a shard pass through here: changes, faults, waits, notes, audit records and activities.
+//! Source locations are not searched, because they are paths of datafiles.
 
 use qontract_redaction::{REDACTED, Redactor};
 use qontract_telemetry::activity;
@@ -54,9 +54,9 @@ impl ShardRedactor {
         }
     }
 
-    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Whole
-    /// values are held in memory until here: each is part of a declared or observed object, which the shard
-    /// holds in memory anyway.
+    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until
+    /// then, values are not truncated. This needs no further memory, because each value is part of a declared
+    /// or observed object that the shard holds anyway.
     pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) {
         let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
         let changes = steps.flat_map(|step| &mut step.changes);
@@ -72,10 +72,10 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return change;
         }
-        let Change { kind, object: thing, what, diff, diff_by_name, body, loss, place, result } = change;
+        let Change { kind, object, what, diff, diff_by_name, body, loss, place, result } = change;
         Change {
             kind,
-            object: self.thing(thing),
+            object: self.object(object),
             what: self.text(what),
             diff: self.diff(diff),
             diff_by_name: self.diff(diff_by_name),
@@ -94,7 +94,7 @@ impl ShardRedactor {
     }
 
     /// Redacts a diff entry. Its path and each of its values are separate fields. A value is searched in its
-    /// printed form, and each text in it separately, because printing escapes characters.
+    /// printed form, and each string in it is searched separately, because printing escapes characters.
     fn diff_entry(&self, entry: DiffEntry) -> DiffEntry {
         match entry {
             DiffEntry::Note(text) => DiffEntry::Note(self.text(text)),
@@ -124,8 +124,8 @@ impl ShardRedactor {
         }
     }
 
-    fn thing(&self, thing: ObjectKey) -> ObjectKey {
-        let ObjectKey { scope, kind, name } = thing;
+    fn object(&self, object: ObjectKey) -> ObjectKey {
+        let ObjectKey { scope, kind, name } = object;
         let scope = if self.0.finds(&scope.to_string()) {
             activity::record_measurement(Measurement::Redacted);
             Scope::new([("scope", REDACTED)])
@@ -171,9 +171,9 @@ mod tests {
     }
 
     fn change() -> Change {
-        let thing = ObjectKey { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
+        let object = ObjectKey { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
         let mut change =
-            Change::new(ChangeKind::Add, thing, text("create")).with_diff(["a".to_owned(), text("b")]);
+            Change::new(ChangeKind::Add, object, text("create")).with_diff(["a".to_owned(), text("b")]);
         change.diff_by_name = vec![text("c").into(), "d".into()];
         change.body = vec![text("e").into(), "f".into()];
         change.at(Some(SourceLocation::resource("/x")))

@@ -1,4 +1,4 @@
-//! Rehearses a plan: asks targets to validate its steps. Nothing is applied.
+//! Rehearses a plan: targets validate its steps without applying them.
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -12,7 +12,7 @@ use crate::guard::Refusal;
 use crate::plan::{Plan, Step};
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 
-/// The answers of targets to the steps of a plan.
+/// The results of rehearsing the steps of a plan.
 #[derive(Debug, Default)]
 pub struct RehearsalReport {
     /// Steps that could not be validated.
@@ -32,7 +32,7 @@ impl RehearsalReport {
     }
 }
 
-/// Rehearses the steps that are not held. A step does not see the effects of earlier steps.
+/// Rehearses the steps that are not held. The effects of earlier steps are not visible to a step.
 pub async fn rehearse_plan(
     integration: &dyn DynIntegration,
     read: &ReadContext,
@@ -43,15 +43,15 @@ pub async fn rehearse_plan(
     let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
     let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
     for (step, _) in steps.filter(|(_, held)| held.is_none()) {
-        let answer =
+        let result =
             with_deadline(limits.phase_timeout, "rehearse", integration.rehearse(read, &step.action));
-        rehearsing.push(answer.map(move |answer| (step, answer)).boxed());
+        rehearsing.push(result.map(move |result| (step, result)).boxed());
     }
-    let answers: Vec<_> =
+    let results: Vec<_> =
         futures_util::stream::iter(rehearsing).buffered(limits.max_groups.max(1)).collect().await;
     let mut report = RehearsalReport::default();
-    for (step, answer) in answers {
-        match answer {
+    for (step, result) in results {
+        match result {
             Ok(RehearsalResult::Accepted | RehearsalResult::Skipped) => {}
             Ok(RehearsalResult::NotValidated(why)) => {
                 report.notes.push(format!("not validated: {}: {why}", describe_step(step)));

@@ -9,7 +9,7 @@ use qontract_access::Permits;
 use super::RunRequest;
 use crate::guard::{LedgerError, LedgerState, Proposal, Refusal, RemovalGuard, StoreResult, Verdicts};
 
-/// Maximum number of times that a plan is judged again because another process stored the ledger meanwhile.
+/// Maximum number of attempts to judge a plan and store the ledger, if other processes store it concurrently.
 const MAX_ATTEMPTS: u32 = 200;
 
 /// Maximum back-off between two attempts.
@@ -20,13 +20,13 @@ pub struct Reservations<'r> {
     guard: &'r RemovalGuard,
     request: &'r RunRequest,
     permits: &'r Permits,
-    /// The ledger as this dry run would have left it. A dry run stores nothing; later plans of the run are
-    /// judged against this state.
+    /// The state of the ledger after the plans of this dry run. A dry run does not store it; later plans of
+    /// the run are judged against it.
     rehearsed: Mutex<Option<Result<LedgerState, LedgerError>>>,
 }
 
 impl<'r> Reservations<'r> {
-    /// Reservations of a run.
+    /// Creates the reservations of a run.
     pub fn new(guard: &'r RemovalGuard, request: &'r RunRequest, permits: &'r Permits) -> Self {
         Self { guard, request, permits, rehearsed: Mutex::default() }
     }
@@ -55,14 +55,15 @@ impl<'r> Reservations<'r> {
                 Err(error) => return self.hold_all(proposals, verdicts, &error),
             }
         }
-        let error =
-            LedgerError::Unavailable(format!("other processes changed it {MAX_ATTEMPTS} times meanwhile"));
+        let error = LedgerError::Unavailable(format!(
+            "other processes changed it during each of {MAX_ATTEMPTS} attempts"
+        ));
         self.hold_all(proposals, self.guard.judge(proposals, Err(&error)), &error)
     }
 
     async fn rehearse(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
-        let known = self.rehearsed.lock().clone();
-        let state = if let Some(state) = known {
+        let previous = self.rehearsed.lock().clone();
+        let state = if let Some(state) = previous {
             state
         } else {
             let loaded = self.request.ledger.load(&self.permits.read, &self.guard.integration).await;

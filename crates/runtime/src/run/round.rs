@@ -38,7 +38,7 @@ pub struct RoundRunner<'r> {
     pub data: &'r Data,
     /// The permits.
     pub permits: &'r Permits,
-    /// Judges removals.
+    /// The guard that judges removals.
     pub guard: &'r RemovalGuard,
 }
 
@@ -55,7 +55,7 @@ struct PlannedShard {
     plan: Plan<OpaqueValue>,
     facts: ShardFacts,
     faults: Vec<Fault>,
-    /// Objects that are not planned because something they need is not approved yet.
+    /// Objects that are not planned because one of their inputs is not approved yet.
     notes: Vec<String>,
     redactor: ShardRedactor,
     mode: Mode,
@@ -63,7 +63,7 @@ struct PlannedShard {
 }
 
 impl PlannedShard {
-    /// A change as reports show it: redacted, and with the diff that the mode allows.
+    /// A change for reports: redacted, and with the diff that the mode allows.
     fn reported(&self, change: &Change) -> Change {
         let mut change = self.redactor.change(change.clone());
         if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
@@ -129,7 +129,7 @@ impl RoundRunner<'_> {
         if !self.request.distrusts_head() {
             return ShardSecrets::default();
         }
-        // A base that cannot be read names no secrets, so none may be read.
+        // If base cannot be read, it names no secrets, so no secret may be read.
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
     }
 
@@ -163,7 +163,7 @@ impl RoundRunner<'_> {
             }
         }
         if self.request.shutdown.is_requested() {
-            // No removal is reserved that will not be applied.
+            // Do not reserve removals that will not be applied.
             return BTreeMap::new();
         }
         let verdicts = self.verdicts(&ready).await;
@@ -221,7 +221,7 @@ impl RoundRunner<'_> {
             tokio::select! {
                 biased;
                 planned = self.plan_shard(read, shard) => planned,
-                // Planning changes nothing: a shutdown does not wait for it.
+                // Planning does not change the target, so a shutdown does not wait for it.
                 () = self.request.shutdown.requested() => Err(Fault::interrupted("interrupted")),
             }
         };
@@ -245,15 +245,15 @@ impl RoundRunner<'_> {
         let desired = if let Some(desired) = shard.desired.take() {
             desired
         } else {
-            let _doing = activity::phase("resolve", format!("resolve `{key}`"));
+            let _activity = activity::phase("resolve", format!("resolve `{key}`"));
             with_deadline(phase, "resolve", self.integration.resolve(read, declared, key)).await?
         };
         let current = {
-            let _doing = activity::phase("observe", format!("observe `{key}`"));
+            let _activity = activity::phase("observe", format!("observe `{key}`"));
             let observing = self.integration.observe(read, declared, key, &desired);
             with_deadline(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
-        let _doing = activity::phase("plan", format!("plan `{key}`"));
+        let _activity = activity::phase("plan", format!("plan `{key}`"));
         let (mut facts, mut unresolved) = (ShardFacts::default(), Unresolved::default());
         let mut unapproved = Unresolved::default();
         let mut faults = Vec::new();
@@ -268,19 +268,19 @@ impl RoundRunner<'_> {
                 }
             }
         }
-        for (thing, place, kind) in desired.facts.iter().chain(&current.facts) {
+        for (object, place, kind) in desired.facts.iter().chain(&current.facts) {
             match kind {
                 DesiredKind::Present => {}
                 DesiredKind::Delete => {
-                    facts.deletes.insert(thing.clone());
+                    facts.deletes.insert(object.clone());
                 }
                 DesiredKind::Unresolved(fault) => {
-                    let why = format!("the desired state of {thing} is not known");
-                    facts.blocked.insert(thing.scope.clone(), why);
-                    // An object that waits for an approval is not planned; that is not a failure.
+                    let why = format!("the desired state of {object} is unknown");
+                    facts.blocked.insert(object.scope.clone(), why);
+                    // An object that waits for an approval is not planned, which is not a failure.
                     let list =
                         if fault.whose == Responsible::Guard { &mut unapproved } else { &mut unresolved };
-                    list.add(thing, place.as_ref(), fault);
+                    list.add(object, place.as_ref(), fault);
                 }
             }
         }
@@ -289,7 +289,7 @@ impl RoundRunner<'_> {
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
-            // A step without changes cannot be shown, and a step that cannot be shown is not applied.
+            // A step without changes would not be shown in the plan, so it is not applied.
             let before = group.steps.len();
             group.steps.retain(|step| !step.changes.is_empty());
             if group.steps.len() < before {
@@ -353,9 +353,9 @@ fn record_plan(
     let redactor = &planned.redactor;
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
     shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
-    let known: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
+    let reported: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
     let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
-    shard.faults.extend(faults.filter(|fault| !known.contains(&fault.text)));
+    shard.faults.extend(faults.filter(|fault| !reported.contains(&fault.text)));
     let notes = planned.notes.iter().map(|note| redactor.text(note.clone()));
     let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
     shard.notes.extend(notes);
@@ -366,7 +366,7 @@ fn record_plan(
                 shard.removed += usize::from(counts(change));
                 // A change that is planned again because it was stale is reported once.
                 let change = planned.reported(change);
-                if !shard.changes.iter().any(|known| known.is_same(&change)) {
+                if !shard.changes.iter().any(|reported| reported.is_same(&change)) {
                     shard.changes.push(change);
                 }
                 continue;

@@ -29,11 +29,11 @@ const MAX_PLACES: usize = 10;
 pub struct ShardSelection {
     /// The declared state of head.
     pub head: Option<SharedDeclaredState>,
-    /// The declared state of base, for shards that only base has.
+    /// The declared state of base, for shards that exist only in base.
     pub base: Option<SharedDeclaredState>,
     /// Shards to run.
     pub keys: Vec<ShardKey>,
-    /// Shards that only base has.
+    /// Shards that exist only in base.
     pub orphans: Vec<ShardKey>,
 }
 
@@ -44,7 +44,7 @@ struct ComparedStates {
     base: Option<SharedDeclaredState>,
     /// The differences, if only differing shards are run.
     differs: Option<Comparison>,
-    /// Shards that only base has.
+    /// Shards that exist only in base.
     gone: BTreeSet<ShardKey>,
 }
 
@@ -75,7 +75,7 @@ pub fn select_shards(
     Ok(Some(filter_shards(integration, request, compared, outcome)))
 }
 
-/// Whether all selecting flags match something in the data.
+/// Whether all selecting flags match a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SelectorCheck {
     Matched,
@@ -83,7 +83,7 @@ enum SelectorCheck {
     Unmatched,
 }
 
-/// Reports selecting flags that match nothing: as errors if the request is strict, else as warnings.
+/// Reports selecting flags that match no shard: as errors if the request is strict, otherwise as warnings.
 fn check_selectors(
     integration: &Integration,
     request: &RunRequest,
@@ -102,16 +102,16 @@ fn check_selectors(
     SelectorCheck::Unmatched
 }
 
-/// Selecting flags that match no shard at all, including shards that only base has and invalid ones.
+/// Selecting flags that match no shard, not even an invalid one or one that exists only in base.
 fn unmatched_selectors(
     integration: &Integration,
     request: &RunRequest,
     compared: &ComparedStates,
 ) -> Vec<UnmatchedSelector> {
     let Some(declared) = &compared.head else { return Vec::new() };
-    let mut known = declared.keys();
-    known.extend(compared.gone.iter().chain(declared.faults().keys()));
-    request.options.unmatched(&integration.meta().flags, &known)
+    let mut keys = declared.keys();
+    keys.extend(compared.gone.iter().chain(declared.faults().keys()));
+    request.options.unmatched(&integration.meta().flags, &keys)
 }
 
 /// Compares base and head in a dry run; `None` if no difference affects the integration.
@@ -136,8 +136,8 @@ fn compare_states(
             None
         }
         AffectedVerdict::Unknown(fault) => {
-            decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
-            // If base alone can be declared, only its addresses may be contacted.
+            decide(format!("all shards run: base and head could not be compared: {fault}"), Vec::new());
+            // If only base can be declared, only its addresses may be contacted.
             let base = integration.declare(&pair.base, &request.options).ok().flatten();
             Some(ComparedStates { base, ..ComparedStates::default() })
         }
@@ -148,7 +148,7 @@ fn compare_states(
             let files: BTreeSet<_> =
                 causes.iter().map(|cause| cause.place.as_ref().map(|place| &place.path)).collect();
             let text = format!("affected by {} ({})", pluralize(files.len(), "file"), rule.as_str());
-            let more = if places.len() > MAX_PLACES { ", among others at:" } else { "" };
+            let more = if places.len() > MAX_PLACES { ", including:" } else { "" };
             let all_places = places.clone();
             places.truncate(MAX_PLACES);
             decide(format!("{text}{more}"), places);
@@ -157,13 +157,14 @@ fn compare_states(
                     decide(text, place.into_iter().collect());
                 }
             }
-            // The differences are known; the whole of base is needed for the addresses that may be contacted.
+            // The differences are known, but the trusted addresses come from the complete declared state of
+            // base.
             let (base, head) = match states {
                 Some((base, head)) => (Some(base), Some(head)),
                 None => match integration.declare(&pair.base, &request.options) {
                     Ok(base) => (base, None),
                     Err(fault) => {
-                        decide(format!("everything runs: base could not be read: {fault}"), Vec::new());
+                        decide(format!("all shards run: base could not be read: {fault}"), Vec::new());
                         return Some(ComparedStates::default());
                     }
                 },
@@ -178,7 +179,7 @@ fn compare_states(
     }
 }
 
-/// The differences of a shard in words, one per location.
+/// Describes the differences of a shard, one message per location.
 fn difference_texts(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<SourceLocation>)> {
     let mut by_place: Vec<(&Difference, usize)> = Vec::new();
     for difference in differences {
@@ -198,8 +199,8 @@ fn difference_texts(key: &ShardKey, differences: &[Difference]) -> Vec<(String, 
     shown.collect()
 }
 
-/// Finds the shards that only base has, in a real run: they are observed at base's address. All of head runs
-/// anyway.
+/// Finds the shards that exist only in base, in a real run. They are observed at the address in base. All
+/// shards of head run anyway.
 fn find_orphans(
     integration: &Integration,
     request: &RunRequest,
@@ -208,7 +209,7 @@ fn find_orphans(
 ) -> Result<ComparedStates, Fault> {
     let head = integration.declare(&pair.head, &request.options)?;
     let base = integration.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
-        let text = format!("shards that only base has are not known: {fault}");
+        let text = format!("cannot determine which shards exist only in base: {fault}");
         outcome.decisions.push(Decision { text, places: Vec::new() });
         None
     });
@@ -219,8 +220,8 @@ fn find_orphans(
     Ok(ComparedStates { head, base, differs: None, gone })
 }
 
-/// Selects the shards to run: selected by flags and slot, different from base, and neither disabled nor
-/// untrusted.
+/// Filters the shards to run: those that flags and slot select, that differ from base, and that are neither
+/// disabled nor untrusted.
 fn filter_shards(
     integration: &Integration,
     request: &RunRequest,
@@ -237,13 +238,13 @@ fn filter_shards(
         shard.faults.extend_from_slice(faults);
         outcome.shards.insert(key, shard);
     };
-    // A fault that belongs to no particular shard is reported whatever is selected.
+    // A fault that does not belong to a single shard is always reported.
     let concerns =
         |key: &ShardKey| key.is_whole() || matches_selectors(integration, request, &**declared, key);
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), SkipReason::Invalid, faults);
     }
-    // New and changed addresses of head are not contacted before they are merged.
+    // New and changed addresses in head are not contacted before they are merged.
     let trusted: Option<BTreeSet<_>> = base
         .as_ref()
         .filter(|_| request.distrusts_head())
@@ -261,11 +262,11 @@ fn filter_shards(
         }
     }
     let mut orphans = Vec::new();
-    let wrong = declared.faults();
+    let faults = declared.faults();
     let is_selected = |key: &ShardKey| {
         base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
     };
-    for key in gone.into_iter().filter(|key| is_selected(key) && !wrong.contains_key(key)) {
+    for key in gone.into_iter().filter(|key| is_selected(key) && !faults.contains_key(key)) {
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
             None => orphans.push(key),
@@ -288,8 +289,8 @@ fn skip_reason(
         return Some(SkipReason::Disabled(disabled.by.clone()));
     }
     let target = declared.target_digest(key)?;
-    let known = trusted.is_none_or(|trusted| trusted.contains(&target));
-    (!known).then_some(SkipReason::UntrustedTarget)
+    let is_trusted = trusted.is_none_or(|trusted| trusted.contains(&target));
+    (!is_trusted).then_some(SkipReason::UntrustedTarget)
 }
 
 /// Whether flags and slot select a shard of this declared state.

@@ -1,5 +1,5 @@
-//! Objects whose desired state is unresolved, each reported once: an object of unknown kind is listed under
-//! every kind that it may have.
+//! Objects whose desired state is unresolved. Each is reported once, although an object of unknown kind is
+//! listed under every kind that it may have.
 
 use crate::fault::Fault;
 use crate::plan::ObjectKey;
@@ -17,31 +17,31 @@ struct UnresolvedObject<'a> {
 
 impl<'a> Unresolved<'a> {
     /// Adds an object. Objects with the same name, location and fault are reported as one.
-    pub fn add(&mut self, thing: &'a ObjectKey, place: Option<&'a SourceLocation>, fault: &'a Fault) {
+    pub fn add(&mut self, object: &'a ObjectKey, place: Option<&'a SourceLocation>, fault: &'a Fault) {
         let same = |one: &&mut UnresolvedObject<'a>| {
             one.place == place
                 && one.fault == fault
-                && one.objects.iter().all(|other| other.name == thing.name)
+                && one.objects.iter().all(|other| other.name == object.name)
         };
         match self.0.iter_mut().find(same) {
-            Some(one) if one.objects.contains(&thing) => {}
-            Some(one) => one.objects.push(thing),
-            None => self.0.push(UnresolvedObject { objects: vec![thing], place, fault }),
+            Some(one) if one.objects.contains(&object) => {}
+            Some(one) => one.objects.push(object),
+            None => self.0.push(UnresolvedObject { objects: vec![object], place, fault }),
         }
     }
 
-    /// The faults, each naming the object that is left as it is.
+    /// The faults, each with the name of the object that is left unchanged.
     pub fn into_faults(self) -> impl Iterator<Item = Fault> {
-        self.0.into_iter().map(|UnresolvedObject { objects: things, place, fault }| {
-            let what = match things.as_slice() {
-                [thing] => thing.to_string(),
+        self.0.into_iter().map(|UnresolvedObject { objects, place, fault }| {
+            let what = match objects.as_slice() {
+                [object] => object.to_string(),
                 several => {
-                    let kinds: Vec<&str> = several.iter().map(|thing| thing.kind.as_str()).collect();
+                    let kinds: Vec<&str> = several.iter().map(|object| object.kind.as_str()).collect();
                     format!("`{}` (a {})", several[0].name, kinds.join(" or a "))
                 }
             };
             let mut fault = fault.clone();
-            fault.text = format!("{}; {what} is left as it is", fault.text);
+            fault.text = format!("{}; {what} is left unchanged", fault.text);
             // A location is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
@@ -57,25 +57,25 @@ mod tests {
     use crate::plan::ObjectKey;
     use crate::source_location::SourceLocation;
 
-    fn thing(kind: &str, name: &str) -> ObjectKey {
+    fn object(kind: &str, name: &str) -> ObjectKey {
         ObjectKey { scope: Scope::new([("kind", kind)]), kind: kind.to_owned(), name: name.to_owned() }
     }
 
     #[test]
     fn an_object_of_several_possible_kinds_is_reported_once_per_location() {
-        let (service, secret, other) = (thing("Service", "x"), thing("Secret", "x"), thing("Secret", "y"));
+        let (service, secret, other) = (object("Service", "x"), object("Secret", "x"), object("Secret", "y"));
         let (here, there) = (SourceLocation::resource("/here"), SourceLocation::resource("/there"));
         let fault = Fault::author("it is broken");
         let mut unresolved = Unresolved::default();
-        for (thing, place) in
+        for (object, place) in
             [(&service, &here), (&secret, &here), (&service, &there), (&secret, &there), (&other, &here)]
         {
-            unresolved.add(thing, Some(place), &fault);
+            unresolved.add(object, Some(place), &fault);
         }
         let faults: Vec<(String, Vec<SourceLocation>)> =
             unresolved.into_faults().map(|fault| (fault.text, fault.places)).collect();
-        let both = "it is broken; `x` (a Service or a Secret) is left as it is";
-        let alone = "it is broken; Secret `y` (kind=Secret) is left as it is";
+        let both = "it is broken; `x` (a Service or a Secret) is left unchanged";
+        let alone = "it is broken; Secret `y` (kind=Secret) is left unchanged";
         assert_eq!(
             faults,
             [

@@ -1,4 +1,5 @@
-//! Compares two declared states: lists the shards that differ, and the differing paths in each.
+//! Compares two declared states: lists the shards that differ, and the differing paths in each. This is a
+//! diff of base and head, not of data and target (drift).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +37,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// Whether the declared states are equal.
     pub fn is_empty(&self) -> bool {
         let Self { common, shards, gone } = self;
         !common && shards.is_empty() && gone.is_empty()
@@ -55,7 +56,7 @@ where
     T: Serialize + Sync,
     S: Serialize + Sync,
 {
-    // Concurrently: both are serialised and hashed completely.
+    // Concurrently, because both states are serialised and hashed completely.
     let (old, new) = std::thread::scope(|scope| {
         let old = scope.spawn(|| base.digests());
         let new = head.digests();
@@ -85,7 +86,7 @@ fn differences<T: Serialize, S: Serialize>(
         return vec![Difference { path: String::new(), place }];
     };
     let (before, after) = (value(&old.state), value(&new.state));
-    let mut found: Vec<Difference> = fields(&before, &after)
+    let mut differences: Vec<Difference> = fields(&before, &after)
         .into_iter()
         .take(MAX_DIFFERENCES)
         .map(|change| {
@@ -94,19 +95,19 @@ fn differences<T: Serialize, S: Serialize>(
             Difference { path: change.pointer, place }
         })
         .collect();
-    if found.is_empty() {
+    if differences.is_empty() {
         // The target address or the disabled state differs.
         let place =
             new.disabled.as_ref().or(old.disabled.as_ref()).and_then(|disabled| disabled.place.clone());
         let place = place.or_else(|| new.places.get("").cloned());
-        found.push(Difference { path: String::new(), place });
+        differences.push(Difference { path: String::new(), place });
     }
-    found
+    differences
 }
 
 fn value<S: Serialize>(state: &S) -> Value {
     let text = serde_json::to_string(state).expect("states are plain data");
-    JsonParser::new(&text).parse().expect("what was just written is JSON")
+    JsonParser::new(&text).parse().expect("serialised state is valid JSON")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Line diff of texts of several lines: rules, configuration files, scripts.
+//! Line diff of multi-line strings: rules, configuration files, scripts.
 
 use qontract_bundle::diff::{AlignStep, MAX_PAIRS, align};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
 /// Maximum number of lines that are shown.
 const MAX_LINES: usize = 12;
 
-/// The lines that differ in the text at `path`, and the number of further ones.
+/// The lines that differ in the string at `path`, and the number of further differing lines.
 pub fn diff(path: &str, before: &str, after: &str) -> Vec<DiffEntry> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let differs = |step: AlignStep| match step {
@@ -31,7 +31,7 @@ pub fn diff(path: &str, before: &str, after: &str) -> Vec<DiffEntry> {
     let steps = align(old.len(), new.len(), MAX_PAIRS, |one, other| old[one] == new[other]);
     let mut all: Vec<FieldDiff> = steps.into_iter().filter_map(differs).collect();
     if all.is_empty() {
-        // They differ in how lines end.
+        // They differ only in their line endings.
         all.push(changed(path.to_owned(), before, after));
     }
     let more = all.len().saturating_sub(MAX_LINES);
@@ -50,7 +50,7 @@ fn changed(path: String, before: &str, after: &str) -> FieldDiff {
     FieldDiff { change: FieldChange::Changed, path, before: Some(before), after: Some(after) }
 }
 
-/// The path of a line, which is counted from 0.
+/// The path of a line; `number` is counted from 0.
 fn line(path: &str, number: usize) -> String {
     format!("{path} line {}", number + 1)
 }

@@ -96,7 +96,7 @@ pub struct Shelves {
     pub reading: (usize, usize),
     /// Notified when the process of this run crashes.
     pub crash: Arc<tokio::sync::Notify>,
-    known: BTreeSet<String>,
+    observed: BTreeSet<String>,
     unresolved: BTreeSet<String>,
     versions: u64,
 }
@@ -111,7 +111,7 @@ impl Shelves {
             problems: Vec::new(),
             reading: (0, 0),
             crash: Arc::default(),
-            known: BTreeSet::new(),
+            observed: BTreeSet::new(),
             unresolved: BTreeSet::new(),
             versions: 100,
         }
@@ -122,7 +122,7 @@ impl Shelves {
         self.faults = faults;
         self.writes = 0;
         self.crash = Arc::default();
-        self.known.clear();
+        self.observed.clear();
         self.unresolved.clear();
     }
 
@@ -131,10 +131,10 @@ impl Shelves {
         self.versions += 1;
         let version = self.versions;
         let ours: Vec<&mut StoredBox> =
-            self.boxes.values_mut().flat_map(BTreeMap::values_mut).filter(|thing| thing.ours).collect();
+            self.boxes.values_mut().flat_map(BTreeMap::values_mut).filter(|stored| stored.ours).collect();
         let chosen = self.chance.below(ours.len());
-        if let Some(thing) = ours.into_iter().nth(chosen) {
-            (thing.content, thing.version) = ("meddled with".to_owned(), version);
+        if let Some(stored) = ours.into_iter().nth(chosen) {
+            (stored.content, stored.version) = ("meddled with".to_owned(), version);
         }
     }
 }
@@ -229,9 +229,9 @@ impl StagedIntegration for ShelvesIntegration {
                 _ if unresolved => DesiredState::Unresolved(Fault::remote("no secret")),
                 _ => DesiredState::Present(declared.content.clone()),
             };
-            let thing =
+            let object =
                 ObjectKey { scope: scope(shelf), kind: "Box".to_owned(), name: declared.name.clone() };
-            wants.push(DesiredItem { object: thing, place: None, state: wanted });
+            wants.push(DesiredItem { object, place: None, state: wanted });
         }
         Ok(wants)
     }
@@ -253,15 +253,15 @@ impl StagedIntegration for ShelvesIntegration {
             let mut world = self.world.lock().unwrap();
             world.reading.0 -= 1;
             let (silent, failed) = (world.faults.silent_read, world.faults.failed_read);
-            world.known.remove(shelf);
+            world.observed.remove(shelf);
             if world.chance.percent(silent) {
                 None
             } else if world.chance.percent(failed) {
                 Some(Observed::Unknown(Fault::remote("no answer")))
             } else {
-                world.known.insert(shelf.clone());
+                world.observed.insert(shelf.clone());
                 let boxes = world.boxes.get(shelf).cloned().unwrap_or_default();
-                Some(Observed::Known(boxes.into_iter().filter(|(_, thing)| thing.ours).collect()))
+                Some(Observed::Known(boxes.into_iter().filter(|(_, stored)| stored.ours).collect()))
             }
         };
         match answered {
@@ -280,7 +280,7 @@ impl StagedIntegration for ShelvesIntegration {
             let Observed::Known(boxes) = observed else { continue };
             let shelf = scope.get("shelf").unwrap().to_owned();
             let mut steps = Vec::new();
-            let of = |name: &str| boxes.iter().find(|(known, _)| known == name).map(|(_, thing)| thing);
+            let of = |name: &str| boxes.iter().find(|(other, _)| other == name).map(|(_, stored)| stored);
             for want in wanted {
                 let change = |kind, what: &str| Change::new(kind, want.object.clone(), what);
                 let name = want.object.name.clone();
@@ -303,11 +303,11 @@ impl StagedIntegration for ShelvesIntegration {
             }
             for (name, there) in boxes {
                 if wanted.iter().all(|want| want.object.name != *name) {
-                    let thing =
+                    let object =
                         ObjectKey { scope: scope.clone(), kind: "Box".to_owned(), name: name.clone() };
                     let action =
                         Action::Remove { shelf: shelf.clone(), name: name.clone(), version: there.version };
-                    steps.push(Step::new(Change::new(ChangeKind::Remove, thing, "remove box"), action));
+                    steps.push(Step::new(Change::new(ChangeKind::Remove, object, "remove box"), action));
                 }
             }
             // Two groups, so that a failure stops only one of them.
@@ -362,8 +362,8 @@ impl Shelves {
                 ApplyResult::Done
             }
             Action::Remove { shelf, name, version: expected } => {
-                if !self.known.contains(shelf) || self.unresolved.contains(shelf) {
-                    self.problems.push(format!("`{name}` removed from a shelf that is not known"));
+                if !self.observed.contains(shelf) || self.unresolved.contains(shelf) {
+                    self.problems.push(format!("`{name}` removed from a shelf that was not observed"));
                 }
                 let boxes = self.boxes.entry(shelf.clone()).or_default();
                 match boxes.get(name) {

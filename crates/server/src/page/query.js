@@ -1,4 +1,4 @@
-// The query page: sends the typed query and shows the answer. Every text from the server is inserted as text,
+// The query page: sends the query and shows the response. Every string from the server is inserted as text,
 // never as HTML.
 
 const LARGEST_SHOWN = 2 * 1024 * 1024;
@@ -49,11 +49,11 @@ function link(text, click) {
 // Requests to the server.
 
 let token = '';
-let waiting = []; // actions to retry once there is a token
+let waiting = []; // actions to retry once the user has entered a token
 
 class Unauthorized extends Error {}
 
-/** Sends a request; one that is refused for lack of a token is retried once there is one. */
+/** Sends a request. If it is refused because the token is missing, it is retried once the user enters one. */
 async function request(path, again, options = {}) {
   const headers = { ...options.headers };
   if (token) headers.Authorization = token;
@@ -91,8 +91,8 @@ function post(query, given, again, signal) {
 // Bundles.
 
 function addBundle(sha) {
-  const known = [...bundle.options].find((option) => option.value === sha);
-  if (known) return known;
+  const existing = [...bundle.options].find((option) => option.value === sha);
+  if (existing) return existing;
   const option = element('option', { value: sha }, sha.slice(0, 12));
   bundle.append(option);
   return option;
@@ -135,15 +135,15 @@ function readVariables() {
 }
 
 function checkVariables() {
-  let complaint = '';
+  let message = '';
   try {
     readVariables();
   } catch (error) {
-    complaint = `The variables are not valid JSON: ${error.message}`;
+    message = `The variables are not valid JSON: ${error.message}`;
   }
-  of('variables-error').textContent = complaint;
-  variables.setAttribute('aria-invalid', complaint !== '');
-  return !complaint;
+  of('variables-error').textContent = message;
+  variables.setAttribute('aria-invalid', message !== '');
+  return !message;
 }
 
 async function run() {
@@ -182,7 +182,7 @@ function size(bytes) {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** Breaks and indents JSON without reading its values: numbers and the order of keys stay as they are. */
+/** Breaks and indents JSON without reading its values: numbers and the order of keys do not change. */
 function indented(text) {
   let out = '';
   let depth = 0;
@@ -200,22 +200,22 @@ function indented(text) {
   return out;
 }
 
-/** Shows an answer; returns its number of errors. */
+/** Shows a response; returns the number of its errors. */
 function show(body, text) {
-  let answer = null;
+  let response = null;
   try {
-    answer = JSON.parse(text);
+    response = JSON.parse(text);
   } catch {
-    // shown as it is
+    // not JSON: shown unchanged
   }
   const part = text.slice(0, LARGEST_SHOWN);
-  of('result').textContent = visible(answer === null ? part : indented(part));
+  of('result').textContent = visible(response === null ? part : indented(part));
   of('cut').textContent = part.length < text.length ? `Only the first ${size(LARGEST_SHOWN)} are shown.` : '';
   if (saved) URL.revokeObjectURL(saved);
   saved = body.size ? URL.createObjectURL(body) : null;
   of('save').hidden = !saved;
   if (saved) of('save').href = saved;
-  const errors = Array.isArray(answer?.errors) ? answer.errors : [];
+  const errors = Array.isArray(response?.errors) ? response.errors : [];
   of('errors').hidden = errors.length === 0;
   of('errors').replaceChildren(...errors.map(shownError));
   return errors.length;
@@ -235,14 +235,14 @@ function shownError({ message, locations, path }) {
 function moveTo(line, column) {
   const lines = editor.value.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
-  const place = Math.min(before + column - 1, editor.value.length);
+  const offset = Math.min(before + column - 1, editor.value.length);
   editor.focus();
-  editor.setSelectionRange(place, place);
+  editor.setSelectionRange(offset, offset);
 }
 
 // Typing.
 
-let leaving = false; // Esc was pressed: the next Tab moves on
+let leaving = false; // Esc was pressed: the next Tab moves the focus
 
 /** Replaces the selection with text, so that it can be undone. */
 function insert(text) {
@@ -253,7 +253,7 @@ function insert(text) {
   }
 }
 
-/** Indents the selected lines, or takes indentation away. */
+/** Indents or unindents the selected lines. */
 function shift(outwards) {
   const { value, selectionStart, selectionEnd } = editor;
   const start = value.lastIndexOf('\n', selectionStart - 1) + 1;
@@ -290,7 +290,7 @@ function pressed(event) {
   if (event.key !== 'Shift') leaving = event.key === 'Escape';
 }
 
-// The address holds the typed texts, in its fragment, and the selected bundle.
+// The address contains the query and the variables, in its fragment, and the selected bundle.
 
 let writing = 0;
 
@@ -324,12 +324,12 @@ function readAddress() {
 // The schema.
 
 let types = new Map();
-let known = null; // the target whose schema is shown
+let shownTarget = null; // the target whose schema is shown
 let trail = [];
 
 async function browse() {
   of('browse').setAttribute('aria-expanded', !of('schema').hidden);
-  if (of('schema').hidden || known === target()) return;
+  if (of('schema').hidden || shownTarget === target()) return;
   const from = target();
   of('schema-state').textContent = 'loading …';
   try {
@@ -338,7 +338,7 @@ async function browse() {
     if (!data) throw new Error(errors?.[0]?.message ?? `the server answers ${response.status}`);
     types = new Map(data.__schema.types.map((type) => [type.name, type]));
     types.query = types.get(data.__schema.queryType.name);
-    known = from;
+    shownTarget = from;
     of('schema-state').textContent = '';
     list();
   } catch (error) {
@@ -358,7 +358,7 @@ function list() {
   const rootLink = (field) => link(field.name, () => insertSkeleton(field));
   of('roots').replaceChildren(...roots.map((field) => element('li', {}, rootLink(field), ': ', typeLink(field.type))));
   of('types').replaceChildren(...others.map((type) => element('li', {}, typeLink(type))));
-  if (known) of('schema-state').textContent = `fields: ${roots.length}, types: ${others.length}`;
+  if (shownTarget) of('schema-state').textContent = `fields: ${roots.length}, types: ${others.length}`;
 }
 
 const core = (type) => (type.ofType ? core(type.ofType) : type);

@@ -1,4 +1,4 @@
-"""Sends requests to the peer of the benchmarks over raw sockets and records its answers in `recorded.json`.
+"""Sends requests to the peer of the benchmarks over raw sockets and records its responses in `recorded.json`.
 
     python3 record.py FOLDER
 
@@ -37,7 +37,7 @@ def request_bytes(request):
 
 
 def read_answer(stream, method):
-    """One answer, with the interim ones before it, such as `100 Continue`."""
+    """One response, with the interim responses before it, such as `100 Continue`."""
     between = []
     while True:
         status = stream.readline().decode("latin-1").split(" ", 2)[1]
@@ -71,7 +71,7 @@ def answer_of(port, request):
         try:
             connection.sendall(body)
         except ConnectionError:
-            pass  # it answered before it had read everything
+            pass  # the server responded before it had read everything
         status, headers, text, between = read_answer(stream, request["method"])
     headers.pop("date", None)
     answer = {"status": status, "content_type": headers.get("content-type"), "headers": headers, "body": text}

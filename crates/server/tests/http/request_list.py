@@ -336,7 +336,7 @@ def paths():
 
 
 def known_answers(tags):
-    """`tags` are the entity tags of the answers to /sha256 and to the query by GET."""
+    """`tags` are the entity tags of the responses to /sha256 and to the query by GET."""
     sha, answer = tags["/sha256"], tags["GET"]
     strong = answer.removeprefix("W/")
     target = query(query=QUERY)
@@ -383,7 +383,7 @@ def connections():
 
 
 def first():
-    """The requests that do not depend on earlier answers."""
+    """The requests that do not depend on earlier responses."""
     yield from bodies()
     yield from fields()
     yield from sizes()

@@ -77,7 +77,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// A server that has loaded these bundles, the last one as the latest.
+    /// Starts a server with these bundles, the last one as the latest.
     pub fn start(setup: Setup, bundles: &[&[u8]]) -> Self {
         let source = MemorySource::default();
         let events = Arc::<Mutex<Vec<BundleEvent>>>::default();
@@ -111,7 +111,7 @@ impl RunningServer {
         Self { address, source, events, bundles: held, handle, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Stops it, and waits until it has stopped.
+    /// Stops the server and waits until it has stopped.
     pub fn stop(mut self) {
         self.end();
     }
@@ -123,7 +123,7 @@ impl RunningServer {
         }
     }
 
-    /// Signals it to stop without waiting.
+    /// Signals the server to stop, without waiting.
     pub fn signal_stop(&mut self) {
         drop(self.stop.take());
     }
@@ -134,7 +134,7 @@ impl RunningServer {
         stream
     }
 
-    /// Sends bytes on a new connection and returns the answer.
+    /// Sends bytes on a new connection and returns the response.
     pub fn send(&self, method: &str, bytes: &[u8]) -> HttpAnswer {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
@@ -188,7 +188,7 @@ pub struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// Reads one answer to a request of this method.
+    /// Reads one response to a request with this method.
     pub fn read(stream: &mut TcpStream, method: &str) -> Self {
         let mut head = Vec::new();
         let mut byte = [0];

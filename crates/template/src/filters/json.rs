@@ -1,4 +1,4 @@
-//! JSON as Python reads and writes it: ASCII, keys sorted, numbers as they were.
+//! JSON as Python reads and writes it: ASCII, sorted keys, unchanged numbers.
 
 use std::cmp::Ordering;
 
@@ -225,7 +225,7 @@ impl<'a> PythonJsonParser<'a> {
         text.parse().map(Value::Int).or_else(|_| refused("a number of more than 128 bits"))
     }
 
-    /// Parses a text after its opening quote.
+    /// Parses a string after its opening quote.
     fn text(&mut self) -> EvalResult<String> {
         let mut out = String::new();
         loop {

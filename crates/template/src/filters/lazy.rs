@@ -18,7 +18,7 @@ pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: Value, args: A
         "batch" => {
             let [size, fill] = args.bind(name, ["linecount", "fill_with"], 1)?;
             let Some(size) = size.and_then(|size| size.as_int()) else {
-                return failed("`batch` takes a whole number");
+                return failed("`batch` takes an integer");
             };
             let inner = run.iter_of(IterState::Deferred { of: value, if_true: false })?;
             IterState::Batch { inner, size, fill: fill.unwrap_or(Value::None), done: false }
@@ -26,7 +26,7 @@ pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: Value, args: A
         "slice" => {
             let [count, fill] = args.bind(name, ["slices", "fill_with"], 1)?;
             let Some(count) = count.and_then(|count| count.as_int()) else {
-                return failed("`slice` takes a whole number");
+                return failed("`slice` takes an integer");
             };
             IterState::Slices { of: value, count, fill: fill.unwrap_or(Value::None) }
         }

@@ -235,7 +235,7 @@ pub(crate) fn slices(
 ) -> EvalResult<Vec<Value>> {
     let items = run.collect(of)?;
     if count == 0 {
-        return failed("`slice` into none");
+        return failed("`slice` into zero columns");
     }
     let Ok(count) = usize::try_from(count) else { return Ok(Vec::new()) };
     run.step(count as u64)?;

@@ -135,7 +135,7 @@ fn int(value: &Value, base: i128) -> EvalResult<Option<Value>> {
         };
     }
     match value {
-        Value::Float(number) if number.is_infinite() => failed("infinity is not a whole number"),
+        Value::Float(number) if number.is_infinite() => failed("infinity is not an integer"),
         Value::Float(number) => truncated(*number).map(Some),
         value => Ok(value.as_int().map(Value::Int)),
     }
@@ -178,8 +178,7 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> EvalResult<V
     Ok(Value::Float((whole + 0.0) / factor))
 }
 
-/// `sum`. Newer versions of Python add floats more precisely; sums for which that makes a difference are
-/// refused.
+/// `sum`. Newer versions of Python add floats more precisely; sums on which the versions differ are refused.
 fn sum(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));
@@ -189,7 +188,7 @@ fn sum(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value
         iter = run.iter_of(IterState::Attribute { inner: iter, path, default: None })?;
     }
     if matches!(start, Value::Text(_) | Value::Markup(_)) {
-        return failed("`sum` does not add texts");
+        return failed("`sum` does not add strings");
     }
     let (mut total, mut compensation) = (start, 0.0_f64);
     while let Some(item) = run.next(&iter)? {

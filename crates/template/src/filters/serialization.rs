@@ -93,11 +93,11 @@ fn text(run: &Interpreter<'_>, value: &Value, of: &str) -> EvalResult<Rc<str>> {
     match value {
         Value::Text(text) | Value::Markup(text) => Ok(Rc::clone(text)),
         Value::Undefined(what) => run.undefined(what),
-        other => failed(format!("`{of}` takes a text, not a {}", other.kind())),
+        other => failed(format!("`{of}` takes a string, not a {}", other.kind())),
     }
 }
 
-/// The SHA-256 of the sorted texts of the items.
+/// The SHA-256 of the items, as sorted strings.
 pub(crate) fn hash_list(run: &mut Interpreter<'_>, items: &Value) -> EvalResult<Value> {
     let mut texts = Vec::new();
     for item in run.collect(items)? {

@@ -1,4 +1,4 @@
-//! Filters for texts.
+//! Filters for strings.
 
 use std::rc::Rc;
 
@@ -92,11 +92,11 @@ pub(super) fn escape_html(text: &str) -> String {
 pub(crate) fn capitalize(text: &str) -> EvalResult<String> {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return Ok(String::new()) };
-    // title case of other letters needs tables that we do not have
+    // title case of other letters needs Unicode tables that are not available here
     if !first.is_ascii() && (u32::from(first) >= 0x180 || first.to_uppercase().count() != 1) {
         return refused(format!("`capitalize` of text that begins with `{first}`"));
     }
-    // the whole text is converted to lower case, for the sake of a final sigma
+    // the whole string is converted to lower case, because a final sigma depends on its context
     let lower = text.to_lowercase();
     let rest = if lower.chars().count() == text.chars().count() {
         lower.chars().skip(1).collect::<String>()
@@ -150,7 +150,7 @@ fn indent(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Va
         }
     };
     if matches!(value, Value::Markup(_)) && !indention.trim().is_empty() {
-        return refused("`indent` of text that is marked as safe, by other text than spaces");
+        return refused("`indent` of text that is marked as safe, by a string other than spaces");
     }
     let (first, blank) = (bool_argument(run, first.as_ref())?, bool_argument(run, blank.as_ref())?);
     let text = format!("{text}\n");
@@ -176,7 +176,7 @@ fn truncate(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<
     let end = match end {
         None => Rc::from("..."),
         Some(Value::Text(end)) => end,
-        Some(_) => return refused("`truncate` with an `end` that is not text"),
+        Some(_) => return refused("`truncate` with an `end` that is not a string"),
     };
     let leeway = match leeway {
         None | Some(Value::None) => 5,
@@ -243,9 +243,9 @@ fn attributes(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResul
         if matches!(value, Value::None | Value::Undefined(_)) {
             continue;
         }
-        let Value::Text(key) = key else { return failed("`xmlattr` takes keys that are texts") };
+        let Value::Text(key) = key else { return failed("`xmlattr` takes keys that are strings") };
         if key.chars().any(|character| character.is_ascii_whitespace() || "\x0b/>=".contains(character)) {
-            return failed(format!("`{key}` is not a name of an attribute"));
+            return failed(format!("`{key}` is not a valid attribute name"));
         }
         let text = run.text(value)?;
         let text = if matches!(value, Value::Markup(_)) { text } else { escape_html(&text) };
@@ -270,7 +270,7 @@ fn word_wrap(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult
     let newline = match wrap_with {
         None | Some(Value::None) => Rc::from("\n"),
         Some(Value::Text(text)) => text,
-        Some(_) => return refused("`wordwrap` with a `wrapstring` that is not text"),
+        Some(_) => return refused("`wordwrap` with a `wrapstring` that is not a string"),
     };
     let Some(width) = usize::try_from(width).ok().filter(|width| *width > 0) else {
         return failed("`wordwrap` takes a width of at least 1");

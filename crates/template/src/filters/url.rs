@@ -23,7 +23,7 @@ pub(crate) fn escape(
             Ok(Value::text(quote(&text, &safe)))
         }
         Some(Value::Undefined(what)) => run.undefined(&what),
-        _ => failed("only texts are quoted"),
+        _ => failed("only strings can be quoted"),
     }
 }
 
@@ -40,11 +40,11 @@ pub(crate) fn unescape(
             Ok(Value::text(unquote(&text)))
         }
         Some(Value::Undefined(what)) => run.undefined(&what),
-        _ => failed("only texts are unquoted"),
+        _ => failed("only strings can be unquoted"),
     }
 }
 
-/// The filter `urlencode`: a text, or pairs.
+/// The filter `urlencode`: of a string, or of pairs.
 pub(crate) fn encode(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
     let pairs = match value {
         Value::Undefined(what) if run.is_fatal(what) => return run.undefined(what),

@@ -22,7 +22,7 @@ pub(crate) fn float_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// A float; NaN is refused, as nothing equals it.
+/// A float; NaN is refused, because it does not equal itself.
 pub(crate) fn float(number: f64) -> EvalResult<Value> {
     if number.is_nan() {
         refused("a calculation whose result is not a number")
@@ -126,7 +126,7 @@ impl Interpreter<'_> {
             Value::Float(number) => Ok(Value::Float(-number)),
             value => match value.as_int() {
                 Some(number) => int(number.checked_neg()),
-                None => failed(format!("a {} has no negative", value.kind())),
+                None => failed(format!("a {} cannot be negated", value.kind())),
             },
         }
     }

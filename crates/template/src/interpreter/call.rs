@@ -41,7 +41,7 @@ impl Args {
                 return failed(format!("`{of}` takes no argument `{name}`"));
             };
             if bound[index].replace(value).is_some() {
-                return failed(format!("`{of}` is given its argument `{name}` twice"));
+                return failed(format!("`{of}` gets the argument `{name}` twice"));
             }
         }
         match bound.iter().take(required).position(Option::is_none) {
@@ -81,12 +81,12 @@ impl Interpreter<'_> {
             return failed(format!("`loop.{name}` takes no named arguments"));
         }
         if name == "changed" {
-            let known = of.changed.borrow().clone();
-            let same = match known {
-                Some(known) => {
-                    let known = self.tuple(known)?;
+            let last = of.changed.borrow().clone();
+            let same = match last {
+                Some(last) => {
+                    let last = self.tuple(last)?;
                     let now = self.tuple(args.positional.clone())?;
-                    self.equal(&known, &now)?
+                    self.equal(&last, &now)?
                 }
                 None => false,
             };

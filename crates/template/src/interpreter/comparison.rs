@@ -154,7 +154,7 @@ impl Interpreter<'_> {
                     Ok(text.contains(&**part))
                 }
                 Value::Undefined(what) if self.is_fatal(what) => self.undefined(what),
-                _ => failed(format!("a {} cannot be in a text", item.kind())),
+                _ => failed(format!("a {} cannot be in a string", item.kind())),
             },
             Value::Dict(dict) | Value::View(dict, View::Keys) => {
                 let key = self.key(item)?;

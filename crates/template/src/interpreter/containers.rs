@@ -69,7 +69,7 @@ impl Interpreter<'_> {
     }
 
     /// Records that `value` was put into a container at nesting depth `level`, and updates all values within
-    /// it. A container that contains itself gets ever deeper, and so exceeds the limit.
+    /// it. A container that contains itself nests ever deeper, and therefore exceeds the limit.
     pub fn record_nesting(&mut self, value: &Value, level: usize) -> EvalResult<()> {
         let cell = match value {
             Value::List(list) => &list.level,

@@ -215,7 +215,7 @@ impl Interpreter<'_> {
                 };
             };
             for (key, value) in dict.items.borrow().entries() {
-                let Value::Text(key) = key else { return failed("names of arguments must be texts") };
+                let Value::Text(key) = key else { return failed("argument names must be strings") };
                 if named.iter().any(|(name, _)| name == key) {
                     return failed(format!("the argument `{key}` is given twice"));
                 }

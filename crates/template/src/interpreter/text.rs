@@ -1,4 +1,4 @@
-//! Python's `str`, `repr`, truth and length.
+//! Python's `str`, `repr`, `bool` and `len`.
 
 use super::Interpreter;
 use crate::fault::{EvalResult, failed, refused};

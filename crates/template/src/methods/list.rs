@@ -34,7 +34,7 @@ pub(super) fn call(run: &mut Interpreter<'_>, of: &Rc<List>, name: &str, args: A
             let args = positional_arguments(name, args, 0, 1)?;
             let length = of.items.borrow().len();
             let at = args.first().map_or(Some(-1), Value::as_int);
-            let Some(at) = at else { return failed("`pop` takes a whole number") };
+            let Some(at) = at else { return failed("`pop` takes an integer") };
             let signed = i128::try_from(length).unwrap_or(i128::MAX);
             let at = if at < 0 { at.saturating_add(signed) } else { at };
             let Some(at) = usize::try_from(at).ok().filter(|at| *at < length) else {
@@ -99,7 +99,7 @@ fn record_items(run: &mut Interpreter<'_>, of: &List, items: &[Value]) -> EvalRe
 
 fn index(run: &Interpreter<'_>, value: &Value, length: usize) -> EvalResult<usize> {
     run.ensure_resolved(value)?;
-    let Some(at) = value.as_int() else { return failed("an index is a whole number") };
+    let Some(at) = value.as_int() else { return failed("an index must be an integer") };
     let length = i128::try_from(length).unwrap_or(i128::MAX);
     let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
     Ok(usize::try_from(at).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Methods of texts.
+//! Methods of strings.
 
 use super::positional_arguments;
 use crate::fault::{EvalResult, failed, refused};
@@ -26,7 +26,7 @@ pub(super) fn call(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) 
                 match item {
                     Value::Text(text) => texts.push(text),
                     Value::Markup(_) => return refused("`join` of text that is marked as safe"),
-                    other => return failed(format!("`join` takes texts, not a {}", other.kind())),
+                    other => return failed(format!("`join` takes strings, not a {}", other.kind())),
                 }
             }
             let length = texts.iter().map(|text| text.len() + of.len()).sum();
@@ -98,14 +98,14 @@ fn text(value: &Value) -> EvalResult<&str> {
     match value {
         Value::Text(text) => Ok(text),
         Value::Markup(_) => refused("an argument that is marked as safe"),
-        other => failed(format!("a text was expected, not a {}", other.kind())),
+        other => failed(format!("a string was expected, not a {}", other.kind())),
     }
 }
 
 fn number(value: &Value) -> EvalResult<i128> {
     match value.as_int() {
         Some(number) => Ok(number),
-        None => failed(format!("a whole number was expected, not a {}", value.kind())),
+        None => failed(format!("an integer was expected, not a {}", value.kind())),
     }
 }
 
@@ -272,7 +272,7 @@ fn search(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalRe
         "rfind" => of.rfind(part).map_or(Value::Int(-1), characters),
         "index" => match of.find(part) {
             Some(at) => characters(at),
-            None => return failed("`index` of a part that does not occur"),
+            None => return failed("`index` of a substring that does not occur"),
         },
         "removeprefix" => Value::text(of.strip_prefix(part).unwrap_or(of)),
         "removesuffix" => Value::text(of.strip_suffix(part).unwrap_or(of)),

@@ -1,4 +1,5 @@
-//! Python's `repr` of texts and numbers. Characters that need tables that we do not have are refused.
+//! Python's `repr` of strings and numbers. Characters that need Unicode tables that are not available here
+//! are refused.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ pub(crate) fn float(number: f64) -> String {
     qontract_python_json::float_repr(number)
 }
 
-/// `repr` of a text: quoted, and escaped where it cannot be printed.
+/// `repr` of a string: quoted, with escapes for characters that are not printable.
 pub(crate) fn quoted(text: &str, out: &mut String) -> EvalResult<()> {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
@@ -28,7 +29,7 @@ pub(crate) fn quoted(text: &str, out: &mut String) -> EvalResult<()> {
             character if is_printable(character) => out.push(character),
             _ => {
                 return refused(format!(
-                    "printing a text with the character U+{:04X} in quotes",
+                    "printing a string with the character U+{:04X} in quotes",
                     u32::from(character)
                 ));
             }
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_quoted_as_in_python() {
+    fn strings_are_quoted_as_in_python() {
         let check = |text: &str, expect: &str| {
             let mut out = String::new();
             quoted(text, &mut out).unwrap();

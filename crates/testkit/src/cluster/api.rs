@@ -59,11 +59,11 @@ const PLAIN_CONFIG: &str = "QONTRACT_KUBE_PLAIN_CONFIG";
 const CERTIFICATE_CONFIG: &str = "QONTRACT_KUBE_CERTIFICATE_CONFIG";
 const KUBECTL: &str = crate::cluster::Binaries::KUBECTL;
 
-/// The server that all tests of this run share, as `cargo xtask test` started it.
+/// The server that all tests of this run share, started by `cargo xtask test`.
 ///
 /// # Panics
 ///
-/// If there is no server; the message says what to do.
+/// If no server is configured; the message names the remedy.
 #[track_caller]
 pub fn shared() -> &'static Api {
     static SHARED: OnceLock<Api> = OnceLock::new();

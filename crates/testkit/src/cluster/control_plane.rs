@@ -35,7 +35,7 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails; the message says what to do, or contains the end of the log of the failed server.
+    /// If that fails; the message names the remedy, or contains the end of the log of the failed server.
     #[track_caller]
     pub fn start() -> Self {
         match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why there is no server.
+/// The reason why no server is available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The environment names neither a server nor the programs to start one.
@@ -14,9 +14,9 @@ pub enum Error {
         /// The variable that is missing.
         variable: &'static str,
     },
-    /// Tests of real servers are skipped, but this one runs.
+    /// Tests against real servers are skipped, but this test runs.
     #[error(
-        "tests of a real Kubernetes API server are skipped, but this one runs: add `real_cluster` to its name"
+        "tests against a real Kubernetes API server are skipped, but this test runs: add `real_cluster` to its name"
     )]
     Skipped,
     /// A directory or file could not be created.

@@ -26,7 +26,7 @@ impl HttpClient<'_> {
         )
         .expect("a request can be sent");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
+        stream.read_to_string(&mut answer).expect("a response");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
         (status, serde_json::from_str(body).unwrap_or_default())

@@ -38,7 +38,7 @@ impl RealVault {
         process.wait_for(port);
         let anonymous = HttpClient { port, token: "" };
         let made = anonymous.call_ok("PUT", "sys/init", &json!({"secret_shares": 1, "secret_threshold": 1}));
-        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
         let (root, key) = (text(&made["root_token"]), text(&made["keys"][0]));
         let vault = Self { port, root, key, _process: process, _folder: folder };
         vault.unseal();
@@ -78,7 +78,7 @@ impl RealVault {
         client.call_ok("POST", "auth/approle/role/test", &role);
         let role = client.call_ok("GET", "auth/approle/role/test/role-id", &Value::Null);
         let secret = client.call_ok("POST", "auth/approle/role/test/secret-id", &json!({}));
-        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
         (text(&role["data"]["role_id"]), text(&secret["data"]["secret_id"]))
     }
 

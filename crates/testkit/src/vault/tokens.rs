@@ -110,7 +110,7 @@ impl TokenStore {
         Ok(token.clone())
     }
 
-    /// The response data of a look-up of the own token.
+    /// The response data of a `lookup-self` request.
     pub fn look_up(&self, id: &str, now: Duration) -> Value {
         let (path, creation, expiry, ttl, renewable) = match self.tokens.get(id) {
             Some(token) => {

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::failure::{AllowedValues, FailureKind, SchemaFailure};
 
-/// The result of comparing a value with branches none of which it matches.
+/// The result of comparing a value with branches that it does not match.
 pub enum BranchMatch {
     /// The index of the closest branch, and the failures of that branch.
     Closest(usize, Vec<SchemaFailure>),
     /// One failure that all branches have in common.
     Common(SchemaFailure),
-    /// Each branch lacks only one field: one of these is required.
+    /// In each branch only one required field is missing: one of these is required.
     MissingOneOf(Vec<String>),
     /// No branch is closer than the others.
     Undecided,
@@ -42,7 +42,7 @@ pub fn closest_branch(base: &str, branches: &[Vec<SchemaFailure>]) -> BranchMatc
 /// The distance of a value from a branch; less is closer.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct BranchRank {
-    /// The value as a whole is of another type.
+    /// Whether the whole value has another type.
     other_type: bool,
     /// Number of fields whose value belongs to another branch.
     other_kind: usize,

@@ -1,4 +1,4 @@
-//! Parses patterns as Python 3.11 does: what Python rejects is rejected here.
+//! Parses patterns like Python 3.11, and rejects the patterns that Python rejects.
 
 mod escape;
 mod group;
@@ -9,7 +9,7 @@ use super::width;
 
 /// Maximum nesting depth of groups.
 const MAX_GROUP_DEPTH: usize = 200;
-/// Repetition counts from here on are too large for Python.
+/// The smallest repetition count that is too large for Python.
 const MAX_REPEAT: u64 = u32::MAX as u64;
 
 /// The message for a pattern that cannot be parsed.

@@ -16,13 +16,13 @@ pub struct Flags {
     pub ascii: bool,
 }
 
-/// Items that match one after the other.
+/// Items that match one after another.
 pub type Sequence = Vec<PatternItem>;
 
 /// One item of a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatternItem {
-    /// A character by its code, which may be that of a surrogate.
+    /// A character by its code point, which may be a surrogate.
     Literal(u32),
     /// `.`
     Any,
@@ -115,7 +115,7 @@ pub struct Repeat {
     pub greediness: Greediness,
 }
 
-/// How a repetition backtracks.
+/// The backtracking mode of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greediness {
     /// It matches as often as possible, and backtracks.

@@ -1,4 +1,4 @@
-//! Writes a parsed pattern in the syntax of our engine, with every flag spelt out where it matters.
+//! Writes a parsed pattern in the syntax of `fancy-regex`, with explicit flags where they matter.
 
 use super::parse::ParsedPattern;
 use super::syntax::{
@@ -7,17 +7,17 @@ use super::syntax::{
 };
 use super::width;
 
-/// A pattern in the syntax of our engine.
+/// Writes a pattern in the syntax of `fancy-regex`.
 pub fn write(parsed: &ParsedPattern) -> String {
     let mut out = String::new();
     branches(&parsed.branches, parsed.flags, Continuation::Nothing, &mut out);
     out
 }
 
-/// Whether a part of a pattern is followed by another one.
+/// The context after a part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Continuation {
-    /// Nothing that looks at the text follows: how much the part consumes does not matter.
+    /// Nothing that depends on the position follows, so the length of the match does not matter.
     Nothing,
     /// Something follows.
     Something,
@@ -108,14 +108,14 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Continuation, out: &mut St
         out.push(')');
     };
     if *most == Some(0) {
-        // Its groups match nothing, but they are numbered.
+        // The groups in it match nothing, but they are numbered.
         match captures(what) {
             0 => {}
             count => out.push_str(&format!("(?:(?!){}|)", "()".repeat(count))),
         }
         return;
     }
-    // Our engine does not repeat items of width 0: they are written once, or as optional.
+    // The engine does not repeat items of width 0: they are written once, or as optional.
     if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !has_backreference(what) {
         out.push_str("(?:");
         inner(Continuation::Something, out);
@@ -210,7 +210,7 @@ fn set(these: &CharSet, flags: Flags, out: &mut String) {
     }
 }
 
-/// Writes a range without the surrogates, which no text contains.
+/// Writes a range without the surrogates, which no string contains.
 fn range(from: u32, to: u32, out: &mut String) {
     let from = if (0xD800..0xE000).contains(&from) { 0xE000 } else { from };
     let to = if (0xD800..0xE000).contains(&to) { 0xD7FF } else { to };

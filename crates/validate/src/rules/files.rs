@@ -100,7 +100,7 @@ pub fn check_document<'v>(
             vec![finding.hint("write the path of the file's schema")]
         }
         NamedSchema::Address(address) => {
-            let finding = about(code::SCHEMA_ADDRESS, format!("`$schema` is an address: `{address}`"));
+            let finding = about(code::SCHEMA_ADDRESS, format!("`$schema` is a URL: `{address}`"));
             let finding = finding.at_pointer("/$schema").label("never fetched");
             vec![finding.hint("add the schema to the data repo, and name its path")]
         }

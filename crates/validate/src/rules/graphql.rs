@@ -216,7 +216,7 @@ impl TypeChecker<'_> {
                 Some(own_type) => (
                     code::UNIQUE_COMPLEX,
                     format!("`{own_type}` is not a simple type"),
-                    "mark a text or number field".to_owned(),
+                    "mark a string or number field".to_owned(),
                 ),
                 None => (
                     code::UNIQUE_BELOW,

@@ -14,7 +14,7 @@ const MAX_COMPARISONS: usize = 10_000_000;
 /// Maximum number of notes about one target.
 const MAX_TARGET_NOTES: usize = 5;
 
-/// The ways in which a reference can be broken.
+/// The reason a reference is broken.
 pub enum BrokenReference<'a> {
     /// The target does not exist.
     NotFound,
@@ -135,11 +135,11 @@ fn dangling(cx: &Context<'_>, to: &Value, budget: &ComparisonBudget) -> Option<D
     if let Some(inside) = whole.strip_prefix(&format!("/{}", folder.trim_end_matches('/')))
         && cx.bundle.datafile(inside).is_some()
     {
-        return Some(finding.hint(format!("paths begin within `{folder}`: write `{inside}`")));
+        return Some(finding.hint(format!("paths are relative to `{folder}`: write `{inside}`")));
     }
     Some(match budget.spend(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => finding.hint("name the path of a datafile, from the top of the data folder"),
+        None => finding.hint("write the path of a datafile, relative to the data directory"),
     })
 }
 

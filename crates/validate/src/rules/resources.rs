@@ -40,11 +40,11 @@ fn check_resource(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
 
 /// Resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
-    // A resource named where the schema expects one has a back-reference; others are searched for in all
-    // texts.
+    // A resource named where the schema expects one has a back-reference; the others are searched for in all
+    // strings.
     let unnamed = || cx.bundle.resources().iter().filter(|resource| resource.backrefs.is_empty());
     let paths: HashSet<&str> = unnamed().map(|resource| &*resource.path).collect();
-    // An unreadable file may name any of them.
+    // An unreadable file may name any of these resources.
     if paths.is_empty() || !cx.unread.is_empty() {
         return Vec::new();
     }
@@ -64,7 +64,8 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     let unused = unnamed().filter(|resource| !used.contains(&*resource.path));
     let finding = |resource: &std::sync::Arc<Resource>| {
         let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
-        finding.in_file(cx.layout.resource(&resource.path)).hint("remove it, or name it where it is needed")
+        let finding = finding.in_file(cx.layout.resource(&resource.path));
+        finding.hint("remove it, or refer to it where it is needed")
     };
     unused.map(finding).collect()
 }
@@ -84,10 +85,10 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
     }
 }
 
-/// Adds the resources whose paths a text mentions.
+/// Adds the resources whose paths a string contains.
 fn collect_mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    // Paths may contain other characters than those below; most texts do not begin with a slash.
+    // Paths may contain other characters than those below; most strings do not begin with a slash.
     if text.starts_with('/')
         && let Some(known) = paths.get(text)
     {

@@ -1,4 +1,4 @@
-//! Rule: GraphQL types match their JSON schemas. Otherwise valid data makes queries fail.
+//! Rule: GraphQL types match their JSON schemas. If they do not, queries can fail for valid data.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl<'a> SchemaMatcher<'a> {
                 return;
             }
         }
-        // One schema for all types of an interface: most fields are optional there.
+        // All types of an interface share one schema, in which most fields are optional.
         if type_.field_map().is_some() {
             return;
         }

@@ -16,7 +16,7 @@ use crate::schema::ref_cycles::RefCycle;
 use crate::schema::reference::{self, DRAFT, RefTarget, SchemaLocation};
 use crate::tree;
 
-/// Annotations: keywords without a meaning for validation.
+/// Annotations: keywords that validation ignores.
 const ANNOTATIONS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
 
 /// The metaschema that the `$schema` of a schema names.
@@ -92,7 +92,7 @@ impl SchemaFile<'_> {
                 inline.push((schema, child_pointer(pointer, "$schemaRef")));
             }
         });
-        // Schemas in locations where JSON Schema does not define them.
+        // Schemas in places where JSON Schema does not define them.
         let referred =
             self.cx.checker.ref_targets(self.path).map(|place| (place.value, place.pointer.clone()));
         for (schema, start) in inline.into_iter().chain(referred) {
@@ -195,7 +195,7 @@ impl SchemaFile<'_> {
                     Some(self.nearest_schema(finding, &file))
                 }
                 RefTarget::NoValue(file, place) => {
-                    let message = format!("there is nothing at `{place}` in `{file}`");
+                    let message = format!("`{place}` does not exist in `{file}`");
                     let finding = self.finding(code::SCHEMA_REFERENCE, &at, message);
                     Some(self.nearest_place(finding, file, &place))
                 }
@@ -332,11 +332,11 @@ fn lint_pattern(pattern: &str) -> Option<(&'static str, &'static str)> {
             (_, '\\') => escaped = true,
             (None, '[') => class = Some(String::new()),
             (Some(inside), ']') if !inside.is_empty() => {
-                // `[^Task|^Pipeline]`: words and a bar between brackets are taken letter by letter.
+                // `[^Task|^Pipeline]`: words and a bar between brackets are matched letter by letter.
                 let words = inside.split('|').map(|word| word.trim_start_matches('^'));
                 let is_word = |word: &str| word.len() > 2 && word.chars().all(char::is_alphabetic);
                 if inside.contains('|') && words.clone().count() > 1 && words.clone().all(is_word) {
-                    let why = "the words between `[` and `]` are taken letter by letter";
+                    let why = "the words between `[` and `]` are matched letter by letter";
                     return Some((
                         why,
                         "for one of several words write `(one|other)`, for none of them `(?!one|other)`",

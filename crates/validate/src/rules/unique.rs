@@ -9,7 +9,7 @@ use crate::keywords;
 use crate::links::{LinkKind, ListItem};
 use crate::{Context, FileLinks};
 
-/// A value that occurs more than once, with the places where it does, in the order of files.
+/// A value that occurs more than once, with its locations, in the order of files.
 pub struct RepeatedValue<'a> {
     /// The field.
     pub field: &'a str,
@@ -117,7 +117,7 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     everywhere.chain(in_lists).collect()
 }
 
-/// A place in a datafile.
+/// A location in a datafile.
 fn place(cx: &Context<'_>, path: &str, pointer: &str) -> DiagnosticLocation {
     DiagnosticLocation { file: cx.layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }

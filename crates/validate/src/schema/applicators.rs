@@ -1,6 +1,6 @@
 //! Applicator keywords: those that apply subschemas to a value or its parts.
 //!
-//! Each kind has its own function, to keep stack frames small: there is one per nested schema.
+//! Each kind has its own function, to keep stack frames small: every nested schema adds one.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub enum PartStep<'v> {
 /// A callback for a part and its schema; returns whether to continue.
 type PartVisitor<'f, 'v> = dyn FnMut(PartStep<'v>, &'v Value, NodeId) -> Result<bool, CheckAbort> + 'f;
 
-/// Visits the parts of `value` with the schema of each, until `visit` returns `false`; returns whether it
-/// never did.
+/// Visits the parts of `value` with the schema of each, until `visit` returns `false`. Returns whether all
+/// parts were visited.
 pub fn visit_parts<'v>(
     parts: &Subschemas<'_>,
     value: &'v Value,

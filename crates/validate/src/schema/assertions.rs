@@ -10,7 +10,7 @@ use crate::display::show;
 use crate::failure::FailureKind;
 use crate::pattern::BacktrackLimitError;
 
-/// Bytes of text that count as one step.
+/// Bytes of a string that count as one step.
 const TEXT_PER_STEP: usize = 64;
 /// Number of compared values, or name look-ups, that count as one step.
 const VALUES_PER_STEP: usize = 16;

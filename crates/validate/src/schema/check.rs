@@ -1,7 +1,7 @@
 //! Checks values against compiled schemas.
 //!
 //! A first pass only decides whether the value is valid, and stops at the first failure. Only for invalid
-//! values a second pass collects all failures. Both together take a bounded number of steps.
+//! values, a second pass collects all failures. The steps of both passes together are limited.
 
 use qontract_bundle::{Map, Value};
 
@@ -195,7 +195,7 @@ impl Evaluation<'_, '_> {
                     self.count_failures(wrongs.iter().map(failure_weight).sum())?;
                     found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
                 }
-                // Report the aborted pattern at the innermost value that is known.
+                // Report the aborted pattern at the innermost value.
                 Err(CheckAbort::CostlyPattern) => {
                     self.depth = depth;
                     found.truncate(before);
@@ -274,7 +274,7 @@ impl Evaluation<'_, '_> {
             }
             KeywordRule::Not(_) => Ok(vec![FailureKind::Forbidden]),
             KeywordRule::Contains(node) => {
-                // Mostly a certain value is required: name it in the message.
+                // Usually a certain value is required: name it in the message.
                 let allowed =
                     self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
                         KeywordRule::Assertion(

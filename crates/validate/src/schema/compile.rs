@@ -1,7 +1,7 @@
 //! Compiles all schemas of a bundle into one list of nodes.
 //!
-//! Mistakes that are reported elsewhere are left out: malformed keywords, dangling or cyclic references,
-//! invalid patterns. The siblings of a `$ref` are left out, too: draft 6 ignores them.
+//! Malformed keywords, dangling or cyclic references and invalid patterns are skipped, because they are
+//! reported elsewhere. The siblings of a `$ref` are skipped because draft 6 ignores them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl<'b> CompiledSchemas<'b> {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
             compiler.intern_node(SchemaLocation { file, pointer: String::new(), value: root });
-            // Also where draft 6 does not look: siblings of a `$ref`, and unused definitions.
+            // Also in places that draft 6 ignores: siblings of a `$ref`, and unused definitions.
             keywords::visit_schemas(root, &mut String::new(), &mut |map, pointer| {
                 compiler.patterns(map);
                 compiler.inline(file, map, pointer);
@@ -305,8 +305,8 @@ impl<'b> KeywordLocation<'b> {
 
 /// The distinct values.
 fn allowed(values: &[Value]) -> AllowedValues {
-    let mut known = BTreeSet::new();
-    AllowedValues(values.iter().filter(|value| known.insert(tree::text(value))).map(tree::plain).collect())
+    let mut seen = BTreeSet::new();
+    AllowedValues(values.iter().filter(|value| seen.insert(tree::text(value))).map(tree::plain).collect())
 }
 
 fn texts(values: &[Value]) -> Vec<&str> {

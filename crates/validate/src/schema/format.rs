@@ -53,7 +53,7 @@ impl StringFormat {
         })
     }
 
-    /// Whether a text has this format.
+    /// Whether a string has this format.
     pub fn is_match(self, text: &str) -> bool {
         match self {
             Self::Date => date(text).is_some(),
@@ -173,7 +173,7 @@ fn uri_reference(text: &str) -> Option<bool> {
         }
         None => rest,
     };
-    // Without a scheme, a colon in the first segment would end one.
+    // In a relative reference, a colon in the first segment would end a scheme.
     let is_clear = scheme.is_some() || !path.split('/').next().is_some_and(|segment| segment.contains(':'));
     let parts = [(path, ":@/"), (query.unwrap_or_default(), ":@/?"), (fragment.unwrap_or_default(), ":@/?")];
     (is_clear && parts.iter().all(|(part, more)| is_encoded(part, more))).then_some(scheme.is_some())

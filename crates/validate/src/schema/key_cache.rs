@@ -10,10 +10,10 @@ use qontract_bundle::Map;
 
 use super::rule::Assertion;
 
-/// Whether assertions hold for key sets.
+/// Cached results of assertions for key sets.
 ///
 /// Entries are keyed by the memory addresses of assertion and key set. There is no invalidation: the cache
-/// must be dropped before the schemas and any of the maps are, which [`Series`](super::Series) ensures.
+/// must be dropped before the schemas and the maps, which [`CheckSession`](super::CheckSession) ensures.
 #[derive(Debug, Default)]
 pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);
 
@@ -26,11 +26,11 @@ impl KeyCheckCache {
         find: impl FnOnce() -> Result<bool, E>,
     ) -> Result<bool, E> {
         let both = (std::ptr::from_ref(own).addr(), map.keys().id());
-        if let Some(known) = self.0.get(&both) {
-            return Ok(*known);
+        if let Some(holds) = self.0.get(&both) {
+            return Ok(*holds);
         }
-        let keeps = find()?;
-        self.0.insert(both, keeps);
-        Ok(keeps)
+        let holds = find()?;
+        self.0.insert(both, holds);
+        Ok(holds)
     }
 }

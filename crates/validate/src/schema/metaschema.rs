@@ -1,6 +1,6 @@
 //! Checks that keyword values are well-formed, as the metaschema of JSON Schema draft 6 demands.
 //!
-//! As lenient as the established validator: an enum may be empty or contain a value twice.
+//! As lenient as `qontract-validator`: an enum may be empty or contain a value twice.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::tree;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// A keyword with a malformed value.
+/// A keyword with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeywordFault {
     /// JSON pointer of the value in its schema.
     pub pointer: String,
-    /// The message: `"must be a list of texts"`.
+    /// The message: `"must be a list of strings"`.
     pub message: String,
     /// Candidates for a suggestion.
     pub candidates: &'static [&'static str],
@@ -76,11 +76,11 @@ fn misplaced_schemas(map: &Map, pointer: &str, found: &mut Vec<KeywordFault>) {
     }
 }
 
-/// The message for a malformed keyword value; `None` if it is well-formed.
+/// The message for an invalid keyword value; `None` if the value is valid.
 pub fn fault(keyword: &str, value: &Value) -> Option<&'static str> {
     let (right, what) = match keyword {
         "$id" | "$schema" | "$ref" | "title" | "description" | "pattern" | "format" => {
-            (value.as_str().is_some(), "must be text")
+            (value.as_str().is_some(), "must be a string")
         }
         "examples" | "enum" => (value.as_list().is_some(), "must be a list"),
         "maximum" | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" => {
@@ -89,11 +89,11 @@ pub fn fault(keyword: &str, value: &Value) -> Option<&'static str> {
         "multipleOf" => (number(value).is_some_and(|number| number > 0.0), "must be a number above 0"),
         "maxLength" | "minLength" | "maxItems" | "minItems" | "maxProperties" | "minProperties" => {
             let count = number(value).filter(|number| *number >= 0.0 && number.fract() == 0.0);
-            (count.is_some(), "must be a whole number, 0 or more")
+            (count.is_some(), "must be a non-negative integer")
         }
         "uniqueItems" => (matches!(value, Value::Bool(_)), "must be true or false"),
-        "required" => (is_text_list(value), "must be a list of different texts"),
-        "type" => (is_type(value), "must be a type, or a list of different types"),
+        "required" => (is_text_list(value), "must be a list of distinct strings"),
+        "type" => (is_type(value), "must be a type, or a list of distinct types"),
         _ => match keywords::keyword_kind(keyword) {
             Some(KeywordKind::Schema) => (is_schema(value), "must be a schema: a map, or true or false"),
             Some(KeywordKind::List) => (is_nonempty_list(value), "must be a list of schemas"),

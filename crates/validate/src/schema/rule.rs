@@ -61,9 +61,9 @@ pub enum Assertion<'b> {
     Enum(&'b [Value], AllowedValues),
     /// The value is this one.
     Const(&'b Value, AllowedValues),
-    /// A text matches a pattern.
+    /// A string matches a pattern.
     Pattern(Arc<Pattern>),
-    /// A text has a format.
+    /// A string has a format.
     Format(&'b str, StringFormat),
     /// A number is at least this one.
     Minimum(&'b Value),
@@ -94,7 +94,7 @@ pub enum Assertion<'b> {
 /// The unit of a minimum or maximum count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedUnit {
-    /// The characters of a text.
+    /// The characters of a string.
     Characters,
     /// The items of a list.
     Items,
@@ -130,6 +130,6 @@ pub enum Subschemas<'b> {
 pub struct AdditionalFields<'b> {
     /// The fields it defines by name.
     pub named: Option<&'b Map>,
-    /// The patterns it defines fields by: a field matches any of these.
+    /// The patterns by which it defines fields: a field matches any of these.
     pub patterns: Vec<Arc<Pattern>>,
 }

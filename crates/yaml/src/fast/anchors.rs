@@ -15,7 +15,7 @@ impl FastParser<'_> {
         (length > 0).then_some(start + 1 + length)
     }
 
-    /// Parses the anchor at `start`, of the next value. Returns the offset after it and its spaces.
+    /// Parses the anchor of the next value, at `start`. Returns the offset after it and its spaces.
     pub(super) fn anchor(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n') || self.anchors.len() == MAX_ANCHORS {
@@ -33,7 +33,7 @@ impl FastParser<'_> {
             return None;
         }
         let name = &self.text[start + 1..end];
-        // Anchors are numbered from one, and the last one with the name counts.
+        // Anchors are numbered from one, and an alias refers to the last anchor with its name.
         let anchor = self.anchors.iter().rposition(|anchor| *anchor == name)? + 1;
         self.aliases.push(anchor);
         self.emit(FastEventKind::Alias, start, end);

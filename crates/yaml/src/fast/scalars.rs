@@ -66,7 +66,7 @@ impl FastParser<'_> {
     pub(super) fn quotes(&mut self, start: usize, quote: u8) -> Option<(FastEventKind, usize)> {
         let mut at = start + 1;
         let mut made: Option<String> = None;
-        let mut kept = at;
+        let mut copied_to = at;
         loop {
             let rest = self.bytes.get(at..)?;
             let stops = |byte: &u8| *byte == quote || matches!(byte, b'\n' | b'\\' | b'\t');
@@ -88,13 +88,13 @@ impl FastParser<'_> {
                 _ => break,
             };
             let made = made.get_or_insert_default();
-            made.push_str(&self.text[kept..at]);
+            made.push_str(&self.text[copied_to..at]);
             made.push(escaped);
             at += 2;
-            kept = at;
+            copied_to = at;
         }
         let Some(mut made) = made else { return Some((FastEventKind::Quoted, at + 1)) };
-        made.push_str(&self.text[kept..at]);
+        made.push_str(&self.text[copied_to..at]);
         self.decoded.push(made);
         Some((FastEventKind::Decoded(Style::Quoted), at + 1))
     }

@@ -103,7 +103,7 @@ fn comments_and_blank_lines() {
 /// All YAML files below `folder`.
 fn files(folder: &Path) -> Vec<String> {
     let mut texts = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the example is there") {
+    for entry in std::fs::read_dir(folder).expect("the example exists") {
         let path = entry.expect("the example can be read").path();
         if path.is_dir() {
             texts.extend(files(&path));

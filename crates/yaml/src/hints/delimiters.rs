@@ -40,7 +40,7 @@ struct Scanner<'a> {
     text: &'a str,
     open: Vec<Opening>,
     quote: Option<Opening>,
-    /// The indentation of the line that starts a block of text.
+    /// The indentation of the line that starts a block scalar.
     block: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ impl Scanner<'_> {
             return Some(());
         }
         let mut at = if inside { 0 } else { line.content() };
-        // Whether a value may start here: a bracket or quote elsewhere is part of a text.
+        // Whether a value may start here: a bracket or quote elsewhere is part of a plain scalar.
         let mut begins = !inside || self.quote.is_none();
         while let Some(letter) = line.text[at..].chars().next() {
             let opening = Opening { at: line.start + at, letter, indent: line.indent() };

@@ -40,7 +40,7 @@ fn a_value_that_needs_quotes_is_shown_with_them() {
             .as_str(),
     );
     check("a: %b\n", "1:4: an unquoted value cannot begin with `%`; quote the value: \"%b\"");
-    check("a: *.b\n", "1:4: `*` starts an alias, and there is no such anchor; quote the value: \"*.b\"");
+    check("a: *.b\n", "1:4: `*` starts an alias, and the anchor does not exist; quote the value: \"*.b\"");
     check("a: {b: c: d}\n", "1:9: an unquoted value cannot contain `: `; quote the value");
 }
 

@@ -8,7 +8,7 @@ use crate::query::Apps;
 pub struct App {
     /// Its name.
     pub name: String,
-    /// Its place in the data.
+    /// Its provenance.
     pub place: Option<SourceLocation>,
 }
 

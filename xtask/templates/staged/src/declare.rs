@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::query::Apps;
 
-/// The target of a shard: all that is needed to observe it, even when nothing is declared there any more. Put
+/// The target of a shard: all that is needed to observe it, even if nothing is declared there anymore. Put
 /// addresses and references to credentials here, never credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {

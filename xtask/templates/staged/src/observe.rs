@@ -19,7 +19,7 @@ pub struct CurrentItem {
     pub name: String,
 }
 
-/// The desired state of a shard: `Present`, `Delete` if the data explicitly says so, or `Unresolved` if an input
+/// The desired state of a shard: `Present`, `Delete` if the data explicitly deletes it, or `Unresolved` if an input
 /// could not be read.
 pub fn wants(view: &DeclaredShardView<'_, (), Target, App>) -> Vec<DesiredItem<Item>> {
     let want = |name: &String| DesiredItem {
@@ -33,7 +33,7 @@ pub fn wants(view: &DeclaredShardView<'_, (), Target, App>) -> Vec<DesiredItem<I
 /// The current state of everything the integration owns in a shard. If a client fails, return `Unknown` for its
 /// scope: nothing in it is removed.
 pub fn observe(target: &Target) -> CurrentState<CurrentItem> {
-    // Replace this with what a client lists.
+    // Replace this with the items that a client lists.
     BTreeMap::from([(scope(target), Observed::Known(Vec::new()))])
 }
 

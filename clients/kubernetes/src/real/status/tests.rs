@@ -22,9 +22,9 @@ fn rejected_credentials_and_denied_access() {
         "cannot log in to the cluster `c1`: the credentials are not accepted",
     );
     let denied = json!({"reason": "Forbidden", "message": "configmaps is forbidden: User \"plain\" cannot list", "details": {}});
-    let expect = "the cluster `c1` does not allow it: configmaps is forbidden: User \"plain\" cannot list";
+    let expect = "the cluster `c1` denies access: configmaps is forbidden: User \"plain\" cannot list";
     check("ConfigMap", 403, &denied, expect);
-    check("Secret", 403, &denied, "the cluster `c1` does not allow it: Forbidden");
+    check("Secret", 403, &denied, "the cluster `c1` denies access: Forbidden");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn an_object_that_changed_since_it_was_read() {
         &json!({"reason": "NotFound", "details": {"name": "a", "kind": "configmaps"}}),
         expect,
     );
-    let gone = "the cluster `c1` does not serve ConfigMap `a` in `ns` any more";
+    let gone = "the cluster `c1` does not serve ConfigMap `a` in `ns` anymore";
     check("ConfigMap", 404, &json!({"reason": "NotFound", "details": {}}), gone);
 }
 
@@ -61,7 +61,7 @@ fn field_conflicts_name_the_managers() {
         conflict(".data.a", "conflict with \"argo\" with subresource \"scale\" using v1 at 2024-01-01T00:00:00Z"),
         conflict(".data.c", "conflict with \"helm\" using v1"),
     ]}});
-    let expect = "ConfigMap `a` in `ns` is managed by others, too: `argo` owns `data.a`; `helm` owns `data.b`, `data.c`";
+    let expect = "ConfigMap `a` in `ns` conflicts with other managers: `argo` owns `data.a`; `helm` owns `data.b`, `data.c`";
     check("ConfigMap", 409, &status, expect);
 }
 
@@ -104,10 +104,10 @@ fn keys_that_may_come_from_a_secret_are_not_shown() {
         RequestSubject::object(&cluster, &ObjectAddress::in_namespace(Kind::named(kind), "ns", "a"))
     };
     let message = |kind: &str| subject(kind).refusal(409, status.to_string().as_bytes()).to_string();
-    assert_eq!(message("Secret"), "Secret `a` in `ns` is managed by others, too: `helm` owns `data`");
+    assert_eq!(message("Secret"), "Secret `a` in `ns` conflicts with other managers: `helm` owns `data`");
     assert_eq!(
         message("ConfigMap"),
-        "ConfigMap `a` in `ns` is managed by others, too: `helm` owns `data.a`, `data.b`"
+        "ConfigMap `a` in `ns` conflicts with other managers: `helm` owns `data.a`, `data.b`"
     );
 }
 
@@ -118,12 +118,12 @@ fn errors_about_secrets_contain_only_field_names() {
     let expect = "the cluster `c1` rejects Secret `a` in `ns`: Invalid: `data`, `type`: field is immutable";
     check("Secret", 422, &invalid(&causes), expect);
     check("Secret", 422, &invalid(&json!([])), "the cluster `c1` rejects Secret `a` in `ns`: Invalid");
-    check("ExternalSecret", 500, &invalid(&json!([])), "cluster `c1` answered HTTP 500: Invalid");
+    check("ExternalSecret", 500, &invalid(&json!([])), "cluster `c1` responded with HTTP 500: Invalid");
 }
 
 #[test]
 fn a_response_without_a_reason_is_reported_as_such() {
-    check("ConfigMap", 500, &json!("broken"), "cluster `c1` answered HTTP 500: no reason given");
+    check("ConfigMap", 500, &json!("broken"), "cluster `c1` responded with HTTP 500: no reason given");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Size and lifetime limits, and one request for concurrent reads.
+//! Tests the size and lifetime limits, and that concurrent reads share one request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

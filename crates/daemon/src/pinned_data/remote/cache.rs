@@ -1,4 +1,4 @@
-//! Caches small answers of a pinned bundle: templates of many namespaces send the same query.
+//! Response cache of a pinned bundle, for small responses: templates of many namespaces send the same query.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_client_server::QueryAnswer;
 
-/// Maximum size of a cached answer. Larger ones belong to declared queries, which are sent once.
+/// Maximum size of a cached response. Larger ones belong to declared queries, which are sent once.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Maximum size of the cache of a bundle. When it is full, further answers are not stored.
+/// Maximum size of the cache of a bundle. When it is full, further responses are not stored.
 const MAX_CACHE_BYTES: usize = 32 << 20;
 
-/// Answers by request. Entries stay valid as long as the bundle, which never changes.
+/// Responses by request. Entries are never invalidated, because a pinned bundle does not change.
 #[derive(Default)]
 pub struct AnswerCache(Mutex<CacheEntries>);
 
@@ -22,12 +22,12 @@ struct CacheEntries {
 }
 
 impl AnswerCache {
-    /// The answer to a request, if it is cached.
+    /// The cached response to a request.
     pub fn get(&self, key: &str) -> Option<Arc<QueryAnswer>> {
         self.0.lock().answers.get(key).cloned()
     }
 
-    /// Stores an answer, unless it is too large.
+    /// Stores a response, unless it is too large.
     pub fn store(&self, key: String, answer: &Arc<QueryAnswer>) {
         let bytes = key.len() + answer.body().len();
         let mut entries = self.0.lock();

@@ -1,8 +1,8 @@
-//! Resources of a bundle on a server: few requests, however many resources.
+//! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
 //! The server has no query for a set of paths. A few resources are requested together, each under an alias;
-//! for many, all resources of the bundle are listed with one request and the others dropped. Both are plain
-//! GraphQL that the peer's server answers, within the limits of ours (200 aliases, 2,000 selections).
+//! for many, one request lists all resources of the bundle, and the others are dropped. Both are plain
+//! GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000 selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ struct ResourceList<'a> {
 }
 
 impl RemoteBundle {
-    /// The text of one resource.
+    /// The content of one resource.
     pub(super) fn fetch_resource(&self, path: &str) -> Result<Option<String>, DataError> {
         let text = "query Resource($path: String) { resources_v1(path: $path) { path content } }";
         let variables = Map::new(vec![("path", Value::str(path))]);
@@ -56,11 +56,11 @@ impl RemoteBundle {
         Ok(resource.map(|resource| resource.content.into_owned()))
     }
 
-    /// The texts of many resources; those that the bundle lacks are left out.
+    /// The contents of many resources; resources that are not in the bundle are omitted.
     pub(super) fn fetch_many(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
-                // One of them is missing, and the answer as a whole is an error.
+                // One resource is missing, and the whole response is an error.
                 Err(error) if is_missing(&error) => {}
                 answer => return answer,
             }
@@ -127,7 +127,7 @@ impl ResourceRow<'_> {
     }
 }
 
-/// Whether the server says that a resource does not exist.
+/// Whether the error means that a resource does not exist.
 fn is_missing(error: &DataError) -> bool {
     matches!(error, DataError::Refused { why, .. } if why.contains("not exist"))
 }

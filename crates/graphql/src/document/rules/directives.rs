@@ -12,7 +12,7 @@ use crate::schema::{DirectiveDef, Schema, TypeId};
 #[derive(Clone, Copy)]
 enum KnownDirective<'c, 't> {
     OfSchema(&'c DirectiveDef),
-    /// The request defines it itself.
+    /// A directive that the request itself defines.
     OfRequest(&'c DirectiveRules<'t>),
 }
 
@@ -28,7 +28,7 @@ impl<'c> KnownDirective<'c, '_> {
         }
     }
 
-    /// Names of its arguments; required ones with their type.
+    /// Names of the arguments; required ones with their type.
     fn arguments(self, schema: &Schema) -> Vec<(&'c str, Option<String>)> {
         match self {
             KnownDirective::OfSchema(directive) => {
@@ -59,7 +59,7 @@ fn group_by_name<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec
 
 impl<'c, 't> Checker<'c, 't> {
     fn known_directive(&self, name: &str) -> Option<KnownDirective<'c, 't>> {
-        // The last definition in the request, else that of the schema.
+        // The last definition in the request, otherwise the definition in the schema.
         let own = self.document.definitions.iter().rev().find_map(|definition| match definition {
             Definition::Schema(SchemaPart { name: Some(known), directive: Some(rules), .. })
                 if *known == name =>
@@ -76,7 +76,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.schema.directives().iter().find(|directive| &*directive.name == name)
     }
 
-    /// Checks directives at a location, and their arguments. `field` is the field that they are on or in.
+    /// Checks the directives at a location and their arguments. `field` is the field that has or contains them.
     pub(super) fn directives(
         &mut self,
         directives: &'c [Directive<'t>],
@@ -98,12 +98,12 @@ impl<'c, 't> Checker<'c, 't> {
             }
             Some(_) => {}
         }
-        let known = rules.map(|rules| rules.arguments(self.schema));
+        let defined = rules.map(|rules| rules.arguments(self.schema));
         for Argument { name: Name { text: given, at }, .. } in arguments {
-            if let Some(known) = &known
-                && !known.iter().any(|(name, _)| name == given)
+            if let Some(defined) = &defined
+                && !defined.iter().any(|(name, _)| name == given)
             {
-                let hint = did_you_mean(None, &similar(given, known.iter().map(|(name, _)| *name)));
+                let hint = did_you_mean(None, &similar(given, defined.iter().map(|(name, _)| *name)));
                 let message = format!("Unknown argument \"{given}\" on directive \"@{name}\".{hint}");
                 self.report(message, [*at]);
             }
@@ -111,7 +111,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.unique_arguments(arguments);
         // graphql-js matches the arguments of an unknown directive against those of the field.
         let wanted = match self.schema_directive(name) {
-            Some(known) => known.arguments.as_slice(),
+            Some(directive) => directive.arguments.as_slice(),
             None => field.map(|field| field.arguments).unwrap_or_default(),
         };
         for argument in arguments {
@@ -119,7 +119,7 @@ impl<'c, 't> Checker<'c, 't> {
             let type_ = wanted.map(|wanted| (InputType::of_argument(wanted), wanted.default.is_some()));
             self.value(&argument.value, type_, false);
         }
-        for (wanted, type_) in known.unwrap_or_default() {
+        for (wanted, type_) in defined.unwrap_or_default() {
             if let Some(type_) = type_
                 && !arguments.iter().any(|given| given.name.text == wanted)
             {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Checker, DeferredChecks, ErrorReport, Fragments, MAX_FRAGMENT_DEPTH, ReportEnded};
 use crate::document::syntax::tree::{Definition, Fragment, Operation, Spread};
 
-/// The spreads that lead from one fragment to another, and the position of each fragment among them.
+/// The path of spreads from one fragment to another, and the position of each fragment in it.
 #[derive(Default)]
 struct SpreadPath<'c, 't> {
     spreads: Vec<&'c Spread<'t>>,
@@ -13,7 +13,7 @@ struct SpreadPath<'c, 't> {
 }
 
 impl<'c, 't> Checker<'c, 't> {
-    /// Reports cycles that lead from a fragment back to it.
+    /// Reports cycles from a fragment back to itself.
     pub(super) fn cycles(&mut self, fragment: &'c Fragment<'t>) {
         self.follow(fragment, &mut SpreadPath::default());
     }
@@ -50,7 +50,7 @@ impl<'c, 't> Checker<'c, 't> {
 /// The fragments that operations use, with the remaining budget for collecting them.
 pub struct FragmentUsages<'c, 't> {
     fragments: &'c Fragments<'c, 't>,
-    /// By the sorted names that operations spread: the number of a list.
+    /// The index of a list, by the sorted names of the fragments that operations spread.
     list_by_names: HashMap<Vec<&'t str>, usize>,
     lists: Vec<FragmentList<'c, 't>>,
     budget: usize,
@@ -58,7 +58,7 @@ pub struct FragmentUsages<'c, 't> {
 
 struct FragmentList<'c, 't> {
     fragments: Vec<&'c Fragment<'t>>,
-    /// Number of variable usages in them, once counted.
+    /// Number of variable usages in these fragments, once counted.
     usages: Option<usize>,
 }
 
@@ -72,20 +72,20 @@ impl<'c, 't> FragmentUsages<'c, 't> {
         Some(())
     }
 
-    /// All fragments that the operations use, as the number of a list; `None` if the budget is exceeded.
+    /// All fragments that the operations use, as the index of a list; `None` if the budget is exceeded.
     pub(super) fn of_operations(&mut self, operations: &[&'c Operation<'t>]) -> Option<usize> {
         let mut seen: HashSet<&str> = HashSet::new();
         let mut names: Vec<&'t str> = Vec::new();
-        let mut add = |names: &mut Vec<&'t str>, found: Vec<&'c Spread<'t>>| {
-            names.extend(found.iter().map(|spread| spread.name.text).filter(|name| seen.insert(name)));
+        let mut add = |names: &mut Vec<&'t str>, spreads: Vec<&'c Spread<'t>>| {
+            names.extend(spreads.iter().map(|spread| spread.name.text).filter(|name| seen.insert(name)));
         };
         for operation in operations {
             add(&mut names, operation.set.spreads());
         }
         let mut key = names.clone();
         key.sort_unstable();
-        if let Some(known) = self.list_by_names.get(&key) {
-            return Some(*known);
+        if let Some(list) = self.list_by_names.get(&key) {
+            return Some(*list);
         }
         self.spend(names.len())?;
         let mut fragments = Vec::new();
@@ -94,9 +94,9 @@ impl<'c, 't> FragmentUsages<'c, 't> {
             index += 1;
             if let Some(fragment) = self.fragments.get(name).copied() {
                 fragments.push(fragment);
-                let found = fragment.set.spreads();
-                self.spend(found.len())?;
-                add(&mut names, found);
+                let spreads = fragment.set.spreads();
+                self.spend(spreads.len())?;
+                add(&mut names, spreads);
             }
         }
         self.lists.push(FragmentList { fragments, usages: None });

@@ -1,11 +1,11 @@
-//! Limits how deep an introspection query may nest lists.
+//! Limits the depth of nested lists in introspection queries.
 
 use std::collections::HashMap;
 
 use super::{Checker, MAX_FRAGMENT_DEPTH};
 use crate::document::syntax::tree::{Field, Selection, SelectionSet};
 
-/// This many nested lists exceed the limit.
+/// Number of nested lists that exceeds the limit.
 const MAX_NESTED_LISTS: usize = 3;
 
 /// Cached results for fragments, by the depth at which they are entered.
@@ -13,7 +13,7 @@ const MAX_NESTED_LISTS: usize = 3;
 pub struct IntrospectionState<'t> {
     within_limit: HashMap<&'t str, usize>,
     too_deep: HashMap<&'t str, usize>,
-    /// Inside of a field that was reported: its selections are not checked again.
+    /// Whether the walk is inside of a reported field, whose selections are not checked again.
     inside: bool,
 }
 
@@ -23,7 +23,7 @@ impl IntrospectionState<'_> {
     }
 }
 
-/// One search from a field downwards.
+/// The state of one search, from a field downwards.
 struct DepthSearch<'t> {
     visited: HashMap<&'t str, usize>,
     lists: usize,
@@ -31,7 +31,7 @@ struct DepthSearch<'t> {
 }
 
 impl<'c, 't> Checker<'c, 't> {
-    /// Reports a field with too many nested lists; returns whether it did.
+    /// Reports a field with too many nested lists; returns whether it was reported.
     pub(super) fn introspection_depth(&mut self, field: &'c Field<'t>) -> bool {
         if self.introspection.inside || !matches!(field.name, "__schema" | "__type") {
             return false;
@@ -45,43 +45,43 @@ impl<'c, 't> Checker<'c, 't> {
         true
     }
 
-    fn exceeds(&mut self, set: &'c SelectionSet<'t>, look: &mut DepthSearch<'t>) -> bool {
-        if look.steps > MAX_FRAGMENT_DEPTH {
+    fn exceeds(&mut self, set: &'c SelectionSet<'t>, search: &mut DepthSearch<'t>) -> bool {
+        if search.steps > MAX_FRAGMENT_DEPTH {
             self.too_deep = true;
             return false;
         }
-        look.steps += 1;
-        let found = set.selections.iter().any(|selection| match selection {
+        search.steps += 1;
+        let exceeds = set.selections.iter().any(|selection| match selection {
             Selection::Field(field) => {
                 let list = matches!(field.name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
-                look.lists += usize::from(list);
-                let found = look.lists >= MAX_NESTED_LISTS
-                    || field.set.as_ref().is_some_and(|set| self.exceeds(set, look));
-                look.lists -= usize::from(list);
-                found
+                search.lists += usize::from(list);
+                let exceeds = search.lists >= MAX_NESTED_LISTS
+                    || field.set.as_ref().is_some_and(|set| self.exceeds(set, search));
+                search.lists -= usize::from(list);
+                exceeds
             }
-            Selection::Inline(inline) => self.exceeds(&inline.set, look),
-            Selection::Spread(spread) => self.exceeds_in_fragment(spread.name.text, look),
+            Selection::Inline(inline) => self.exceeds(&inline.set, search),
+            Selection::Spread(spread) => self.exceeds_in_fragment(spread.name.text, search),
         });
-        look.steps -= 1;
-        found
+        search.steps -= 1;
+        exceeds
     }
 
-    fn exceeds_in_fragment(&mut self, name: &'t str, look: &mut DepthSearch<'t>) -> bool {
-        let depth = look.lists;
-        if self.introspection.too_deep.get(name).is_some_and(|known| *known <= depth) {
+    fn exceeds_in_fragment(&mut self, name: &'t str, search: &mut DepthSearch<'t>) -> bool {
+        let depth = search.lists;
+        if self.introspection.too_deep.get(name).is_some_and(|entered| *entered <= depth) {
             return true;
         }
-        let covers = |known: Option<&usize>| known.is_some_and(|known| *known >= depth);
-        if covers(look.visited.get(name)) || covers(self.introspection.within_limit.get(name)) {
+        let covers = |entered: Option<&usize>| entered.is_some_and(|entered| *entered >= depth);
+        if covers(search.visited.get(name)) || covers(self.introspection.within_limit.get(name)) {
             return false;
         }
         let Some(fragment) = self.fragments.get(name) else { return false };
-        look.visited.insert(name, depth);
-        let found = self.exceeds(&fragment.set, look);
-        let kept =
-            if found { &mut self.introspection.too_deep } else { &mut self.introspection.within_limit };
-        kept.insert(name, depth);
-        found
+        search.visited.insert(name, depth);
+        let exceeds = self.exceeds(&fragment.set, search);
+        let cache =
+            if exceeds { &mut self.introspection.too_deep } else { &mut self.introspection.within_limit };
+        cache.insert(name, depth);
+        exceeds
     }
 }

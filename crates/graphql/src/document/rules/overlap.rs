@@ -1,7 +1,6 @@
-//! Fields with the same response name must be the same.
+//! Checks that fields with the same response name can be merged.
 //!
-//! Fields are compared in the order in which graphql-js compares them, and each pair at most as often: we use
-//! the same budget.
+//! Fields are compared in the same order as in graphql-js, with the same budget for comparisons.
 
 mod conflict;
 
@@ -14,11 +13,11 @@ use crate::schema::{FieldDef, Kind, Schema, Shape, TypeId};
 pub use conflict::Conflict;
 use conflict::{abbreviated, same_value};
 
-/// Why the comparison ended early.
+/// The reason why the comparison ended early.
 pub enum OverlapAbort {
     /// The budget is exceeded.
     Budget,
-    /// Fragments are nested too deep.
+    /// Fragments are nested too deeply.
     TooDeep,
 }
 
@@ -37,9 +36,9 @@ struct CollectedFields<'c, 't> {
     groups: Vec<(&'t str, Rc<[FieldDetail<'c, 't>]>)>,
     index: HashMap<&'t str, usize>,
     fragments: Rc<[&'t str]>,
-    /// Fragments that it was compared with, and whether only as mutually exclusive.
+    /// Fragments with which this set was compared, and whether only as mutually exclusive.
     compared: HashMap<&'t str, bool>,
-    /// Per other collection: the groups that both have.
+    /// Per other collection, the groups that occur in both.
     shared: HashMap<usize, Rc<[(usize, usize)]>>,
 }
 
@@ -198,8 +197,8 @@ impl<'c, 't> Overlap<'c, 't> {
 
     /// The groups that two collections share.
     fn shared(&mut self, one: usize, other: usize) -> OverlapResult<Rc<[(usize, usize)]>> {
-        if let Some(known) = self.collected[one].shared.get(&other) {
-            return Ok(Rc::clone(known));
+        if let Some(shared) = self.collected[one].shared.get(&other) {
+            return Ok(Rc::clone(shared));
         }
         self.spend(self.collected[one].groups.len())?;
         let index = &self.collected[other].index;
@@ -282,9 +281,9 @@ impl<'c, 't> Overlap<'c, 't> {
         }
         for argument in one {
             self.spend(1)?;
-            // Of several with the same name the last one counts.
-            let found = other.iter().rfind(|found| found.name.text == argument.name.text);
-            if !found.is_some_and(|found| same_value(&argument.value, &found.value)) {
+            // If a name occurs several times, the last argument counts.
+            let same_name = other.iter().rfind(|other| other.name.text == argument.name.text);
+            if !same_name.is_some_and(|other| same_value(&argument.value, &other.value)) {
                 return Ok(false);
             }
         }
@@ -303,8 +302,8 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 
     fn collect(&mut self, parent: Option<TypeId>, set: &'c SelectionSet<'t>) -> usize {
-        if let Some(known) = self.collection_ids.get(&(parent, set.at)) {
-            return *known;
+        if let Some(id) = self.collection_ids.get(&(parent, set.at)) {
+            return *id;
         }
         let mut gathered = FieldGroups::default();
         self.gather(parent, set, &mut gathered);
@@ -340,7 +339,7 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 }
 
-/// Whether a set has only fields with distinct response names: then there is nothing to compare.
+/// Whether all fields of a set have distinct response names, so that nothing has to be compared.
 fn all_differ<'t>(set: &SelectionSet<'t>) -> bool {
     let name = |selection: &Selection<'t>| match selection {
         Selection::Field(field) => Some(field.alias.unwrap_or(field.name)),

@@ -1,11 +1,11 @@
-//! Prints values for messages.
+//! Prints values as GraphQL, for messages.
 
 use std::fmt::Write as _;
 
 use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
-/// The value as GraphQL text.
+/// Prints a value in GraphQL syntax.
 pub fn print(value: &Value<'_>) -> String {
     match &value.literal {
         Literal::Variable(name) => format!("${name}"),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_shown_as_graphql_js_prints_them() {
+    fn strings_are_printed_as_in_graphql_js() {
         assert_eq!(print_string("a\"b\n\u{1}\u{85}é"), "\"a\\\"b\\n\\u0001\\u0085é\"");
         let check = |text: &str, expect: &str| assert_eq!(print_block(text), format!("\"\"\"{expect}\"\"\""));
         check("a", "a");

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// `Did you mean …?`, or an empty text.
+/// `Did you mean …?`, or an empty string without suggestions.
 pub fn did_you_mean(what: Option<&str>, names: &[&str]) -> String {
     const MAX_SUGGESTIONS: usize = 5;
     let quoted: Vec<String> = names.iter().take(MAX_SUGGESTIONS).map(|name| format!("\"{name}\"")).collect();
@@ -21,27 +21,27 @@ pub fn enum_hint<T>(given: &str, values: &[(Box<str>, T)]) -> String {
     did_you_mean(Some("the enum value"), &similar(given, values.iter().map(|(name, _)| &**name)))
 }
 
-/// The names similar to `given`, the most similar first.
+/// The names similar to `given`, most similar first.
 pub fn similar<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let threshold = given.encode_utf16().count() * 2 / 5 + 1;
     let mut measure = Distance::new(given);
-    let mut found: Vec<(usize, &str)> = Vec::new();
+    let mut ranked: Vec<(usize, &str)> = Vec::new();
     for name in names {
         if let Some(distance) = measure.to(name, threshold)
-            && !found.iter().any(|(_, known)| *known == name)
+            && !ranked.iter().any(|(_, other)| *other == name)
         {
-            found.push((distance, name));
+            ranked.push((distance, name));
         }
     }
-    sort(&mut found, |one, other| one.0.cmp(&other.0).then_with(|| natural(one.1, other.1)));
-    found.into_iter().map(|(_, name)| name).collect()
+    sort(&mut ranked, |one, other| one.0.cmp(&other.0).then_with(|| natural(one.1, other.1)));
+    ranked.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Insertion sort, for an order that may be inconsistent.
+/// Insertion sort, which also works with an inconsistent order.
 pub fn sort<T>(list: &mut [T], mut order: impl FnMut(&T, &T) -> Ordering) {
     for index in 1..list.len() {
-        let place = list[..index].partition_point(|known| order(&list[index], known) != Ordering::Less);
-        list[place..=index].rotate_right(1);
+        let target = list[..index].partition_point(|sorted| order(&list[index], sorted) != Ordering::Less);
+        list[target..=index].rotate_right(1);
     }
 }
 
@@ -63,7 +63,7 @@ pub fn natural(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len())
 }
 
-/// The number at an offset; leading zeros stand for themselves.
+/// Parses the number at an offset; each leading zero is a number of its own.
 fn number(bytes: &[u8], at: &mut usize) -> f64 {
     let mut value = 0.0;
     while let Some(digit) = bytes.get(*at).filter(|byte| byte.is_ascii_digit()) {
@@ -76,7 +76,7 @@ fn number(bytes: &[u8], at: &mut usize) -> f64 {
     value
 }
 
-/// Edit distance: insertions, deletions, substitutions and swaps of neighbours.
+/// Edit distance with insertions, deletions, substitutions and transpositions.
 struct Distance<'g> {
     given: &'g str,
     lower: Vec<u8>,

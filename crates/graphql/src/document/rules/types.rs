@@ -1,9 +1,9 @@
-//! Input types, and look-ups in the schema.
+//! Input types and schema look-ups for validation.
 
 use crate::document::syntax::tree::{Type, TypeForm};
 use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
 
-/// A wrapper of a named type.
+/// A list or non-null wrapper around a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrap {
     List,
@@ -18,7 +18,7 @@ pub struct InputType {
 }
 
 impl InputType {
-    /// The type as a request writes it; `None` if the schema does not have it.
+    /// Resolves a type that occurs in a request; `None` if the schema does not contain it.
     pub fn of(schema: &Schema, type_: &Type<'_>) -> Option<Self> {
         let named = schema.type_id(type_.named().text)?;
         let mut wraps = Vec::new();
@@ -46,7 +46,7 @@ impl InputType {
         Self { wraps: self.wraps[1..].to_vec(), named: self.named }
     }
 
-    /// Without the outer `!`.
+    /// The type without its outer `!`.
     pub fn nullable(&self) -> Self {
         if self.is_non_null() { self.inner() } else { self.clone() }
     }
@@ -64,7 +64,7 @@ impl InputType {
         })
     }
 
-    /// Whether every value of this type is one of the other.
+    /// Whether every value of this type is also a value of the other type.
     pub fn fits(&self, other: &Self) -> bool {
         self.named == other.named && fits(&self.wraps, &other.wraps)
     }
@@ -89,7 +89,7 @@ pub struct FieldInfo<'c> {
     pub arguments: &'c [ArgumentDef],
 }
 
-/// Type predicates of validation.
+/// Type predicates for validation.
 impl Schema {
     pub(super) fn is_input(&self, id: TypeId) -> bool {
         matches!(self.type_(id).kind, Kind::Scalar(_) | Kind::Enum)
@@ -104,7 +104,7 @@ impl Schema {
         self.type_(type_).interfaces.contains(&interface)
     }
 
-    /// Whether an object can be of both types.
+    /// Whether an object can have both types.
     pub(super) fn overlap(&self, one: TypeId, other: TypeId) -> bool {
         if one == other {
             return true;

@@ -30,8 +30,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.directives(&variable.directives, "VARIABLE_DEFINITION", None);
     }
 
-    /// Checks a value against the expected type, which comes with whether there is a default. A value inside
-    /// of one that is already checked or invalid is not compared with the type again.
+    /// Checks a value against the expected type; the flag is set if the position has a default. A value inside of
+    /// a value that is already checked or invalid is not compared with the type again.
     pub(super) fn value(&mut self, value: &'c Value<'t>, wanted: Option<(InputType, bool)>, inside: bool) {
         match &value.literal {
             Literal::Variable(name) => {
@@ -55,13 +55,13 @@ impl<'c, 't> Checker<'c, 't> {
                 if !inside {
                     self.leaf(value, wanted.as_ref().map(|(type_, _)| type_));
                 }
-                let mut known: HashMap<&str, usize> = HashMap::new();
+                let mut seen: HashMap<&str, usize> = HashMap::new();
                 for (Name { text, at }, value) in fields {
-                    if let Some(first) = known.get(text) {
+                    if let Some(first) = seen.get(text) {
                         let message = format!("There can be only one input field named \"{text}\".");
                         self.report(message, [*first, *at]);
                     } else {
-                        known.insert(text, *at);
+                        seen.insert(text, *at);
                     }
                     self.value(value, None, true);
                 }
@@ -77,11 +77,11 @@ impl<'c, 't> Checker<'c, 't> {
         }
     }
 
-    /// Compares a value with the scalar or enum inside of the type.
+    /// Checks a value against the scalar or enum inside of the type.
     fn leaf(&mut self, value: &Value<'_>, type_: Option<&InputType>) {
         let Some(type_) = type_ else { return };
-        let known = self.schema.type_(type_.named);
-        let message = match (&known.kind, &value.literal) {
+        let named = self.schema.type_(type_.named);
+        let message = match (&named.kind, &value.literal) {
             (Kind::Scalar(Scalar::Int), Literal::Int(digits)) => {
                 let fits = digits.parse::<i64>().is_ok_and(|number| i32::try_from(number).is_ok());
                 if fits {
@@ -106,10 +106,10 @@ impl<'c, 't> Checker<'c, 't> {
                 format!("Boolean cannot represent a non boolean value: {}", print(value))
             }
             (Kind::Enum, literal) => {
-                let (shown, name) = (print(value), &known.name);
-                let hint = || enum_hint(&shown, &known.values);
+                let (shown, name) = (print(value), &named.name);
+                let hint = || enum_hint(&shown, &named.values);
                 match literal {
-                    Literal::Enum(given) if known.values.iter().any(|(name, _)| &**name == *given) => return,
+                    Literal::Enum(given) if named.values.iter().any(|(name, _)| &**name == *given) => return,
                     Literal::Enum(_) => {
                         format!("Value \"{shown}\" does not exist in \"{name}\" enum.{}", hint())
                     }

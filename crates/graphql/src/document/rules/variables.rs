@@ -1,4 +1,4 @@
-//! The variables of an operation: those it declares, and those that it and its fragments use.
+//! Checks the variables of an operation: the declared ones against those that it and its fragments use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,7 @@ impl<'t> DeferredChecks<'_, 't> {
         self.document.definitions.partition_point(|definition| begins(definition) < at)
     }
 
-    /// Reports a variable whose type does not fit the position where it is used.
+    /// Reports a variable whose type does not match the position at which it is used.
     fn position(
         &self,
         variable: &Variable<'_>,

@@ -1,4 +1,4 @@
-//! The walk through a request: checks operations, fragments and fields.
+//! Walks a request and checks operations, fragments and fields.
 
 use super::suggestions::{did_you_mean, natural, similar, sort};
 use super::types::FieldInfo;
@@ -12,9 +12,9 @@ use crate::schema::{Shape, TypeId};
 /// The context of a selection.
 #[derive(Clone, Copy)]
 struct SelectionScope<'c> {
-    /// The named type that is selected from, if it is known.
+    /// The named type of the selection set, if it exists in the schema.
     type_: Option<TypeId>,
-    /// The field that the selection is in.
+    /// The field that contains the selection.
     field: Option<FieldInfo<'c>>,
 }
 
@@ -125,9 +125,9 @@ impl<'c, 't> Checker<'c, 't> {
     }
 
     fn field(&mut self, field: &'c Field<'t>, parent: Option<TypeId>) {
-        let known = parent.and_then(|parent| self.field_info(parent, field.name));
+        let info = parent.and_then(|parent| self.field_info(parent, field.name));
         let name = field.name;
-        if let Some(FieldInfo { shape, .. }) = known {
+        if let Some(FieldInfo { shape, .. }) = info {
             let type_ = || self.schema.show(shape);
             match (&field.set, self.schema.type_(shape.named).is_composite()) {
                 (Some(set), false) => {
@@ -147,27 +147,23 @@ impl<'c, 't> Checker<'c, 't> {
                 _ => {}
             }
         }
-        if let (Some(parent), None) = (parent, known) {
+        if let (Some(parent), None) = (parent, info) {
             self.unknown_field(parent, field);
         }
         self.unique_directives(&field.directives);
         self.unique_arguments(&field.arguments);
         let entered = self.introspection_depth(field);
         for argument in &field.arguments {
-            self.argument(argument, parent, known);
+            self.argument(argument, parent, info);
         }
-        self.directives(&field.directives, "FIELD", known);
+        self.directives(&field.directives, "FIELD", info);
         if let Some(set) = &field.set {
-            self.set(
-                set,
-                SelectionScope { type_: known.map(|known| known.shape.named), field: known },
-                false,
-            );
+            self.set(set, SelectionScope { type_: info.map(|info| info.shape.named), field: info }, false);
         }
         if entered {
             self.introspection.leave();
         }
-        for argument in known.map(|known| known.arguments).unwrap_or_default() {
+        for argument in info.map(|info| info.arguments).unwrap_or_default() {
             let required = argument.shape.required && argument.default.is_none();
             if required && !field.arguments.iter().any(|given| given.name.text == &*argument.name) {
                 let (wanted, type_) = (&argument.name, self.schema.show(argument.shape));
@@ -193,8 +189,8 @@ impl<'c, 't> Checker<'c, 't> {
             }
             _ => {}
         }
-        let known = schema.type_(parent).field(name)?;
-        Some(FieldInfo { name: &known.name, shape: known.shape, arguments: &known.arguments })
+        let field = schema.type_(parent).field(name)?;
+        Some(FieldInfo { name: &field.name, shape: field.shape, arguments: &field.arguments })
     }
 
     fn unknown_field(&mut self, parent: TypeId, field: &Field<'_>) {
@@ -209,8 +205,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.report(message, [field.at]);
     }
 
-    /// The object types of an interface that have the field, and those of their interfaces that have it: the
-    /// most frequent first.
+    /// The object types of an interface that have the field, and their interfaces that have it, most frequent
+    /// first.
     fn types_with_field(&self, interface: TypeId, field: &str) -> Vec<&'c str> {
         let schema = self.schema;
         if !schema.is_abstract(interface) {
@@ -221,7 +217,7 @@ impl<'c, 't> Checker<'c, 't> {
         for object in schema.type_(interface).possible.iter().copied().filter(|id| has(*id)) {
             counted.push((object, 1));
             for other in schema.type_(object).interfaces.iter().copied().filter(|id| has(*id)) {
-                match counted.iter_mut().find(|(known, _)| *known == other) {
+                match counted.iter_mut().find(|(type_, _)| *type_ == other) {
                     Some((_, count)) => *count += 1,
                     None => counted.push((other, 1)),
                 }
@@ -274,7 +270,7 @@ impl<'c, 't> Checker<'c, 't> {
         self.set(&inline.set, SelectionScope { type_, ..scope }, true);
     }
 
-    /// Reports a fragment if no object can be of both types.
+    /// Reports a fragment if no object can have both types.
     fn possible(&mut self, type_: Option<TypeId>, parent: Option<TypeId>, what: &str, at: usize) {
         if let (Some(type_), Some(parent)) = (type_, parent)
             && !self.schema.overlap(type_, parent)
@@ -316,14 +312,14 @@ impl<'c, 't> Checker<'c, 't> {
         {
             return;
         }
-        let known = standard.iter().copied();
-        let known = known.chain(self.schema.types().iter().map(|type_| &*type_.name)).chain(defined());
-        let hint = did_you_mean(None, &similar(name, known));
+        let names = standard.iter().copied();
+        let names = names.chain(self.schema.types().iter().map(|type_| &*type_.name)).chain(defined());
+        let hint = did_you_mean(None, &similar(name, names));
         self.report(format!("Unknown type \"{name}\".{hint}"), [at]);
     }
 
-    /// Checks a part of a schema. Types share the directives of their extensions: `owner` is the type, the
-    /// schema has no name.
+    /// Checks a part of a schema. A type and its extensions share their directives: `owner` is the name of
+    /// the type, or `None` for the schema.
     fn schema_node(&mut self, node: &'c SchemaNode<'t>, owner: Option<&'t str>) {
         match owner {
             Some(owner) => self.unique_directives_of(owner, &node.directives),

@@ -1,4 +1,4 @@
-//! Parser primitives: one token after the other, and lists of items.
+//! Parser primitives: reads tokens and lists of items.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::lexer::{self, Kind, Token};
 
 pub type ParseResult<T> = Result<T, QuerySyntaxError>;
 
-/// A text, read up to a token.
+/// A parser and its current token.
 pub struct Parser<'t> {
     text: &'t str,
     /// The next token.
@@ -19,9 +19,9 @@ pub struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub fn new(text: &'t str, deepest: usize) -> Self {
+    pub fn new(text: &'t str, max_depth: usize) -> Self {
         let token = Token { kind: Kind::Start, start: 0, end: 0 };
-        Self { text, token, remaining_depth: deepest, descriptions: Vec::new() }
+        Self { text, token, remaining_depth: max_depth, descriptions: Vec::new() }
     }
 
     pub fn lookahead(&self) -> ParseResult<Token> {
@@ -47,8 +47,8 @@ impl<'t> Parser<'t> {
     }
 
     fn expected(&self, what: &str) -> QuerySyntaxError {
-        let found = self.token.describe(self.text);
-        QuerySyntaxError::new(self.token.start, format_args!("Expected {what}, found {found}."))
+        let actual = self.token.describe(self.text);
+        QuerySyntaxError::new(self.token.start, format_args!("Expected {what}, found {actual}."))
     }
 
     pub fn expect(&mut self, kind: Kind) -> ParseResult<Token> {
@@ -64,11 +64,11 @@ impl<'t> Parser<'t> {
     }
 
     pub fn accept_word(&mut self, word: &str) -> ParseResult<bool> {
-        let found = self.peek(Kind::Name) && self.text_of(self.token) == word;
-        if found { self.advance().map(|_| true) } else { Ok(false) }
+        let matches = self.peek(Kind::Name) && self.text_of(self.token) == word;
+        if matches { self.advance().map(|_| true) } else { Ok(false) }
     }
 
-    /// Whether the token stands for this word, as a name or as a string.
+    /// Whether the value of the token is this word, as a name or as a string.
     pub fn means(&self, word: &str) -> bool {
         self.token.value(self.text).is_some_and(|value| value == word)
     }

@@ -1,4 +1,4 @@
-//! The grammar of schemas: requests may not contain any, but their syntax errors are reported first.
+//! The grammar of schema definitions. Requests may not contain them, but their syntax errors are reported first.
 
 use super::cursor::{ParseResult, Parser};
 use super::lexer::Kind;
@@ -27,7 +27,7 @@ const LOCATIONS: [&str; 20] = [
     "DIRECTIVE_DEFINITION",
 ];
 
-/// An argument or an input field, with what a directive definition needs of it.
+/// An argument or an input field, with the properties that a directive definition needs.
 struct InputDefinition<'t> {
     name: &'t str,
     required: Option<String>,
@@ -35,7 +35,7 @@ struct InputDefinition<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// The definition that a keyword begins.
+    /// Parses the definition that starts with a keyword.
     pub fn schema_part(&mut self, word: &str) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         self.description()?;
@@ -48,7 +48,7 @@ impl<'t> Parser<'t> {
         Ok(Definition::Schema(SchemaPart { at, name, is_type, directive: None, node }))
     }
 
-    /// `extend` and the rest of the extension.
+    /// Parses `extend` and the extension that follows.
     pub fn extension(&mut self) -> ParseResult<Definition<'t>> {
         let at = self.token.start;
         let keyword = self.lookahead()?;
@@ -68,7 +68,7 @@ impl<'t> Parser<'t> {
         Ok(Definition::Schema(SchemaPart { at, name, is_type: false, directive: None, node }))
     }
 
-    /// The name after a keyword, if it has one, and the rest.
+    /// Parses the rest of a definition after its keyword: the name, if any, and the body.
     fn body(&mut self, word: &str, extends: bool) -> ParseResult<(Option<&'t str>, SchemaNode<'t>)> {
         let name = if word == "schema" { None } else { Some(self.name()?.text) };
         let mut children = Vec::new();
@@ -107,9 +107,9 @@ impl<'t> Parser<'t> {
                 "ENUM"
             }
             "input" => {
-                let place = if extends { "ARGUMENT_DEFINITION" } else { "INPUT_FIELD_DEFINITION" };
+                let location = if extends { "ARGUMENT_DEFINITION" } else { "INPUT_FIELD_DEFINITION" };
                 let fields = self.optional_many(open, Self::input, close)?;
-                children.extend(fields.into_iter().map(|input| input.child(place)));
+                children.extend(fields.into_iter().map(|input| input.child(location)));
                 "INPUT_OBJECT"
             }
             _ => "SCALAR",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_errors_in_schemas_are_found() {
+    fn syntax_errors_in_schemas_are_reported() {
         check("\"a\" type A implements & B & C @d { e(f: [G!]! = [1] @h): I \"j\" k: L }", Ok(()));
         check("schema @a { query: B } extend schema { mutation: C } scalar D", Ok(()));
         check("union A = | B | C enum D { E } input F { g: H = 1 } interface I", Ok(()));

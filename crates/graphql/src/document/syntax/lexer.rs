@@ -1,4 +1,4 @@
-//! The tokens of a text, one at a time.
+//! Splits a document into tokens, one at a time.
 
 use super::QuerySyntaxError;
 use super::literals::{block_text, number_end, string_end, string_text};
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in messages.
+    /// The name of the kind in messages.
     pub fn describe(self) -> &'static str {
         match self {
             Kind::Start => "<SOF>",
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// A token and its range.
+/// A token and its byte range.
 #[derive(Debug, Clone, Copy)]
 pub struct Token {
     pub kind: Kind,
@@ -67,7 +67,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Its kind and value, as messages print it.
+    /// The kind and value, as printed in messages.
     pub fn describe(self, text: &str) -> String {
         let name = self.kind.describe();
         match self.value(text) {
@@ -76,7 +76,7 @@ impl Token {
         }
     }
 
-    /// Its value; `None` for punctuators.
+    /// The value; `None` for punctuators.
     pub fn value(self, text: &str) -> Option<std::borrow::Cow<'_, str>> {
         let written = &text[self.start..self.end];
         match self.kind {
@@ -145,7 +145,7 @@ pub fn next(text: &str, from: usize) -> Result<Token, QuerySyntaxError> {
     Ok(Token { kind: Kind::End, start: bytes.len(), end: bytes.len() })
 }
 
-/// The character at an offset, as messages print it.
+/// The character at an offset, as printed in messages.
 pub fn character(text: &str, at: usize) -> String {
     match text[at..].chars().next() {
         None => "<EOF>".to_owned(),

@@ -1,4 +1,4 @@
-//! Number and string literals: their end, their errors, their value.
+//! Parses number and string literals: finds their end, reports errors and decodes their value.
 
 use super::QuerySyntaxError;
 use super::lexer::character;
@@ -15,10 +15,10 @@ pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), QuerySyntax
     if bytes.get(at) == Some(&b'0') {
         at += 1;
         if bytes.get(at).is_some_and(u8::is_ascii_digit) {
-            let found = character(text, at);
+            let digit = character(text, at);
             return Err(QuerySyntaxError::new(
                 at,
-                format_args!("Invalid number, unexpected digit after 0: {found}."),
+                format_args!("Invalid number, unexpected digit after 0: {digit}."),
             ));
         }
     } else {
@@ -33,7 +33,7 @@ pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), QuerySyntax
         let signed = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
         at = digits(at + 1 + usize::from(signed))?;
     }
-    // No name or dot may follow directly.
+    // A number must not be followed directly by a name or a dot.
     match bytes.get(at) {
         Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') => Err(no_digit(text, at)),
         _ => Ok((at, float)),
@@ -64,7 +64,7 @@ pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, QueryS
     Err(QuerySyntaxError::new(at, "Unterminated string."))
 }
 
-/// The character that the escape at `at` stands for, and its length in bytes.
+/// Decodes the escape sequence at `at`: the character, and the length of the sequence in bytes.
 fn escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
     let byte = |offset: usize| text.as_bytes().get(at + offset).copied();
     let simple = match byte(1) {
@@ -91,7 +91,7 @@ fn bad_unicode(text: &str, at: usize, size: usize) -> QuerySyntaxError {
     QuerySyntaxError::new(at, format_args!("Invalid Unicode escape sequence: \"{}\".", units(text, at, size)))
 }
 
-/// `\u{1F600}`
+/// Decodes an escape sequence such as `\u{1F600}`.
 fn long_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
     const MAX_ESCAPE_LEN: usize = 12;
     let mut point: u32 = 0;
@@ -115,7 +115,7 @@ fn long_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError>
     Err(bad_unicode(text, at, size))
 }
 
-/// `\u00e9`, or a surrogate pair of two of them.
+/// Decodes an escape sequence such as `\u00e9`, or a surrogate pair of two such sequences.
 fn short_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError> {
     let unit = |from: usize| {
         let digits = text.as_bytes().get(from..from + 4)?;
@@ -132,7 +132,7 @@ fn short_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError
     pair.map(|found| (found, 12)).ok_or_else(|| bad_unicode(text, at, 6))
 }
 
-/// This many UTF-16 units of the text.
+/// The next `count` UTF-16 code units, for a message.
 fn units(text: &str, at: usize, count: usize) -> String {
     let units: Vec<u16> = text[at..].encode_utf16().take(count).collect();
     String::from_utf16_lossy(&units)
@@ -152,7 +152,7 @@ pub fn string_text(written: &str) -> String {
     out + rest
 }
 
-/// The value of a block string: without the common indentation of its lines.
+/// The value of a block string, without the common indentation of its lines.
 pub fn block_text(written: &str) -> String {
     let inner = written[3..written.len() - 3].replace("\\\"\"\"", "\"\"\"").replace("\r\n", "\n");
     let lines: Vec<&str> = inner.split(['\n', '\r']).collect();

@@ -1,4 +1,4 @@
-//! The grammar of requests.
+//! The grammar of executable documents: operations and fragments.
 
 use super::QuerySyntaxError;
 use super::cursor::{ParseResult, Parser};
@@ -8,9 +8,9 @@ use super::tree::{
     OperationKind, Selection, SelectionSet, Spread, Type, TypeForm, Value, Variable,
 };
 
-/// Parses a text that nests no deeper than `deepest`; `Err` is its first syntax error.
-pub fn parse(text: &str, deepest: usize) -> ParseResult<Document<'_>> {
-    let mut parser = Parser::new(text, deepest);
+/// Parses a document that is nested at most `max_depth` levels deep; `Err` is the first syntax error.
+pub fn parse(text: &str, max_depth: usize) -> ParseResult<Document<'_>> {
+    let mut parser = Parser::new(text, max_depth);
     let definitions = parser.many(Kind::Start, Parser::definition, Kind::End)?;
     Ok(Document { definitions, descriptions: parser.descriptions })
 }
@@ -192,7 +192,7 @@ impl<'t> Parser<'t> {
         Ok(if required { Type { at, form: TypeForm::NonNull(Box::new(type_)) } } else { type_ })
     }
 
-    /// A value; a `constant` one contains no variables.
+    /// Parses a value; a `constant` value must not contain variables.
     pub fn value(&mut self, constant: bool) -> ParseResult<Value<'t>> {
         let token = self.token;
         let written = self.text_of(token);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_reported_in_the_words_of_graphql_js() {
+    fn the_first_error_has_the_message_of_graphql_js() {
         check("", 0, "Unexpected <EOF>.");
         check("# nothing", 9, "Unexpected <EOF>.");
         check("{", 1, "Expected Name, found <EOF>.");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_nest_too_deep_are_rejected() {
+    fn documents_that_are_nested_too_deeply_are_rejected() {
         let nested = |count: usize| format!("{}a{}", "{a".repeat(count), "}".repeat(count));
         assert!(parse(&nested(50), 50).is_ok());
         assert_eq!(parse(&nested(51), 50).map(|_| ()), Err(QuerySyntaxError::TooDeep));

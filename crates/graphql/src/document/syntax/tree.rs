@@ -1,19 +1,19 @@
-//! The syntax tree of a request; each part has the byte offset where it begins.
+//! The syntax tree of a request; each node has the byte offset of its start.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// A whole text.
+/// A parsed document.
 #[derive(Debug)]
 pub struct Document<'t> {
-    /// Its definitions, in order.
+    /// The definitions, in order.
     pub definitions: Vec<Definition<'t>>,
-    /// The ranges of its descriptions.
+    /// The byte ranges of the descriptions.
     pub descriptions: Vec<Range<usize>>,
 }
 
 impl<'t> Document<'t> {
-    /// Number of selections and directives, which determines the time of validation.
+    /// Number of selections and directives, which determines the cost of validation.
     pub fn selections(&self) -> usize {
         let each = self.definitions.iter().map(|definition| match definition {
             Definition::Operation(operation) => weight(&operation.directives) + operation.set.selections(),
@@ -49,20 +49,20 @@ impl<'t> Document<'t> {
 }
 
 impl<'t> SelectionSet<'t> {
-    /// The spreads in it and in all nested sets: its own first, then those of the last nested set.
+    /// The spreads in this set and in all nested sets: its own first, then those of the last nested set.
     pub fn spreads(&self) -> Vec<&Spread<'t>> {
-        let mut found = Vec::new();
+        let mut spreads = Vec::new();
         let mut sets = vec![self];
         while let Some(set) = sets.pop() {
             for selection in &set.selections {
                 match selection {
-                    Selection::Spread(spread) => found.push(spread),
+                    Selection::Spread(spread) => spreads.push(spread),
                     Selection::Field(field) => sets.extend(&field.set),
                     Selection::Inline(inline) => sets.push(&inline.set),
                 }
             }
         }
-        found
+        spreads
     }
 }
 
@@ -73,7 +73,7 @@ pub enum Definition<'t> {
     Operation(Operation<'t>),
     /// A named fragment.
     Fragment(Fragment<'t>),
-    /// A part of a schema, which requests cannot use.
+    /// A part of a schema, which a request cannot execute.
     Schema(SchemaPart<'t>),
 }
 
@@ -164,7 +164,7 @@ impl SelectionSet<'_> {
     }
 }
 
-/// Each repetition of a directive is compared with all others.
+/// The validation cost of directives: each repetition of a directive is compared with all others.
 fn weight(directives: &[Directive<'_>]) -> usize {
     directives.len() * directives.len()
 }
@@ -222,7 +222,7 @@ pub struct Value<'t> {
     pub literal: Literal<'t>,
 }
 
-/// A value; strings are kept as written, with quotes.
+/// A literal; strings are stored as written, with quotes.
 #[derive(Debug)]
 pub enum Literal<'t> {
     Variable(&'t str),
@@ -241,11 +241,11 @@ pub enum Literal<'t> {
 #[derive(Debug)]
 pub struct SchemaPart<'t> {
     pub at: usize,
-    /// The schema itself has no name.
+    /// The name of the defined type or directive; the schema itself has none.
     pub name: Option<&'t str>,
-    /// Whether it defines a type of that name.
+    /// Whether the part defines a type with that name.
     pub is_type: bool,
-    /// For a directive: its definition.
+    /// The definition, if the part defines a directive.
     pub directive: Option<DirectiveRules<'t>>,
     pub node: SchemaNode<'t>,
 }

@@ -16,7 +16,7 @@ pub struct AllowList {
     pub github_api: Url,
     /// The token for GitHub, if any.
     pub github_token: Option<SecretRef>,
-    /// S3 endpoint, if not that of AWS.
+    /// The S3 endpoint, if it is not AWS.
     pub s3_endpoint: Option<S3Endpoint>,
     /// Limits of a look-up.
     pub limits: LookupLimits,
@@ -49,7 +49,9 @@ impl AllowList {
         let urls = urls.iter().map(|text| url_prefix(text)).collect::<Result<_, _>>()?;
         for (list, setting) in [(repositories, "allow_github"), (buckets, "allow_s3")] {
             if let Some(wrong) = list.iter().find(|entry| !is_pair(entry)) {
-                return Err(format!("`templates.{setting}` has `{wrong}`, which is not a pair `one/other`"));
+                return Err(format!(
+                    "`templates.{setting}` has `{wrong}`, which is not of the form `one/other`"
+                ));
             }
         }
         Ok(Self {
@@ -109,12 +111,12 @@ fn url_prefix(text: &str) -> Result<Url, String> {
         return Err(wrong("is not an HTTP URL"));
     }
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err(wrong("has more than a host and a path"));
+        return Err(wrong("has components other than host and path"));
     }
     Ok(url)
 }
 
-/// Whether it consists of two words with a slash between them.
+/// Whether the entry has the form `word/word`.
 fn is_pair(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -209,8 +211,8 @@ mod tests {
         check(
             &["http://h/?x"],
             &[],
-            "`templates.allow_urls` has `http://h/?x`, which has more than a host and a path",
+            "`templates.allow_urls` has `http://h/?x`, which has components other than host and path",
         );
-        check(&[], &["shop"], "`templates.allow_github` has `shop`, which is not a pair `one/other`");
+        check(&[], &["shop"], "`templates.allow_github` has `shop`, which is not of the form `one/other`");
     }
 }

@@ -1,4 +1,4 @@
-//! `github(repo, path, ref)`: the text of a file.
+//! `github(repo, path, ref)`: the content of a file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{HttpLookups, LookupResult, REDIRECT_STATUSES, not_allowed, request_fault};
 
-/// The response of GitHub for a file.
+/// The GitHub response for a file.
 #[derive(Deserialize)]
 struct Contents {
     r#type: String,
@@ -90,7 +90,7 @@ impl HttpLookups {
     }
 }
 
-/// The text of a file.
+/// The decoded content of a file.
 fn file_text(file: &Contents) -> Result<Data, &'static str> {
     match (file.r#type.as_str(), file.encoding.as_str()) {
         ("file", "base64") => {

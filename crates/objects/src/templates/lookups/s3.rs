@@ -1,4 +1,4 @@
-//! `s3(…)` and `s3_ls(…)`: the text of an object, and the keys under a path, read with the access key in the
+//! `s3(…)` and `s3_ls(…)`: the content of an object, and the keys under a path, read with the access key in the
 //! account's secret.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use qontract_template::{Data, LookupAnswer, TemplateLookup};
 use super::{HttpLookups, LookupResult};
 use crate::templates::variables;
 
-/// The access data of an AWS account.
+/// The access key and region of an AWS account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwsAccount {
     /// Path of the secret with its access key.
@@ -29,7 +29,7 @@ impl AwsAccount {
     }
 }
 
-/// The query for accounts.
+/// The query that lists all AWS accounts.
 const ACCOUNTS_QUERY: &str =
     "{ accounts: awsaccounts_v1 { name resourcesDefaultRegion automationToken { path version } } }";
 
@@ -56,11 +56,11 @@ pub fn accounts(
     let answered = data.query_ad_hoc(ACCOUNTS_QUERY, None)?;
     let Data::Map(fields) = variables::node_value(&answered.data) else { return Ok(BTreeMap::new()) };
     let Some((_, Data::List(all))) = fields.into_iter().next() else { return Ok(BTreeMap::new()) };
-    let known = all.iter().filter_map(|account| {
+    let accounts = all.iter().filter_map(|account| {
         let name = text(account, &["name"])?;
         named.contains(name.as_str()).then(|| Some((name, parse_account(account)?))).flatten()
     });
-    Ok(known.collect())
+    Ok(accounts.collect())
 }
 
 fn parse_account(account: &Data) -> Option<AwsAccount> {
@@ -134,7 +134,7 @@ impl HttpLookups {
         Ok(S3::new(&read.permit, settings).await)
     }
 
-    /// Reads the text of an object.
+    /// Reads the content of an object.
     pub(super) async fn object(&self, read: &ReadContext, bucket: &S3, path: &str) -> LookupResult {
         let key = match BlobKey::new(path) {
             Ok(key) => key,
@@ -193,7 +193,7 @@ fn blob_error(error: &BlobsError) -> LookupResult {
     }
 }
 
-/// Whether a text is a valid region name: it becomes part of a host name and of a signature.
+/// Whether a string is a valid region name: it becomes part of a host name and of a signature.
 fn is_region(text: &str) -> bool {
     let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_fine)

@@ -4,7 +4,7 @@ use qontract_testkit::Scratch;
 
 use super::command::qontract;
 
-/// Maximum length of the output for a hostile answer.
+/// Maximum length of the output for a hostile response.
 pub const MAX_OUTPUT: usize = 20_000;
 
 /// The output and the exit code of a command.

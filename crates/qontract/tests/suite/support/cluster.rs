@@ -1,4 +1,4 @@
-//! A data repo about namespaces of the real cluster of this test run.
+//! A data repo with namespaces of the real cluster of this test run.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl ClusterFixture {
         self.scratch.write("config.toml", text);
     }
 
-    /// The folder of the data repo (`repo`) and the configuration.
+    /// The directory of the data repo (`repo`) and the configuration.
     pub fn path(&self) -> &std::path::Path {
         self.scratch.path()
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::loopback::{Loopback, Reply};
 
-/// An API server without objects that records how many requests are in flight at once.
+/// An API server without objects that records the number of concurrent requests.
 pub struct EmptyCluster {
     /// The requests.
     pub server: Loopback,

@@ -1,3 +1,3 @@
-//! A web server on the loopback interface that answers by a script.
+//! A web server on the loopback interface with scripted responses.
 
 pub use qontract_testkit::{Loopback, Reply};

@@ -35,7 +35,7 @@ impl Running {
         self.child.wait().unwrap()
     }
 
-    /// Reads until a line contains a text, and returns the line.
+    /// Reads until a line contains a string, and returns the line.
     pub fn until(&mut self, text: &str) -> String {
         let (mut line, lines) = (String::new(), self.lines.as_mut().expect("what it tells is not drained"));
         loop {
@@ -47,7 +47,7 @@ impl Running {
         }
     }
 
-    /// Reads until a line contains a text, and parses the line as JSON.
+    /// Reads until a line contains a string, and parses the line as JSON.
     pub fn json(&mut self, text: &str) -> serde_json::Value {
         serde_json::from_str(&self.until(text)).unwrap()
     }
@@ -70,13 +70,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Gone already unless the test failed.
+        // The process has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The answer to a `GET` request, with its head.
+/// The response to a `GET` request, with its head.
 pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();

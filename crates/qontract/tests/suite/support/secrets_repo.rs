@@ -20,7 +20,7 @@ pub struct CommandResult {
 
 const NAMESPACE: &str = "data/services/catalog/namespaces/catalog-stage.yml";
 
-/// The folder of the namespace's objects in the sandbox.
+/// The directory of the namespace's objects in the sandbox.
 pub const OBJECTS: &str = "sandbox/clusters/cliffs-stage/catalog-stage";
 
 /// The selector of every run.
@@ -61,7 +61,7 @@ impl SecretsRepo {
         self.scratch.write(&format!("{side}/resources/{name}"), text);
     }
 
-    /// Entry and text of one template.
+    /// Adds a template with its entry.
     pub fn template(&self, side: &str, text: &str) {
         self.resource(side, "x.yaml.j2", text);
         self.entries(side, "- {provider: resource-template, path: /x.yaml.j2}\n");
@@ -112,7 +112,7 @@ impl SecretsRepo {
     }
 }
 
-/// All files below a folder, by path.
+/// All files below a directory, by path.
 pub fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return found };

@@ -1,4 +1,4 @@
-//! The binary on a terminal of its own.
+//! Runs the binary on its own terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// The binary on a terminal of its own.
+/// The binary on its own terminal.
 pub struct Terminal {
     child: Child,
     screen: File,
@@ -38,11 +38,11 @@ impl Terminal {
         Self { child, screen: File::from(controller), seen: String::new() }
     }
 
-    /// Waits until a text is shown, and discards the output before it.
+    /// Waits until a string is shown, and discards the output before it.
     pub fn until(&mut self, text: &str) {
         let mut bytes = [0; 4096];
         while !self.seen.contains(text) {
-            // If it never comes, the test is ended by its deadline, or by the end of the process.
+            // If it is never shown, the deadline or the end of the process ends the test.
             let count = self.screen.read(&mut bytes).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
@@ -62,7 +62,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Gone already unless the test failed.
+        // The process has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

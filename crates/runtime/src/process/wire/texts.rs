@@ -1,31 +1,33 @@
-//! Limits the displayed texts of an answer: they are printed and stored in records, where unsafe characters
-//! become escapes.
+//! Limits the size of the displayed strings of a response. They are printed and stored in records, where
+//! unsafe characters are escaped.
 
-use super::{ApplyAnswer, DeclareAnswer, DescribeAnswer, PlanAnswer, WireDimensions, WireFault, WireObject};
+use super::{
+    ApplyResponse, DeclareResponse, DescribeResponse, PlanResponse, WireDimensions, WireFault, WireObject,
+};
 
-/// Maximum size of all displayed texts of an answer, in printed bytes.
+/// Maximum total size of the displayed strings of a response, in printed bytes.
 pub const MAX_SHOWN_BYTES: usize = 1 << 20;
 
 /// The length of the longest escape of a character, `\u{202e}`.
 const ESCAPE_BYTES: usize = 8;
 
-/// The displayed texts of an answer.
+/// A response with displayed strings.
 pub trait ShownTexts {
-    /// Calls `see` with each of them.
+    /// Calls `see` with each displayed string.
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str));
 }
 
-/// Refuses an answer whose displayed texts are too long.
-pub fn check_texts(answer: &impl ShownTexts) -> Result<(), String> {
+/// Refuses a response whose displayed strings are too long.
+pub fn check_texts(response: &impl ShownTexts) -> Result<(), String> {
     let mut bytes = 0;
-    answer.for_each_text(&mut |text| bytes += printed_bytes(text));
+    response.for_each_text(&mut |text| bytes += printed_bytes(text));
     if bytes > MAX_SHOWN_BYTES {
-        return Err(format!("the displayed texts exceed {MAX_SHOWN_BYTES} bytes, with escapes"));
+        return Err(format!("the displayed strings exceed {MAX_SHOWN_BYTES} bytes when escaped"));
     }
     Ok(())
 }
 
-/// Maximum number of bytes of a text when it is printed.
+/// Maximum number of bytes of a string when it is printed.
 fn printed_bytes(text: &str) -> usize {
     let is_plain = |byte: &u8| *byte == b' ' || byte.is_ascii_graphic();
     let plain = text.as_bytes().iter().filter(|byte| is_plain(byte)).count();
@@ -58,7 +60,7 @@ impl ShownTexts for WireFault {
     }
 }
 
-impl ShownTexts for DescribeAnswer {
+impl ShownTexts for DescribeResponse {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         see(&self.name);
         see(&self.about);
@@ -69,7 +71,7 @@ impl ShownTexts for DescribeAnswer {
     }
 }
 
-impl ShownTexts for DeclareAnswer {
+impl ShownTexts for DeclareResponse {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for shard in &self.shards {
             shard.key.for_each_text(see);
@@ -79,7 +81,7 @@ impl ShownTexts for DeclareAnswer {
     }
 }
 
-impl ShownTexts for PlanAnswer {
+impl ShownTexts for PlanResponse {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for scope in &self.scopes {
             scope.scope.for_each_text(see);
@@ -102,7 +104,7 @@ impl ShownTexts for PlanAnswer {
     }
 }
 
-impl ShownTexts for ApplyAnswer {
+impl ShownTexts for ApplyResponse {
     fn for_each_text<'a>(&'a self, _: &mut dyn FnMut(&'a str)) {}
 }
 
@@ -111,7 +113,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        DeclareAnswer, DescribeAnswer, MAX_SHOWN_BYTES, PlanAnswer, ShownTexts, check_texts, printed_bytes,
+        DeclareResponse, DescribeResponse, MAX_SHOWN_BYTES, PlanResponse, ShownTexts, check_texts,
+        printed_bytes,
     };
 
     #[test]
@@ -130,9 +133,10 @@ mod tests {
         }
     }
 
-    /// Every displayed text counts: with one byte more than the limit in any of them, the answer is refused.
-    fn check<T: ShownTexts + serde::de::DeserializeOwned>(answer: impl Fn(&str) -> Value) {
-        let parse = |text: &str| serde_json::from_value::<T>(answer(text)).expect("an answer");
+    /// Every displayed string counts: if any of them is one byte longer than the limit, the response is
+    /// refused.
+    fn check<T: ShownTexts + serde::de::DeserializeOwned>(response: impl Fn(&str) -> Value) {
+        let parse = |text: &str| serde_json::from_value::<T>(response(text)).expect("a response");
         let mut others = 0;
         parse("").for_each_text(&mut |text| others += text.len());
         assert_eq!(check_texts(&parse(&"x".repeat(MAX_SHOWN_BYTES - others))), Ok(()));
@@ -141,30 +145,30 @@ mod tests {
 
     #[test]
     fn every_text_that_is_shown_counts() {
-        check::<DescribeAnswer>(|text| json!({"name": text, "description": ""}));
-        check::<DescribeAnswer>(|text| json!({"name": "", "description": text}));
-        check::<DescribeAnswer>(
+        check::<DescribeResponse>(|text| json!({"name": text, "description": ""}));
+        check::<DescribeResponse>(|text| json!({"name": "", "description": text}));
+        check::<DescribeResponse>(
             |text| json!({"name": "", "description": "", "flags": [{"name": "", "help": text}]}),
         );
-        check::<DeclareAnswer>(|text| json!({"shards": [{"key": [["a", text]], "state": 1}]}));
-        check::<DeclareAnswer>(|text| json!({"shards": [{"state": 1, "disabled": text}]}));
-        check::<DeclareAnswer>(|text| json!({"faults": [{"text": text}]}));
-        check::<DeclareAnswer>(|text| json!({"faults": [{"text": "", "hint": text}]}));
-        check::<DeclareAnswer>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
-        check::<PlanAnswer>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
-        check::<PlanAnswer>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
+        check::<DeclareResponse>(|text| json!({"shards": [{"key": [["a", text]], "state": 1}]}));
+        check::<DeclareResponse>(|text| json!({"shards": [{"state": 1, "disabled": text}]}));
+        check::<DeclareResponse>(|text| json!({"faults": [{"text": text}]}));
+        check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "hint": text}]}));
+        check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
+        check::<PlanResponse>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
+        check::<PlanResponse>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});
-        check::<PlanAnswer>(|text| json!({"wants": [{"thing": thing(text)}]}));
-        check::<PlanAnswer>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
-        check::<PlanAnswer>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
-        check::<PlanAnswer>(|text| json!({"groups": [{"name": text, "steps": []}]}));
+        check::<PlanResponse>(|text| json!({"wants": [{"thing": thing(text)}]}));
+        check::<PlanResponse>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
+        check::<PlanResponse>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
+        check::<PlanResponse>(|text| json!({"groups": [{"name": text, "steps": []}]}));
         let change = |what: &str, line: &str| {
             let change = json!({"kind": "add", "thing": thing(""), "what": what, "diff": [line]});
             json!({"groups": [{"steps": [{"changes": [change]}]}]})
         };
-        check::<PlanAnswer>(|text| change(text, ""));
-        check::<PlanAnswer>(|text| change("", text));
-        check::<PlanAnswer>(|text| json!({"waits": [text]}));
-        check::<PlanAnswer>(|text| json!({"faults": [{"text": text}]}));
+        check::<PlanResponse>(|text| change(text, ""));
+        check::<PlanResponse>(|text| change("", text));
+        check::<PlanResponse>(|text| json!({"waits": [text]}));
+        check::<PlanResponse>(|text| json!({"faults": [{"text": text}]}));
     }
 }

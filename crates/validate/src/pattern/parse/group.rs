@@ -4,7 +4,7 @@ use super::super::syntax::{Flags, LookAround, PatternGroup, PatternItem};
 use super::super::width;
 use super::{PatternParser, PatternSyntaxError};
 
-/// The flags at the start of a group, and what they apply to.
+/// The flags at the start of a group, and their scope.
 enum GroupFlags {
     /// They apply to the whole pattern.
     Whole,

@@ -3,7 +3,7 @@
 use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
-/// Maximum length of an explanation; longer ones are truncated.
+/// Maximum length of a reason; longer ones are truncated.
 const MAX_REASON_LEN: usize = 1_000;
 /// Maximum number of locations per side.
 const MAX_LOCATIONS: usize = 20;
@@ -12,7 +12,7 @@ const MAX_LOCATIONS: usize = 20;
 pub struct Conflict<'t> {
     name: &'t str,
     reason: String,
-    /// The offsets of one field and of the fields in it, and those of the other.
+    /// Per field, its offset and the offsets of the fields in it.
     sides: [Vec<usize>; 2],
 }
 
@@ -37,10 +37,10 @@ impl<'t> Conflict<'t> {
         let mut sides = [vec![one], vec![other]];
         for (side, places) in sides.iter_mut().enumerate() {
             for conflict in inner {
-                let found = &conflict.sides[side];
+                let offsets = &conflict.sides[side];
                 let left = MAX_LOCATIONS - places.len();
-                // The innermost come last.
-                places.extend(&found[found.len().saturating_sub(left)..]);
+                // The innermost offsets come last.
+                places.extend(&offsets[offsets.len().saturating_sub(left)..]);
                 if places.len() == MAX_LOCATIONS {
                     break;
                 }
@@ -59,7 +59,7 @@ impl<'t> Conflict<'t> {
     }
 }
 
-/// The text, truncated to the maximum length; it is ASCII, as names are.
+/// Truncates a string to the maximum length. The string consists of names, so it is ASCII.
 pub fn abbreviated(text: &str) -> String {
     match text.get(..MAX_REASON_LEN) {
         Some(start) if text.len() > MAX_REASON_LEN => format!("{start}..."),
