@@ -87,7 +87,9 @@ impl<'r> From<&'r RunRecord> for RunEntry<'r> {
             not_made: if record.mode == Mode::DryRun {
                 0
             } else {
-                changes_of(record).filter(|change| change.result != StepResult::Done).count()
+                changes_of(record)
+                    .filter(|change| !matches!(change.result, StepResult::Done | StepResult::Planned))
+                    .count()
             },
             head: &record.head,
         }

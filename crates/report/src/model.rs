@@ -290,13 +290,13 @@ pub struct ReportedFault {
 const MAX_NAMED_SHARDS: usize = 3;
 
 impl ReportedFault {
-    /// The affected shards, for example `shard app=billing`; `None` if the message already names them.
+    /// The affected shards, for example `shard app=billing`; `None` if the message or a location names them.
     pub fn concerned_shards(&self) -> Option<String> {
         let values = |key: &String| -> Vec<String> {
             key.split(", ").filter_map(|part| Some(part.split_once('=')?.1.to_owned())).collect()
         };
         let is_named = |key: &String| values(key).iter().all(|value| self.message.contains(value.as_str()));
-        if self.shards.iter().all(is_named) {
+        if !self.locations.is_empty() || self.shards.iter().all(is_named) {
             return None;
         }
         let named =

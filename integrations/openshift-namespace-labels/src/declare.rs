@@ -23,15 +23,9 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredLabels>, Fault> {
         answer.data.namespaces_v1,
         &answer.places,
         |namespace| &namespace.namespace_target,
-        |namespace, pointer| {
+        |namespace, _| {
             let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
-            let place = answer.places.of(pointer);
-            let located = labels.keys().filter_map(|name| {
-                let step = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-                Some((step.clone(), place.as_ref()?.below(&format!("/labels{step}"))))
-            });
-            let located = located.collect();
-            Ok((DeclaredLabels(labels), located))
+            Ok((DeclaredLabels(labels), BTreeMap::new()))
         },
     ))
 }

@@ -17,9 +17,8 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
             let mut all = ObjectSet::of("NetworkPolicy.networking.k8s.io");
-            for (index, source) in namespace.network_policies_allow.iter().flatten().enumerate() {
+            for source in namespace.network_policies_allow.iter().flatten() {
                 let place = answer.places.of(pointer);
-                let place = place.map(|place| place.below(&format!("/networkPoliciesAllow/{index}")));
                 if source.cluster.name != namespace.namespace_target.cluster.name {
                     let (name, cluster) = (&source.name, &source.cluster.name);
                     let why =

@@ -189,7 +189,7 @@ mod tests {
     fn a_deletion_names_the_version() {
         assert_eq!(
             text(&ApiRequest::delete("/api/v1/pods", "p", "u", "7").unwrap()),
-            "DELETE https://api.example.com/k8s/api/v1/pods/p application/json {\"propagationPolicy\":\"Background\",\"preconditions\":{\"resourceVersion\":\"7\",\"uid\":\"u\"}}"
+            "DELETE https://api.example.com/k8s/api/v1/pods/p application/json {\"preconditions\":{\"resourceVersion\":\"7\",\"uid\":\"u\"},\"propagationPolicy\":\"Background\"}"
         );
     }
 

@@ -354,7 +354,7 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
         ),
         (
             "[kubernetes.clusters.cliffs-stage]\ncontext = \"a\"\n",
-            "error: `kubernetes.clusters.cliffs-stage.context` is the context of a kubeconfig",
+            "error: `kubernetes.clusters.cliffs-stage.context` is set, but",
         ),
     ] {
         let (code, printed) = dry_run_with(&scratch, config);
@@ -393,16 +393,16 @@ fn every_wrong_key_has_a_row() {
 fn the_removal_ledger_is_checked() {
     let scratch = operator_fixture();
     let ledger = || {
-        let arguments = ["--data", "repo", "--runs", "runs"];
+        let arguments = ["--data", "repo", "--runs", "fresh"];
         let (_, rows) = rows(scratch.path(), &arguments);
         rows.into_iter().find(|row| row.contains("removal ledger: ")).unwrap()
     };
     assert!(ledger().starts_with("warning removal ledger: "), "{}", ledger());
     assert!(ledger().ends_with("nothing is removed without approval"), "{}", ledger());
-    let init = run_with(scratch.path(), &[], &["journal", "init", "--runs", "runs"]);
+    let init = run_with(scratch.path(), &[], &["journal", "init", "--runs", "fresh"]);
     assert!(init.status.success(), "{}", stderr(&init));
-    assert_eq!(ledger(), "ok removal ledger: runs/journal, 0 integrations");
-    scratch.write("runs/journal/format", "{\"truncated");
+    assert_eq!(ledger(), "ok removal ledger: fresh/journal, 0 integrations");
+    scratch.write("fresh/journal/format", "{\"truncated");
     assert!(ledger().starts_with("failed removal ledger: "), "{}", ledger());
     // A sandbox has a ledger of its own, and a new one needs no initialisation.
     scratch.write("config.toml", "[sandbox]\ndirectory = \"sandbox\"\n");

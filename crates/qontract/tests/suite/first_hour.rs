@@ -417,7 +417,7 @@ fn config_init_writes_a_file_that_config_check_accepts() {
     let output = run_with(scratch.path(), &[], &["config", "check", "--data", "repo"]);
     let text = stdout(&output);
     assert!(
-        output.status.success() && text.contains("ok       configuration  qontract.toml (default location)"),
+        output.status.success() && text.contains("ok       configuration   qontract.toml (default location)"),
         "{text}"
     );
     // An existing file is not replaced.

@@ -30,10 +30,10 @@ const COMMANDS: [(&[&str], i32); 27] = [
     (&["affected", "HEAD", "DATA", "--repo", "DATA"], 4),
     (&["affected", "--repo", "DATA"], 4),
     (&["IN", "affected"], 4),
-    (&["plan", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
-    (&["IN", "plan", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
-    (&["plan", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
-    (&["plan", "HEAD", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS", "--all"], 0),
+    (&["plan", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 4),
+    (&["IN", "plan", "--sandbox", "SANDBOX", "--runs", "RUNS"], 4),
+    (&["plan", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 4),
+    (&["plan", "HEAD", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS", "--all"], 4),
     (&["query", "{ teams_v1 { name } }", "--data", "DATA"], 0),
     (&["query", "{ teams_v1 { name } }", "--data", "HEAD", "--repo", "DATA"], 0),
     (&["get", "teams", "--data", "DATA"], 0),
@@ -291,7 +291,7 @@ fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
     for (words, code) in [
         (&["IN", "diff"][..], 0),
         (&["IN", "affected"], 4),
-        (&["IN", "plan"], 0),
+        (&["IN", "plan"], 4),
         (&["IN", "validate", "HEAD"], 0),
         (&["IN", "validate", "origin/HEAD"], 0),
     ] {

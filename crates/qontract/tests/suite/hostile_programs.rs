@@ -92,8 +92,8 @@ fn a_program_response_that_is_not_a_plan_is_an_error_of_its_shard() {
         (String::new(), "stdout is empty"),
         ("{} {}".to_owned(), "trailing characters"),
         (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is listed more than once in `scopes`"),
-        (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "more than 1048576 bytes"),
-        (escapes.to_string(), "more than 1048576 bytes"),
+        (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "exceed 1048576 bytes"),
+        (escapes.to_string(), "exceed 1048576 bytes"),
         (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "is not valid"),
     ] {
         scratch.write("answer", &answer);
