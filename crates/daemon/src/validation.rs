@@ -136,7 +136,7 @@ pub fn checked_bundle(
             Err(findings) => (findings, Some(built.sha())),
         },
         None => {
-            let depth = ValidationDepth::All(Formats::default());
+            let depth = ValidationDepth::Errors;
             (validate_outcome(repo, &outcome, depth, known.results())?, None)
         }
     };

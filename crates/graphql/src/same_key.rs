@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::index::FileId;
 
 impl Engine {
-    /// The string values that datafiles have under these keys, as (key, [normalized](loosely) value).
+    /// The string values that datafiles have under these keys, as (key, [normalized](normalize_key) value).
     pub fn key_values<'k>(
         &self,
         paths: &BTreeSet<Box<str>>,
@@ -23,7 +23,7 @@ impl Engine {
     }
 
     /// Paths of all datafiles that share a schema with one of `paths` and have one of these
-    /// [values](Self::texts) under its key.
+    /// [values](Self::key_values) under its key.
     pub fn with_same_keys(
         &self,
         paths: &BTreeSet<Box<str>>,

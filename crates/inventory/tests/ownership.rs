@@ -322,7 +322,10 @@ fn an_unmarked_object_is_not_replaced() {
     let secret =
         |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": kind});
     let found = decided(&owner(SAAS, "one"), &whole(), Present, secret("a"), Some(secret("b")));
-    assert!(found.starts_with("refuse: `type` of Secret `a` cannot change"), "{found}");
+    assert!(
+        found.starts_with("refuse: Secret `a` is unmarked and has immutable fields that differ"),
+        "{found}"
+    );
 }
 
 #[test]

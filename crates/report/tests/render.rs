@@ -296,7 +296,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
     }
     let text = markdown::render(&report, PlanDetail::default(), 1_000_000);
     assert_eq!(text.matches("- **change**").count(), 1_000);
-    assert!(!text.contains("left out"));
+    assert!(!text.contains("omitted"));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_report_of_invalid_data_lists_the_findings_and_counts_the_rest() {
     assert_eq!(plain, "the data of head does not validate: 6 errors, 1 warning; nothing was planned\n");
     // Long strings do not exceed the size limit of the comment.
     let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), PlanDetail::default(), 10_000);
-    assert!(long.len() <= 10_000 && long.contains(" more**, left out"), "{long}");
+    assert!(long.len() <= 10_000 && long.contains(" more**, omitted"), "{long}");
 }
 
 #[test]

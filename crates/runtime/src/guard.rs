@@ -251,8 +251,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Holds removals that would leave nothing of what the integration manages. Objects that other processes never counted may be
-    /// left, so the rule does not apply then.
+    /// Holds removals without an approval if nothing would be left of what the integration manages. The rule
+    /// does not apply while another process has not counted its objects: some of them may be left.
     fn hold_emptied_integration(&self, context: &LimitContext<'_>, verdicts: &mut [Verdicts]) {
         let LimitContext { proposals, whole, .. } = *context;
         let Some(total) = self.integration_objects(context) else { return };
@@ -263,10 +263,10 @@ impl RemovalGuard {
             {
                 match change.kind {
                     ChangeKind::Add => added += 1,
-                    ChangeKind::Remove if self.counts(&whole.deletes, change) => {
+                    ChangeKind::Remove => {
                         removed.insert(&change.object);
                     }
-                    ChangeKind::Remove | ChangeKind::Change | ChangeKind::Replace => {}
+                    ChangeKind::Change | ChangeKind::Replace => {}
                 }
             }
         }
@@ -287,7 +287,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Number of objects that the integration manages, in all processes; `None` if another process never counted its shards.
+    /// Number of objects that the integration manages, in all processes; `None` if another process never
+    /// counted its shards.
     fn integration_objects(&self, context: &LimitContext<'_>) -> Option<usize> {
         let counts = &context.ledger.counts;
         let others: Option<usize> =

@@ -145,7 +145,7 @@ fn a_fault_names_template_line_and_what_is_missing() {
     check_fault(
         "\n\n{{ [1]|random }}",
         Kind::Refused,
-        "resources/x.j2:3: not supported: the filter `random`: the same template must give the same text",
+        "resources/x.j2:3: not supported: the filter `random`: a template must always render the same text",
     );
     check_fault(
         "\n{% include 'x' %}",

@@ -251,6 +251,6 @@ async fn an_object_of_another_namespace_in_a_list_is_an_error() {
         let server =
             ScriptedServer::start(move |path, _| path.starts_with(LIST).then(|| (200, body.clone()))).await;
         let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
-        assert!(error.to_string().contains("an object of another namespace"), "{error}");
+        assert!(error.to_string().contains("an object from another namespace"), "{error}");
     }
 }

@@ -94,7 +94,7 @@ fn a_program_response_that_is_not_a_plan_is_an_error_of_its_shard() {
         (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is listed more than once in `scopes`"),
         (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "exceed 1048576 bytes"),
         (escapes.to_string(), "exceed 1048576 bytes"),
-        (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "is not valid"),
+        (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "is invalid: invalid type: string"),
     ] {
         scratch.write("answer", &answer);
         let output = run(&scratch, PROGRAM_WORDS);

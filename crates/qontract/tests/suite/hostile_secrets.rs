@@ -80,7 +80,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
             "the rest is planned: {}",
             messages.text
         );
-        if !address.starts_with("asks") {
+        if !address.starts_with("needs") {
             assert!(messages.text.contains(note.trim_start_matches("which ")), "{}", messages.text);
         }
         let plan = assert_same_output(&repo, both, || repo.plan(RESOURCES));

@@ -248,16 +248,16 @@ fn the_data_comes_from_a_server_as_with_the_peer() {
         plan.starts_with("+ create Namespace `catalog-staging` (cluster=cliffs-stage)\n1 to add"),
         "{plan}"
     );
-    // Without the flag, everything runs.
+    // Without the flag, all shards run.
     let all = peer(
         &words.iter().copied().filter(|word| *word != "--check-only-affected-shards").collect::<Vec<_>>(),
     );
     assert!(String::from_utf8_lossy(&all.stdout).contains("10 to add"), "{}", printed(&all));
-    // A base that the server does not have: logged, and everything runs.
+    // A base that the server does not have: logged, and all shards run.
     let unknown = "0".repeat(64);
     let unknown = peer(&["--dry-run", "--early-exit-compare-sha", &unknown, "openshift-namespaces"]);
     assert!(
-        unknown.status.success() && printed(&unknown).contains("everything runs"),
+        unknown.status.success() && printed(&unknown).contains("all shards run"),
         "{}",
         printed(&unknown)
     );

@@ -186,7 +186,7 @@ fn every_command_has_a_manual_page() {
     }
     assert_eq!(pages, expected);
     let page = scratch.read("man1/qontract-validate.1");
-    assert!(page.contains("Show no warnings") && page.contains(".SH OPTIONS"), "{page}");
+    assert!(page.contains("Hide warnings") && page.contains(".SH OPTIONS"), "{page}");
 }
 
 #[test]

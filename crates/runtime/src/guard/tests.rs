@@ -242,11 +242,15 @@ fn a_held_removal_stays_held_until_it_is_approved() {
 }
 
 fn approvals(kind: &str, name: &str, last: &str) -> Approvals {
+    approvals_of(&thing(kind, name), last)
+}
+
+fn approvals_of(object: &ObjectKey, last: &str) -> Approvals {
     let approval = Approval {
         path: String::new(),
         integration: "x".to_owned(),
         expiration: last.to_owned(),
-        removals: vec![ObjectRef::from(&thing(kind, name))],
+        removals: vec![ObjectRef::from(object)],
     };
     Approvals::valid_on(jiff::civil::date(2026, 3, 31), vec![approval])
 }
@@ -268,14 +272,18 @@ fn a_namespace_or_an_emptied_scope_needs_an_approval() {
     assert_eq!(held(&guard(), &facts(2), "±Namespace:n").len(), 1, "replacing removes");
 }
 
-/// The number of held removals if each of `there` namespaces has one object, and `words` are the changes, `name` in namespace `name`.
+fn namespace_scope(name: &str) -> Scope {
+    Scope::new([("cluster", "c"), ("namespace", name)])
+}
+
+/// Why removals are held if each of `there` namespaces has one object. A change of `words` is made in the
+/// namespace of its name.
 fn held_in_namespaces(guard: &RemovalGuard, there: usize, words: &str) -> Vec<String> {
-    let scope = |name: &str| Scope::new([("cluster", "c"), ("namespace", name)]);
-    let counts = (0..there).map(|name| (scope(&name.to_string()), 1)).collect();
+    let counts = (0..there).map(|name| (namespace_scope(&name.to_string()), 1)).collect();
     let facts = ShardFacts { counts, ..ShardFacts::default() };
     let mut steps = changes(words);
     for change in steps.iter_mut().flatten() {
-        change.object.scope = scope(&change.object.name);
+        change.object.scope = namespace_scope(&change.object.name);
     }
     let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
     let proposal =
@@ -292,8 +300,9 @@ fn removing_everything_that_an_integration_manages_needs_an_approval() {
     assert_eq!(held_in_namespaces(&guard(), 4, &removals(4)), [""; 0], "few objects");
     assert_eq!(held_in_namespaces(&guard(), 5, &(removals(5) + " +0")), [""; 0], "an addition");
     assert_eq!(held_in_namespaces(&guard(), 5, &(removals(5) + " ~0")), [why; 5], "a change adds nothing");
-    let approved = RemovalGuard { approvals: approvals("ConfigMap", "3", "2026-03-31"), ..guard() };
-    assert_eq!(held_in_namespaces(&approved, 5, &removals(5)), [""; 0], "one is approved");
+    let object = ObjectKey { scope: namespace_scope("3"), ..thing("ConfigMap", "3") };
+    let approved = RemovalGuard { approvals: approvals_of(&object, "2026-03-31"), ..guard() };
+    assert_eq!(held_in_namespaces(&approved, 5, &removals(5)), [why; 4], "the others are not approved");
     // Shards of another process count if they were counted, and make the total unknown if not.
     let shared = RemovalGuard { other_shards: vec!["other".to_owned()], ..guard() };
     assert_eq!(held_in_namespaces(&shared, 5, &removals(5)), [""; 0], "the other process may have more");
