@@ -115,7 +115,7 @@ pub struct Listing {
     /// Whether one of the files is a symbolic link. A link changes when its target does, which its own stamp
     /// does not show.
     pub has_links: bool,
-    /// Directories to cache for the next listing; empty without a [`Before`].
+    /// Directories to cache for the next listing; empty without a [`PreviousListing`].
     pub dirs: DirCache,
 }
 
